@@ -4,7 +4,7 @@
 
 import { jetstream } from "@nats-io/jetstream";
 import { Metrics } from "../../src/gateway/admin/metrics/metrics.ts";
-import { createAdmission } from "../../src/gateway/intake/admission.ts";
+import { Admission } from "../../src/gateway/intake/admission.ts";
 import type { Project } from "../../src/gateway/projects/project.ts";
 import type { RequestWaiter } from "../../src/gateway/publish/port.ts";
 import { GroupPublisher } from "../../src/gateway/publish/publisher.ts";
@@ -42,7 +42,7 @@ let deadlineMs = 0;
 async function frames(): Promise<void> {
   const config = readConfig({}, {});
   if (!config.ok) throw new Error(config.faults.join("; "));
-  const admission = createAdmission(config.config.inflightBytesMax);
+  const admission = new Admission(config.config.inflightBytesMax);
   const monotonicMs = () => performance.now();
   const metrics = new Metrics();
   const publisher = new GroupPublisher({

@@ -9,7 +9,7 @@ import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/clien
 import type { CertificateFiles } from "../gateway/http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../gateway/http/pages/static-files.ts";
 import { HttpServer } from "../gateway/http/server.ts";
-import { type Admission, createAdmission } from "../gateway/intake/admission.ts";
+import { Admission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";
@@ -44,7 +44,7 @@ export async function openDataPath(
   const { link, streams, registry, processId } = store;
   const { monotonicMs } = clock;
   const ageMaxMs = Math.max(config.liveAgeMax, config.historicalAgeMax);
-  const admission = createAdmission(config.inflightBytesMax);
+  const admission = new Admission(config.inflightBytesMax);
   const publisher = new GroupPublisher({
     ...{ link, config, monotonicMs, processId, metrics, admission, log, streams },
     identify: eventIdentity,

@@ -1,5 +1,4 @@
-import { bucketName } from "../gateway/projects/registry/bucket.ts";
-import { bucketReader } from "../gateway/projects/registry/bucket-state.ts";
+import { bucketName, bucketReader } from "../gateway/projects/registry/bucket.ts";
 import { listProjects } from "../gateway/projects/registry/commands.ts";
 import { LivePage } from "../live/live-page.ts";
 import type { LiveSource } from "../live/snapshot.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { storedEvents } from "../gateway/projects/registry/loss-mark.ts";
 import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
-import { storedEvents } from "../gateway/projects/registry/stored-events.ts";
-import { UsageWriter } from "../gateway/projects/usage/usage-writer.ts";
+import { UsageWriter } from "../gateway/projects/usage/usage.ts";
 import { Streams } from "../gateway/streams/ensure.ts";
 import { StreamWatch } from "../gateway/streams/watch.ts";
 import { connectNats, type NatsLink } from "../platform/nats/link.ts";

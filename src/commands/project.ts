@@ -5,7 +5,12 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { quotaText, quotaValue } from "../gateway/projects/quota/quota.ts";
-import type { BucketPlace } from "../gateway/projects/registry/bucket.ts";
+import {
+  type BucketPlace,
+  requireId,
+  requireKey,
+  requireName,
+} from "../gateway/projects/registry/bucket.ts";
 import {
   addProject,
   changeLimits,
@@ -18,11 +23,6 @@ import {
   setQuota,
 } from "../gateway/projects/registry/commands.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
-import {
-  requireId,
-  requireKey,
-  requireName,
-} from "../gateway/projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/errors.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";

@@ -13,7 +13,7 @@ import type { CertificateFiles } from "../../src/gateway/http/listener.ts";
 import type { StaticFiles } from "../../src/gateway/http/pages/static-files.ts";
 import type { Exchange, IntakeReport, Peek } from "../../src/gateway/http/port.ts";
 import { HttpServer } from "../../src/gateway/http/server.ts";
-import { type Admission, createAdmission } from "../../src/gateway/intake/admission.ts";
+import { Admission } from "../../src/gateway/intake/admission.ts";
 import type { PassThrough } from "../../src/gateway/upstream/pass-through.ts";
 import { networksOf } from "../../src/platform/base/addresses.ts";
 import type { ErrorCode } from "../../src/platform/base/errors.ts";
@@ -82,7 +82,7 @@ const open: { server: TestServer; sockets: Socket[] }[] = [];
  * been released.
  */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
-  const admission = createAdmission(config.inflightBytesMax ?? inflightBytesMax);
+  const admission = new Admission(config.inflightBytesMax ?? inflightBytesMax);
   const taken: Taken[] = [];
   const finished: string[] = [];
   const aborted: string[] = [];

@@ -2,16 +2,16 @@
 // records of what its waiters and metrics received.
 
 import { setImmediate as turn } from "node:timers/promises";
-
 import { expect } from "vitest";
+import { Admission } from "../../src/gateway/intake/admission.ts";
 import type { Project } from "../../src/gateway/projects/project.ts";
 import { type Frame, frameOf } from "../../src/gateway/publish/frame.ts";
-import type { FrameOutcome, FrameWaiter, RequestWaiter } from "../../src/gateway/publish/port.ts";
 import type {
   AckFailureCause,
   BatchOutcome,
   PublishMetrics,
-} from "../../src/gateway/publish/publish-metrics.ts";
+} from "../../src/gateway/publish/outcomes.ts";
+import type { FrameOutcome, FrameWaiter, RequestWaiter } from "../../src/gateway/publish/port.ts";
 import { GroupPublisher } from "../../src/gateway/publish/publisher.ts";
 import { batchFramesMin } from "../../src/gateway/publish/together.ts";
 import type { StreamSettings } from "../../src/gateway/streams/desired.ts";
@@ -183,19 +183,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     everyMs: options.watchEveryMs ?? 3_600_000,
   });
   await watch.askedOnce;
-  const admission = {
-    bytes: 0,
-    bytesMax: Number.MAX_SAFE_INTEGER,
-    isLarge: (bytes: number) => bytes > 262_144,
-    tryTake: () => true,
-    lacking: () => 0,
-    take(bytes: number) {
-      admission.bytes += bytes;
-    },
-    release(bytes: number) {
-      admission.bytes -= bytes;
-    },
-  };
+  const admission = new Admission(Number.MAX_SAFE_INTEGER);
   const publisher = new GroupPublisher({
     identify: (record) => record.toString(),
     link: options.through?.(link) ?? link,

@@ -5,10 +5,13 @@ import { jetstream, type StreamInfo } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
-import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
-import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror.ts";
-import { isMarked, lossMark } from "../../gateway/projects/registry/loss-mark.ts";
-import { haveEventsBeenStored } from "../../gateway/projects/registry/stored-events.ts";
+import {
+  bucketName,
+  isFilled,
+  isMirrorOf,
+  parseProject,
+} from "../../gateway/projects/registry/bucket.ts";
+import { isMarked, lossMark, storedEvents } from "../../gateway/projects/registry/loss-mark.ts";
 import { firstProject } from "../../platform/base/errors.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
@@ -90,7 +93,7 @@ async function emptyFinding(
   { prefix }: RegistryQuestion,
   state: "gone" | "empty",
 ): Promise<Finding> {
-  if (!(await haveEventsBeenStored(connection, prefix))) {
+  if (!(await storedEvents(connection, prefix)).any) {
     return check.warn("there are no projects yet: every key gets a 401", add);
   }
   return check.fail(

@@ -1,22 +1,14 @@
-// The order of historical bodies that are not placed in the event loop iteration in which they
-// arrived: determines which body must wait for which. The project and lane of a body may be known
-// on arrival, or only after its scan. Does not read the bodies.
+// The order of historical bodies that are placed later than they arrive. A body's project and lane
+// may be known only after its scan.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/**
- * Milliseconds for which a non-live body of unknown project blocks all later history. Its scan
- * finds the project, and takes about this time while few bodies wait. After this time the body
- * blocks only bodies whose project or lane was also unknown on arrival. Otherwise a flood of bodies
- * without keys would block the history of all projects.
- */
+/** Time for which a body of unknown project blocks later history: about as long as its scan. */
 const unknownMsMax = 50;
 
-/** A body's entry among the bodies in progress. */
 export interface Arrival {
-  /** The project's id; undefined while unknown, like the lane. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
   readonly bytes: number;
@@ -28,19 +20,14 @@ interface Entry extends Arrival {
   lane: Lane | undefined;
   readonly number: number;
   readonly arrivedMs: number;
-  /** Whether the project or the lane of the body was unknown on arrival. */
   readonly wasHidden: boolean;
-  /**
-   * A promise that is fulfilled when the body's project and lane become known, or when the body is
-   * removed.
-   */
+  /** Fulfilled when the project and lane become known, or the body is removed. */
   changed: PromiseWithResolvers<void>;
 }
 
 export class Arrivals {
   /**
-   * The bodies that are or may be historical, by project, each list in the order of arrival. Bodies
-   * of an unknown project are under "", which is not a project id.
+   * The bodies that are or may be historical, by project id ("" if unknown), in order of arrival.
    */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
@@ -50,11 +37,7 @@ export class Arrivals {
     this.#monotonicMs = monotonicMs;
   }
 
-  /**
-   * Adds a body under its known or likely project and lane. If these are wrong, `update` moves the
-   * body. The body keeps its number in the order of arrival, but later bodies may have overtaken it
-   * by then.
-   */
+  /** Adds a body under its known or likely project and lane. `update` corrects them later. */
   arrive(
     { projectId, lane }: BodyHint,
     { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">,
@@ -73,7 +56,6 @@ export class Arrivals {
     return entry;
   }
 
-  /** Moves the body to the project and lane that its scan has found. */
   update(arrival: Arrival, { projectId, lane }: BodyHint): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);
@@ -91,20 +73,14 @@ export class Arrivals {
     entry.changed.resolve();
   }
 
-  /**
-   * Returns whether a historical body of the project that arrives now must wait for an earlier
-   * body.
-   */
+  /** Returns whether a historical body that arrives now must wait for an earlier body. */
   mustWait(projectId: string): boolean {
     return (
       this.#histories.has(projectId) || this.#lastUnknownBefore(this.#lastNumber + 1) !== undefined
     );
   }
 
-  /**
-   * Returns a promise that is fulfilled when the body no longer has to wait for an earlier one;
-   * undefined if it does not have to wait now.
-   */
+  /** Returns a promise for the body's turn; undefined if it does not have to wait. */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const entry = arrival as Entry;
     return this.#entryBefore(entry) === undefined ? undefined : this.#wait(entry);
@@ -127,10 +103,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /**
-   * Returns the last of the earlier bodies that this one must wait for. That body in turn waits for
-   * those before it, so waiting for one is enough.
-   */
+  /** Returns the last earlier body to wait for. That body waits for those before it. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
@@ -140,7 +113,7 @@ export class Arrivals {
 
   #lastUnknownBefore(number: number): Entry | undefined {
     const unknown = this.#lastBefore("", number);
-    // If its time is over, so is that of earlier unknown bodies, which have waited longer.
+    // Earlier unknown bodies have waited longer, so their time is over too.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 

@@ -1,5 +1,4 @@
-// Reads a request's project and lane from the header of the scan table, or returns the problem of
-// the request as a whole. Does not read items.
+// Reads a request's project and lane from the header of the scan table. Does not read items.
 
 import type { Buffer } from "node:buffer";
 import { firstProject, type Problem } from "../../platform/base/errors.ts";
@@ -9,15 +8,9 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
-/**
- * Number of bytes that are read of a body that is neither an object nor an array, to report its
- * kind.
- */
+/** Bytes that are read of a body without events, to report its kind. */
 const rootBytesRead = 64;
-/**
- * A key that replaces a text too long to be a key. It matches no project, because keys have only
- * printable characters.
- */
+/** Replaces a text that is too long to be a key. No key has this character. */
 const unmatchedKey = "\0";
 
 export interface Envelope {
@@ -25,10 +18,7 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/**
- * Returns the problem of a body whose scan failed. `markBytes`: length of the byte order mark that
- * the client sent before the body.
- */
+/** `markBytes`: length of the byte order mark that the client sent before the body. */
 export function scanProblem(
   status: ScanStatus,
   { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
@@ -51,10 +41,7 @@ function notUtf8(body: Buffer, offset: number): string {
   return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
 }
 
-/**
- * Returns the envelope of the scanned body, or its problem. The key is checked before the type of
- * `batch`.
- */
+/** Reads the envelope of the scanned body. Checks the key before the type of `batch`. */
 export function readEnvelope(
   body: Buffer,
   table: Uint32Array,
@@ -62,11 +49,11 @@ export function readEnvelope(
 ): Envelope | Problem {
   const rootType = table[Header.RootType]!;
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
-    return { code: "invalid_payload", detail: noEvents(body, rootType) };
+    return invalidPayload(noEvents(body, rootType));
   }
-  // Checked before the key: an array without events cannot have one, so that is not its mistake.
+  // An array without events cannot have a key, so the missing key is not the mistake.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
-    return { code: "invalid_payload", detail: "The array contains no event" };
+    return invalidPayload("The array contains no event");
   }
   const key = keyText(body, table);
   if (key === "") return { code: "missing_api_key", detail: missingKey(table) };
@@ -79,16 +66,11 @@ export function readEnvelope(
   if ("code" in project) return project;
   const batchType = table[Header.BatchType]!;
   if (batchType === TokenType.Absent) return { project, lane: "live" };
-  if (batchType !== TokenType.Array)
-    return { code: "invalid_payload", detail: "batch must be an array" };
+  if (batchType !== TokenType.Array) return invalidPayload("batch must be an array");
   const lane = laneOf(table);
   return typeof lane === "string" ? { project, lane } : lane;
 }
 
-/**
- * Returns the project that has the key. If the project is not found or is disabled, returns the
- * problem.
- */
 export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
   const project = projects.byKey(key);
   if (project === undefined) return noProject(key, projects);
@@ -96,7 +78,6 @@ export function projectOf(key: string, projects: ProjectLookup): MeteredProject 
   return project;
 }
 
-/** Returns the lane that a batch requests, or the problem of its value. */
 export function laneOf(table: Uint32Array): Lane | Problem {
   switch (table[Header.HistoricalType]) {
     case TokenType.True:
@@ -106,7 +87,7 @@ export function laneOf(table: Uint32Array): Lane | Problem {
     case TokenType.Absent:
       return "live";
     default:
-      return { code: "invalid_payload", detail: "historical_migration must be true or false" };
+      return invalidPayload("historical_migration must be true or false");
   }
 }
 
@@ -154,6 +135,10 @@ function keyText(body: Buffer, table: Uint32Array): string {
   if (end - start > keyTokenBytesMax) return unmatchedKey;
   if (type === TokenType.EscapedString)
     return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
-  // Latin-1 is fast to decode. Keys are ASCII, so other text matches none in any encoding.
+  // Latin-1 is fast to decode. Keys are ASCII, so other text matches no key.
   return body.toString("latin1", start + 1, end - 1).trim();
+}
+
+export function invalidPayload(detail: string): Problem {
+  return { code: "invalid_payload", detail };
 }

@@ -1,7 +1,5 @@
-// Explains why an item is not stored, or why a key is missing or unknown. Finds members whose names
-// look like typos of the missing one, such as `evnt` for `event`. Computed only for items that the
-// answer names. Shows a member's name only if it resembles the missing one. Never shows a value, or
-// enough of a key to use it. The work per event loop iteration is limited for any body.
+// Explains why an item is not stored, or why a key is missing or unknown. Shows a member's name
+// only if it resembles the missing one, and never a value or a whole key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -21,7 +19,7 @@ interface Meant {
   readonly value: ValueKind;
 }
 
-/** The members that may be missing, with common alternative names and the kind of their value. */
+/** The members that may be missing, with common alternative names and the type of their value. */
 const meant = {
   event: { also: ["name", "eventname", "eventtype", "action"], value: "string" },
   distinct_id: { also: ["userid", "user", "anonymousid", "uid", "id"], value: "any" },
@@ -39,12 +37,10 @@ const meant = {
 export type MeantName = keyof typeof meant;
 
 /**
- * Maximum number of steps per event loop iteration, for all requests together. A step is a byte
- * read, or a pair of letters compared. If every name is nearly right, all steps together take 0.5
- * ms.
+ * Maximum bytes read and letters compared per event loop iteration: 0.5 ms of work.
  */
 const stepsATurnMax = 16_384;
-/** Maximum distance of a similar name, as returned by `#distance`: two wrong letters. */
+/** Maximum `#distance` of a similar name: two wrong letters. */
 const distanceMax = 3;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
@@ -58,9 +54,7 @@ export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
   /**
-   * Returns the member that is nearest to one of the names, and that name. The names are tried in
-   * order. Returns undefined if no member is near, or if this event loop iteration has no steps
-   * left.
+   * Returns the member nearest to one of the names; undefined if none is near or no step is left.
    */
   find(
     span: ObjectSpan,
@@ -76,9 +70,7 @@ export class Typos {
     return undefined;
   }
 
-  /**
-   * Returns the text to append to a detail: `you sent …`, or "" if no member looks like a typo.
-   */
+  /** Returns the text to append to a detail; "" if no member looks like a typo. */
   hint(span: ObjectSpan, ...names: readonly MeantName[]): string {
     const typo = this.find(span, ...names);
     return typo === undefined ? "" : `you sent "${typo.sent}": write "${typo.meant}"`;
@@ -95,8 +87,8 @@ export class Typos {
   }
 
   /**
-   * Returns the distance of a sent name from the wanted one: 0 for the same, 1 for one wrong
-   * letter, 2 for another word for it (`also`), 3 for two wrong letters, and infinity beyond.
+   * Returns 0 for the same name, 1 for one wrong letter, 2 for another word for it (`also`), 3 for
+   * two wrong letters, and infinity beyond.
    */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
@@ -111,9 +103,6 @@ export class Typos {
   }
 }
 
-/**
- * Returns a name in lower case, with letters and digits only, to ignore differences in spelling.
- */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
@@ -131,10 +120,7 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/**
- * An explanation of an item. `detail`: why the item is not stored. `hint`: the sent name that looks
- * like a typo; "" for none.
- */
+/** Why an item is not stored, and the sent name that looks like a typo; "" for none. */
 export interface Explanation {
   readonly detail: string;
   readonly hint: string;
@@ -144,13 +130,9 @@ export function textOf({ detail, hint }: Explanation): string {
   return hint === "" ? detail : `${detail}; ${hint}`;
 }
 
-/** The explanation of an item that the answer does not name. */
 export const unnamed: Explanation = { detail: "", hint: "" };
 
-/**
- * Returns why the item is dropped. `isBatch`: whether the item is in a batch or an array; otherwise
- * it is the body itself.
- */
+/** `isBatch`: whether the item is in a batch or an array, and not the body itself. */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -190,12 +172,10 @@ const hintedWarnings: readonly (readonly [bit: number, names: readonly MeantName
 ];
 const hintedBits = hintedWarnings.reduce((bits, [bit]) => bits | bit, 0);
 
-/** Returns whether one of the warnings may be due to a misspelt name. */
 export function mayHaveHint(warnings: number): boolean {
   return (warnings & hintedBits) !== 0;
 }
 
-/** Returns the hint on a name whose typo may have caused a warning; "" for none. */
 export function warningHint(warnings: number, item: ItemView, typos: Typos): string {
   const names = hintedWarnings.find(([bit]) => (warnings & bit) !== 0)?.[1];
   if (names === undefined) return "";
@@ -244,7 +224,7 @@ function propertiesSpan({ body, table, row }: ItemView): ObjectSpan {
 }
 
 const charsShown = 8;
-/** Minimum length of a long key. Of a shorter key, only half is shown. */
+/** Minimum length of a long key. Only half of a shorter key is shown. */
 const shortChars = 12;
 
 const keyMistakes: readonly (readonly [RegExp, string])[] = [
@@ -268,16 +248,9 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${mistake === undefined ? "" : `: ${mistake[1]}`}`;
 }
 
-/**
- * Number of items of an array that are searched for a typo. Most items have the same names as the
- * first.
- */
+/** Items of an array that are searched for a typo. Most items have the same names as the first. */
 const itemsLookedAt = 4;
 
-/**
- * Returns the hint on a member that looks like a misspelt key, for a body without a key; "" for
- * none.
- */
 export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   for (const span of keySpans(body, table)) {
     const hint = typos.hint(span, "api_key");
@@ -286,10 +259,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/**
- * Returns the hint for the newer protocol (v1), which ignores a key in the body. The hint names the
- * member that is the key or looks like it.
- */
+/** Returns the hint for the newer protocol (v1), which ignores a key in the body; "" for none. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
@@ -301,34 +271,13 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
   return "";
 }
 
-/**
- * Returns the objects that may contain a key. The events of a batch are skipped, as far as the
- * table has rows for them.
- */
+/** Returns the objects that may contain a key, without the events of a batch. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
-  if (table[Header.BatchType] !== TokenType.Absent) {
-    const skip =
-      rows > 0
-        ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd }
-        : {};
-    return [{ body, start: 0, end: body.length, ...skip }];
-  }
-  // The body is one event, or an array of them. One key is enough for all, so the first few items
-  // are enough. An item that is not an object has no members, and its span is harmless.
-  return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => {
-    const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
-    const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};
-    return { body, start: itemStart, end: itemEnd, ...skip };
-  });
-}
-
-function rowAt(table: Uint32Array, row: number) {
-  const at = Header.Words + row * Row.Words;
-  return {
-    itemStart: table[at + Row.ItemStart]!,
-    itemEnd: table[at + Row.ItemEnd]!,
-    propertiesStart: table[at + Row.PropertiesStart]!,
-    propertiesEnd: table[at + Row.PropertiesEnd]!,
-  };
+  const item = (row: number): ObjectSpan =>
+    itemSpan({ body, table, row: Header.Words + row * Row.Words });
+  if (table[Header.BatchType] === TokenType.Absent)
+    return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => item(row));
+  const skip = rows > 0 ? { skipFrom: item(0).start, skipTo: item(rows - 1).end } : {};
+  return [{ body, start: 0, end: body.length, ...skip }];
 }

@@ -1,7 +1,6 @@
 // Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body is processed in one event loop iteration, without waiting for a promise. A
-// large body takes the same steps in many iterations, so that other requests do not wait for it.
-// This file has the control flow; helpers do the computing. Does not depend on HTTP, N-API or NATS.
+// PubAcks. A small body is processed in one event loop iteration. A large body takes the same steps
+// in many, so that other requests do not wait for it.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -14,8 +13,6 @@ import type { ProjectLookup } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
-import { awaitRoom } from "./await-room.ts";
-import { bodyIdOf } from "./body-frames.ts";
 import { Checks, RefusalHints } from "./checks.ts";
 import { scanProblem } from "./envelope.ts";
 import { Typos } from "./hints.ts";
@@ -25,7 +22,8 @@ import { createPeek } from "./peek.ts";
 import { plainProtocol } from "./plain-protocol.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, type RequestCaps } from "./request-caps.ts";
-import { Scanners } from "./scanners.ts";
+import { bodyIdOf } from "./request-frames.ts";
+import { awaitRoom, Scanners } from "./scanners.ts";
 import { type IntakeMetrics, problemOfItems } from "./tally.ts";
 import { V1Protocol } from "./v1/protocol.ts";
 import { type Protocol, Work, type WorkParts } from "./work.ts";
@@ -41,10 +39,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /**
-   * Returns a new scanner. `rows`: number of rows of its table. The default is enough for most
-   * bodies.
-   */
+  /** `rows`: number of rows of the scanner's table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -55,24 +50,14 @@ export interface IntakeOptions {
   readonly clientWarnings?: ClientWarningTaker;
   /** Called when the processing of an event throws because of a bug, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
-  /** The clock of the deadlines, in milliseconds. */
   readonly monotonicMs: () => number;
-  /**
-   * Returns the CPU time of this thread in milliseconds, which measures the work per event loop
-   * iteration. Default: `monotonicMs`.
-   */
+  /** Returns the CPU milliseconds of this thread. Default: `monotonicMs`. */
   readonly workMs?: () => number;
-  /**
-   * Returns a promise that is fulfilled in a later event loop iteration, so that other requests are
-   * processed first.
-   */
+  /** Returns a promise that is fulfilled in a later event loop iteration. */
   readonly nextTurn: () => Promise<void>;
 }
 
-/**
- * Maximum number of frames of a large body that wait for their outcome. It limits placing to the
- * speed of the store, so that the body is not in memory twice.
- */
+/** Maximum frames of a body without an outcome, so that the body is not in memory twice. */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -115,10 +100,7 @@ class RequestTaker {
     this.#scanners = new Scanners({ createScanner, publisher, monotonicMs });
   }
 
-  /**
-   * Processes a small body with few events in this event loop iteration. Other bodies are processed
-   * now only if the iteration has time left.
-   */
+  /** Processes a small body with few events now, and others only if the iteration has time left. */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
     if (length <= littleBytesMax) return this.#takeNow(exchange, body);
@@ -130,11 +112,7 @@ class RequestTaker {
     return rest;
   }
 
-  /**
-   * Processes a body from scan to frames in this event loop iteration. The body is processed later
-   * if the scan shows that it is too much work for the iteration, has an error that takes long to
-   * locate, must be repaired, or must wait for earlier history.
-   */
+  /** Defers the body if the scan shows too much work, a need for repair, or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -151,7 +129,13 @@ class RequestTaker {
       return undefined;
     }
     const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
-    if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
+    const { lane, project, cost } = work;
+    const placingBytes = placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems);
+    if (
+      placingBytes > Math.min(placedAtOnceBytesMax, this.#publisher.frameBytesMax) ||
+      (isCounted && this.#share.isSpent) ||
+      (lane === "historical" && this.#arrivals.mustWait(project.id))
+    )
       return this.#takeLater(exchange, body, hintOf(work));
 
     problem = work.protocol.readEvents(work) ?? this.#checks.admitNow(work);
@@ -173,19 +157,6 @@ class RequestTaker {
     return undefined;
   }
 
-  #isTooMuchNow(work: Work): boolean {
-    const bytes = placingBytesOf(work.body.length, work.cost.events, work.protocol.rewritesItems);
-    return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
-  }
-
-  /**
-   * Returns whether the request is history that must wait for earlier bodies that are still being
-   * placed.
-   */
-  #mustWait({ lane, project }: Work): boolean {
-    return lane === "historical" && this.#arrivals.mustWait(project.id);
-  }
-
   #takeLater(
     exchange: Exchange,
     body: WholeBody,
@@ -197,10 +168,6 @@ class RequestTaker {
     return undefined;
   }
 
-  /**
-   * Takes the same steps as `#takeNow` in many event loop iterations, with the scan in the thread
-   * pool.
-   */
   async #takeInTurns(exchange: Exchange, body: OwnedBody, hint: BodyHint): Promise<void> {
     const arrival = this.#arrivals.arrive(hint, {
       bytes: body.bytes.length,
@@ -214,16 +181,12 @@ class RequestTaker {
     }
   }
 
-  /**
-   * Works on the body when it is next and has a scanner. If a peek has found the project of a
-   * historical body, the body first waits for earlier history, without a scanner.
-   */
+  /** Works on the body when it is next and has a scanner. History waits for earlier history. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
     arrival: Arrival,
   ): Promise<Problem | undefined> {
-    // One Work for all turns, so that a body is repaired once.
     let work: Work | undefined;
     for (;;) {
       if (arrival.lane === "historical" && arrival.projectId !== undefined)
@@ -243,10 +206,7 @@ class RequestTaker {
     }
   }
 
-  /**
-   * Scans a body. If it can be repaired, scans it again after the repair. If the second scan also
-   * fails, returns the problem of the first one.
-   */
+  /** Scans a body, and repairs it if possible. Returns the problem of the first scan. */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
@@ -256,15 +216,12 @@ class RequestTaker {
     const repaired = await repairedBody(body, scanner, this.#share);
     const statusThen = await scanner.scanInBackground(repaired.body);
     if (statusThen !== ScanStatus.Ok) return problem;
-    work.repair(repaired);
+    work.body = repaired.body;
+    work.repaired = repaired;
     return this.#checks.open(work, statusThen);
   }
 
-  /**
-   * Updates the arrival with the project and lane that the scan has found. Returns whether the body
-   * may continue now. If not, it must wait for a scanner or for earlier history, and is scanned
-   * again.
-   */
+  /** Returns whether the body may continue after its scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (
@@ -295,7 +252,6 @@ class RequestTaker {
     return undefined;
   }
 
-  /** Places the rows of the table in slices. Waits while too many frames have no outcome. */
   async #placeRows(work: Work, arrival: Arrival, rows: number): Promise<void> {
     const { exchange, pending, protocol } = work;
     const firstItem = work.table[Header.FirstItem]!;
@@ -303,7 +259,7 @@ class RequestTaker {
     const slice = (): void => {
       // The outcome of an earlier frame may have failed the request while this slice waited.
       if (pending.failed) return;
-      if (this.#checks.isLate(exchange)) {
+      if (this.#checks.ofDeadline(exchange) !== undefined) {
         pending.fail("timeout");
         return;
       }
@@ -320,19 +276,14 @@ class RequestTaker {
     }
   }
 
-  // The steps that `#takeNow` and `#takeInTurns` share, in the order of their use.
-
   #protocolOf({ v1 }: Exchange): Protocol {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /**
-   * Called when all frames are handed over. The request is answered when all its frames have an
-   * outcome, or now if it has no frames.
-   */
+  /** Called when all frames are handed over. The answer is sent when all frames have an outcome. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
-    tally.countWork(this.#metrics);
+    if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);
     // The scanner of a failed body may already hold another body's table.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
@@ -345,10 +296,6 @@ class RequestTaker {
   }
 }
 
-/**
- * Returns the body in memory that stays valid after this event loop iteration. Copies it unless the
- * memory is already owned.
- */
 function owned(body: WholeBody): OwnedBody {
   return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
 }

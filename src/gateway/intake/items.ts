@@ -1,6 +1,5 @@
-// Processes the items of a body in order: applies the rules to each item, and writes the lines of
-// stored items into frames. Synchronous. A call must end before the next begins, because all bodies
-// share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of stored items into frames.
+// Synchronous: all bodies share one verdict and one cursor.
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";
@@ -22,7 +21,6 @@ import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
 import type { Work } from "./work.ts";
 
-/** The part of a request's work that the rules and the record writer use. */
 export type Job = RequestFacts &
   Pick<
     Work,
@@ -38,9 +36,7 @@ export type Job = RequestFacts &
   >;
 
 interface ItemTakerOptions {
-  /**
-   * The scanner for items in plain form, while another scanner still holds the table of the body.
-   */
+  /** For items in plain form, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
@@ -48,7 +44,6 @@ interface ItemTakerOptions {
   readonly onBug: (bug: unknown) => void;
 }
 
-/** Maximum number of different bugs that are reported. Bugs are distinguished by their text. */
 const bugsReportedMax = 32;
 
 export class ItemTaker {
@@ -60,7 +55,7 @@ export class ItemTaker {
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
   readonly #bugsReported = new Set<string>();
-  /** The row of the previous event, if the client sent a uuid for it; 0 for none. */
+  /** The row of the previous event, if the client sent a uuid for it; otherwise 0. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
@@ -74,7 +69,6 @@ export class ItemTaker {
     this.#cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   }
 
-  /** Processes the items of the rows [start, end), counted from the table's first row. */
   takeRows(job: Job, start: number, end: number): void {
     const cursor = this.#cursor;
     cursor.body = job.body;
@@ -109,10 +103,7 @@ export class ItemTaker {
     } else this.#store(job, index, item, bytes);
   }
 
-  /**
-   * Fills the verdict. Returns the view that the record is written from: the item in the body, or
-   * its plain form.
-   */
+  /** Fills the verdict. Returns the item in the body, or its plain form. */
   #judge(job: Job): ItemView {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
@@ -180,9 +171,8 @@ export class ItemTaker {
   }
 
   /**
-   * Adds a warning if an event has the same uuid as the previous one, but another name or distinct
-   * id. Many programs treat such an event as a repeat. A comparison with all events of a request
-   * would add 5 % to the time of an event in a batch.
+   * Warns of an event with the uuid of the previous one, but another name or distinct id: many
+   * programs ignore it as a repeat. A comparison with all events would cost 5 % of a batch's time.
    */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
@@ -226,10 +216,7 @@ export class ItemTaker {
     if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
-  /**
-   * Returns whether the item is in a batch or an array. Reads the table of the body, because the
-   * plain form of an item is always in a batch of one.
-   */
+  /** Reads the table of the body, because the plain form of an item is always in a batch of one. */
   #isBatch(): boolean {
     const { table } = this.#cursor;
     return (
@@ -251,10 +238,7 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }
 
-/**
- * Returns the token of a string or of a plain number unchanged, and any other token as text.
- * Outside of events, no rule limits the depth and the digits of a value.
- */
+/** Returns a string or plain number unchanged, and any other token, of any depth, as text. */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);
   const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);

@@ -1,7 +1,5 @@
-// Finds the positions of JSON tokens, and of the members of an object, from the bytes alone and
-// within given bounds. Used to explain the error in a body, and to peek into a body before its
-// scan. If the bytes are not JSON, the results are meaningless but within the bounds, and the time
-// is proportional to the bounds.
+// Finds JSON tokens and members from the bytes alone, within given bounds. If the bytes are not
+// JSON, the results are meaningless but within the bounds, and the time is proportional to them.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
@@ -12,19 +10,14 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/**
- * Returns the position at which the white space that ends at `end` begins; `end` if there is none.
- */
+/** Returns where the white space that ends at `end` begins; `end` if there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
   return at;
 }
 
-/**
- * Returns the position of the opening quote of the string whose closing quote is at `closing`; -1
- * if none is found from `start` on, or if the string has escapes.
- */
+/** Returns the opening quote of the string that ends at `closing`; -1 for none or with escapes. */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
   for (let at = closing - 1; at >= start; at--) {
@@ -34,9 +27,7 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/**
- * The bytes [skipFrom, skipTo) of a text, which are not read. They are whole values of any length.
- */
+/** The bytes [skipFrom, skipTo) are not read. They are whole values of any length. */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -44,10 +35,7 @@ interface Skip {
 
 const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
 
-/**
- * Returns the position after the last byte of the value that begins at `start`; `end` if the value
- * does not end before it.
- */
+/** Returns the position after the value that begins at `start`, at most `end`. */
 export function endOfValue(
   body: Buffer,
   start: number,
@@ -87,10 +75,7 @@ function isWordEnd(byte: number | undefined): boolean {
   );
 }
 
-/**
- * Returns the position at which the string, number or word that ends at `end` begins; -1 if
- * something else ends there.
- */
+/** Returns where the string, number or word that ends at `end` begins; -1 for anything else. */
 export function startOfValue(body: Buffer, end: number, start: number): number {
   if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
   let at = end;
@@ -98,7 +83,6 @@ export function startOfValue(body: Buffer, end: number, start: number): number {
   return at === end ? -1 : at;
 }
 
-/** Returns whether the byte can be in a number, or in true, false and null. */
 function isWordByte(byte: number): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||
@@ -116,7 +100,6 @@ export interface ObjectSpan extends Partial<Skip> {
   readonly end: number;
 }
 
-/** The spans of a member's name, without its quotes, and of its value. */
 export interface MemberSpan {
   readonly nameStart: number;
   readonly nameEnd: number;
@@ -125,26 +108,21 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** The name as in the body: printable ASCII, without escapes. */
+  /** Printable ASCII, without escapes. */
   readonly name: string;
-  /** The position at which the member's value begins. */
   readonly valueAt: number;
 }
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/**
- * Maximum bytes of a name. A longer name is skipped, because it cannot match or resemble a known
- * name.
- */
+/** Longer names are skipped, because they cannot resemble a known name. */
 const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` with each member of the object that begins at `start`, until `take` returns false.
- * The value of the last member may be cut off at `end`. Returns the position after the object, or
- * -1 if its end was not reached.
+ * Calls `take` with each member until it returns false. Returns the position after the object; -1
+ * if its end was not reached, so that the last value may be cut off.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -168,11 +146,7 @@ export function walkMembers(
   return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
-/**
- * Returns the first members of the object, at most 64 from its first 4 KiB; none if the span does
- * not begin with an object. Members whose names are longer than `nameBytesMax` or not plain are
- * skipped.
- */
+/** Returns the first plainly named members of the object, from its first 4 KiB. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
   // Skipped bytes are not read, so they do not count towards the limit.

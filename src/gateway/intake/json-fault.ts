@@ -1,6 +1,5 @@
 // Explains the error in a body that is not JSON, with an excerpt of a few characters. Reads a
-// bounded part around the error, and up to 1 MiB to detect several JSON texts in a row. Never shows
-// a key.
+// bounded part around the error. Never shows a key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -8,25 +7,14 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/**
- * Number of bytes that are read on either side of the error. Fewer are shown, so that a key is
- * recognized and hidden even if only its end would be shown.
- */
+/** Bytes read on either side of the error: enough to recognize and hide a key that is cut off. */
 const bytesAround = 512;
-/** Maximum number of bytes before the error that are parsed, to detect a complete JSON text. */
+/** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
-/**
- * Maximum number of bytes before the error that are searched for a line break, if there are too
- * many to parse. If the first line break is just before the error, the first line counts as a
- * complete JSON text.
- */
+/** Maximum bytes before the error that are searched for a line break, if too many to parse. */
 const longLineBytesMax = 1_048_576;
 
-/**
- * Returns the error in the body, with an excerpt. `offset`: the position of the first invalid byte,
- * or the body's length if the text ends too early. `bytesBefore`: length of the byte order mark
- * that the client sent before the body, which is added to the reported offset.
- */
+/** `bytesBefore`: length of the byte order mark that the client sent before the body. */
 export function jsonProblem(
   body: Buffer,
   offset: number,
@@ -54,8 +42,8 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const after = body.toString("latin1", offset, offset + bytesAround);
   const character = after[0]!;
   const last = before.trimEnd().at(-1) ?? "";
-  const controlHint = after.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
-  if (controlHint !== undefined) return controlHint;
+  if (character < " ")
+    return "in a string, write line breaks and control characters as \\n or \\u....; outside a string, remove it";
   if (body[offset - 1] === Ascii.Backslash)
     return "JSON has no such escape: write a backslash as two";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "\\u must be followed by four hexadecimal digits";
@@ -71,65 +59,6 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   return undefined;
 }
 
-/**
- * Returns the hint for a control character. There is none for white space between names and values,
- * because the actual error is before it.
- */
-function hintAtControl(body: Buffer, offset: number): string | undefined {
-  const isWithin = isWithinString(body, offset);
-  const within = "in a string, write line breaks and control characters as \\n or \\u....";
-  if (isWithin === true) return within;
-  if (isWithin === undefined) return `${within}; outside a string, remove it`;
-  if (isSpace.test(String.fromCharCode(body[offset]!))) return undefined;
-  return "control characters are not allowed outside strings: remove it";
-}
-
-/**
- * Returns whether `offset` is inside a string; undefined if the bytes read before it are ambiguous.
- */
-function isWithinString(body: Buffer, offset: number): boolean | undefined {
-  let start = Math.max(0, offset - bytesAround);
-  // The part must not begin after a backslash, because a quote there would not end a string.
-  while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
-    start--;
-  const before = body.toString("latin1", start, offset);
-  const fromOutside = endsWithinString(before, false);
-  const fromWithin = start === 0 ? undefined : endsWithinString(before, true);
-  if (fromOutside === undefined || fromWithin === undefined) return fromOutside ?? fromWithin;
-  return fromOutside === fromWithin ? fromOutside : undefined;
-}
-
-const isSpace = /[ \t\r\n]/;
-/** A character of punctuation, of a number, or of `true`, `false` and `null`. */
-const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
-
-/**
- * Returns whether a part of a JSON text ends inside a string. `beginsWithin`: whether the part
- * begins inside a string. Returns undefined if no JSON text has such a part.
- */
-function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
-  let isWithin = beginsWithin;
-  /** The last character outside strings, ignoring white space. After a string it is `"`. */
-  let last = "";
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]!;
-    if (isWithin) {
-      if (character === "\\") at++;
-      else if (character < " ") return undefined;
-      else if (character === '"') isWithin = false;
-      last = '"';
-    } else if (character === '"') {
-      if (last !== "" && !"{[:,".includes(last)) return undefined;
-      isWithin = true;
-    } else if (!isSpace.test(character)) {
-      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character)))
-        return undefined;
-      last = character;
-    }
-  }
-  return isWithin;
-}
-
 const notJson: ReadonlyMap<string, string> = new Map([
   ["nan", "null"],
   ["infinity", "null"],
@@ -142,10 +71,6 @@ const notJson: ReadonlyMap<string, string> = new Map([
   ["false", "false"],
 ]);
 
-/**
- * Returns the hint for words of other languages, for names and strings without quotes, and for
- * numbers that JSON does not have.
- */
 function wordHint(before: string, after: string): string | undefined {
   const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
   const rest = /^[\w$]{0,24}/.exec(after)?.[0] ?? "";
@@ -169,7 +94,6 @@ function wordHint(before: string, after: string): string | undefined {
   return undefined;
 }
 
-/** Returns the hint for something that follows a value without a comma. */
 function afterValueHint(body: Buffer, offset: number, character: string): string {
   if (followsWholeText(body, offset)) {
     return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
@@ -179,10 +103,7 @@ function afterValueHint(body: Buffer, offset: number, character: string): string
     : "a comma is missing before it";
 }
 
-/**
- * Returns whether the text before `offset` is a complete JSON text, such as the first of several
- * lines.
- */
+/** Returns whether the text before `offset` is a complete JSON text, as in NDJSON. */
 function followsWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
     try {
@@ -199,7 +120,6 @@ function followsWholeText(body: Buffer, offset: number): boolean {
   );
 }
 
-/** Returns the text around the error, in printable ASCII, with stars for possible keys. */
 function excerptOf(body: Buffer, offset: number): string {
   const start = Math.max(0, offset - bytesAround);
   const text = body.toString("latin1", start, offset + bytesAround);
@@ -213,24 +133,19 @@ function excerptOf(body: Buffer, offset: number): string {
 
 const bytesRead = 128;
 
-const byFirstBytes: readonly (readonly [string, string])[] = [
-  ["fffe", "it looks like UTF-16: send UTF-8"],
-  ["feff", "it looks like UTF-16: send UTF-8"],
-  ["1f8b", "it looks like gzip inside another encoding: compress it once"],
-  ["28b52ffd", "it looks like zstd: set Content-Encoding to zstd"],
-  ["789c", "it looks like deflate: set Content-Encoding to deflate"],
-  ["7801", "it looks like deflate: set Content-Encoding to deflate"],
-  ["785e", "it looks like deflate: set Content-Encoding to deflate"],
-  ["78da", "it looks like deflate: set Content-Encoding to deflate"],
+const byFirstBytes: readonly (readonly [RegExp, string])[] = [
+  [/^(?:fffe|feff)/, "it looks like UTF-16: send UTF-8"],
+  [/^1f8b/, "it looks like gzip inside another encoding: compress it once"],
+  [/^28b52ffd/, "it looks like zstd: set Content-Encoding to zstd"],
+  [/^78(?:01|5e|9c|da)/, "it looks like deflate: set Content-Encoding to deflate"],
 ];
 
 /**
- * Returns what kind of text a body that does not parse looks like, and what to send instead.
- * Returns undefined if the body looks like JSON with a mistake in it.
+ * Returns what the body looks like, and what to send instead; undefined for JSON with a mistake.
  */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
-  const known = byFirstBytes.find(([bytes]) => first.startsWith(bytes));
+  const known = byFirstBytes.find(([bytes]) => bytes.test(first));
   if (known !== undefined) return known[1];
   if (body.length > 1 && (body[0] === 0 || body[1] === 0))
     return "it looks like UTF-16: send UTF-8";
@@ -240,7 +155,7 @@ export function kindOfBody(body: Buffer): string | undefined {
   if (text.startsWith("<")) return "it looks like XML or HTML: send JSON";
   if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text))
     return "it looks like base64 that is cut or damaged";
-  // An unquoted name before an equals sign: no JSON text begins like this.
+  // No JSON text begins with an unquoted name before an equals sign.
   if (/^[\w.$%[\]+-]{1,64}=/.test(text)) {
     return "it looks like a form: send JSON, or a form whose field data holds the JSON";
   }

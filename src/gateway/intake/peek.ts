@@ -1,8 +1,6 @@
 // Finds the likely project and lane of a body in its first bytes and, if the whole body is present,
-// in its last bytes. They order and queue the body before it is scanned. A key with precedence may
-// come later in the body, so the scan decides. A peek decides only one thing: a large body is not
-// scanned while its project is far over its quota, if no other key can have precedence. A peek
-// reads a bounded number of bytes and parses no JSON into objects. It never answers a client.
+// in its last. They order the body before its scan. A key with precedence may come later, so the
+// scan decides. The time is bounded.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -12,6 +10,7 @@ import type { ProjectLookup } from "../projects/project.ts";
 import {
   endOfValue,
   type MemberSpan,
+  type ObjectSpan,
   spaceEnd,
   spaceStart,
   startOfValue,
@@ -20,31 +19,23 @@ import {
 } from "./json-bytes.ts";
 import { withoutMark } from "./work.ts";
 
-/** Maximum number of bytes that a peek reads from the start, and again from the end. */
+/** Maximum bytes that a peek reads from the start. */
 export const peekedBytesMax = 4_096;
 const peekedFromEndBytesMax = 1_024;
-/** Maximum number of bytes that are read as a key. A key has at most 200 characters. */
+/** A key has at most 200 characters. */
 const keyBytesMax = 256;
 
-/**
- * The values of the members read so far. A later member replaces an earlier one of the same name.
- */
-interface Seen {
-  apiKey: string;
-  token: string;
-  dollarToken: string;
-  propertiesToken: string;
-  isEnvelope: boolean;
-  lane: Lane | undefined;
+/** The values of the members read so far. The last of several members of one name counts. */
+class Seen {
+  apiKey = "";
+  token = "";
+  dollarToken = "";
+  propertiesToken = "";
+  isEnvelope = false;
+  lane: Lane | undefined = undefined;
 }
 
-/** The bytes [start, end) of the body. */
-interface Range {
-  readonly start: number;
-  readonly end: number;
-}
-
-const nothing: BodyHint = { projectId: undefined, lane: undefined };
+type Range = Pick<ObjectSpan, "start" | "end">;
 
 export function createPeek(projects: ProjectLookup): Peek {
   return peek;
@@ -60,23 +51,11 @@ export function createPeek(projects: ProjectLookup): Peek {
     const key = apiKey ?? keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
     const { lane } = seen;
-    if (project?.enabled !== true)
-      return lane === undefined ? nothing : { projectId: undefined, lane };
+    if (project?.enabled !== true) return { projectId: undefined, lane };
     // After a key in another member there may be an `api_key`, which would be the body's key.
     const isCertain = apiKey !== undefined || seen.apiKey !== "";
     return { projectId: project.id, lane, meter: isCertain ? project.meter : undefined };
   }
-}
-
-function nothingSeen(): Seen {
-  return {
-    apiKey: "",
-    token: "",
-    dollarToken: "",
-    propertiesToken: "",
-    isEnvelope: false,
-    lane: undefined,
-  };
 }
 
 /** Returns the key by the scan's precedence; "" if none was seen. */
@@ -87,7 +66,7 @@ function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen
 }
 
 function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
-  const seen = nothingSeen();
+  const seen = new Seen();
   if (body[range.start] !== Ascii.OpenBrace) return seen;
   const ended = readEvent(body, range, seen) >= 0;
   if (isWhole && !ended) readEnd(body, seen);
@@ -98,10 +77,10 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
 
 /** Reads the items of an array up to the first one with a key. An array is always live. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
-  let seen = nothingSeen();
+  let seen = new Seen();
   let at = start;
   do {
-    seen = nothingSeen();
+    seen = new Seen();
     const itemStart = spaceEnd(body, at + 1, end);
     const isObject = body[itemStart] === Ascii.OpenBrace;
     const itemEnd = isObject
@@ -114,13 +93,10 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
   return seen;
 }
 
-/**
- * Reads an event or an envelope from its first member on. Returns the position after its last byte,
- * or -1 if its end is not reached.
- */
+/** Returns the position after the event or envelope; -1 if its end is not reached. */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return walkMembers({ body, start: range.start, end: range.end }, (member) => {
-    if (isProperties(body, member)) {
+    if (body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties")) {
       seen.propertiesToken = "";
       const properties = { body, start: member.valueStart, end: member.valueEnd };
       walkMembers(properties, (property) => {
@@ -136,14 +112,10 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
   });
 }
 
-/**
- * Reads the root's members from the end backwards, while their values are plain strings, numbers or
- * words, because members after the batch have no other values. If the body is JSON, each of these
- * members belongs to the root, because the `}` that ends the body is the root's.
- */
+/** Reads the root's last members backwards, up to a value that is an object or array. */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
-  const late = nothingSeen();
+  const late = new Seen();
   let at = spaceStart(body, body.length, start);
   if (body[at - 1] !== Ascii.CloseBrace) return;
   at--;
@@ -158,8 +130,8 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last of several members of one name counts: reading backwards, it comes first.
-    const one = nothingSeen();
+    // The last of several members of one name counts. Reading backwards, it comes first.
+    const one = new Seen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
     if (late.token === "") late.token = one.token;
@@ -188,10 +160,6 @@ function note(body: Buffer, seen: Seen, member: MemberSpan): void {
   }
 }
 
-function isProperties(body: Buffer, member: MemberSpan): boolean {
-  return body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties");
-}
-
 function nameIs(body: Buffer, { nameStart, nameEnd }: MemberSpan, name: string): boolean {
   return nameEnd - nameStart === name.length && isText(body, name, nameStart);
 }
@@ -200,10 +168,7 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-/**
- * Returns the key in a member's value; "" if the value is not a key. A string of white space is a
- * key that no project has, as in the scan, and does not count as absent.
- */
+/** Returns the key in a member's value; "" if it is not a key. White space is an unknown key. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);

@@ -1,7 +1,5 @@
-// A request whose lines wait for their PubAcks. Collects the outcome of every frame with lines of
-// the request, then answers once. Never answers 200 while a frame is pending, refused or unknown.
-// Also counts the outcome in the metrics and the project's meter. Stored events count as stored
-// even if the answer is a 503.
+// A request whose lines wait for their PubAcks. Answers once, and never 200 while a frame is
+// pending, refused or unknown. Stored events count as stored even if the answer is a 503.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -12,8 +10,7 @@ import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts"
 import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// Some frames of a large request may be stored while another is refused, so none of these texts
-// states that nothing is stored.
+// Some frames of a large request may be stored, so no text states that nothing is stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -23,10 +20,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/**
- * The parts of a request's work that are retained until its answer. The Work itself is not, because
- * it holds the body.
- */
+/** Retained until the answer. The Work is not, because it holds the body. */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -35,10 +29,8 @@ interface PendingOf {
   readonly tally: Tally;
 }
 
-/** The parts of the gateway that count, report and explain the outcome of a request. */
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
-  /** Returns why a stream is no longer fit for events in flight. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
   readonly clientWarnings?: ClientWarningTaker | undefined;
@@ -52,22 +44,17 @@ export class PendingRequest implements RequestWaiter {
   readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // The number of frames without an outcome, plus 1 until the intake has placed the last line, so
-  // that the outcomes of early frames cannot answer the request.
+  // Frames without an outcome, plus 1 until the last line is placed.
   #framesOpen = 1;
-  /** The error code of the answer; undefined while there is none. */
   #failure: ErrorCode | undefined = undefined;
-  /** The first error. After it no more of the request is sent to the store. */
   #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
-  /** Number of events that an earlier attempt of the request has stored and counted. */
+  /** Events that an earlier attempt of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
-  /** Bytes in the request's own frames without an outcome. */
   #bytesUnderWay = 0;
-  /** Whether the stream is no longer fit for events in flight. */
   #isUnfit = false;
   #endCallbacks: ((isStored: boolean) => void)[] | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
@@ -86,16 +73,15 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts one more frame with lines of this request. `ownBytes`: the frame's bytes, if it is the
-   * request's own. They count towards the project's share before they are stored, because a large
-   * request has megabytes in frames before the first acknowledgement.
+   * Counts one more frame. `ownBytes`: the bytes of an own frame, which count towards the project's
+   * share before they are stored, because a large request sends megabytes ahead.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
     if (ownBytes > 0) this.#addUnderWay(ownBytes);
   }
 
-  /** Reverts an `expectFrame`. Called when the publisher threw and has not accepted the frame. */
+  /** Reverts an `expectFrame` after the publisher threw. */
   frameNotTaken(ownBytes = 0): void {
     if (ownBytes > 0) this.#addUnderWay(-ownBytes);
     this.release();
@@ -112,17 +98,12 @@ export class PendingRequest implements RequestWaiter {
     this.#firstFailure ??= code;
   }
 
-  /**
-   * Whether the request has failed. If so, it cannot be answered 200, and the rest is not placed.
-   */
+  /** If true, the answer cannot be 200, and the rest is not placed. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /**
-   * Returns a promise that is fulfilled when at most `framesMax` frames have no outcome; undefined
-   * if that is so now. Must have one caller at a time.
-   */
+  /** Returns a promise for the time when at most `framesMax` frames are open; undefined if now. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -140,8 +121,8 @@ export class PendingRequest implements RequestWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // An unknown outcome overrides a refused one: the answer must not be more certain than the
-      // facts, and `timeout` is the only code for events that may be stored or not.
+      // The answer must not be more certain than the facts, and only `timeout` means that events
+      // may be stored or not. So unknown overrides refused.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -159,7 +140,6 @@ export class PendingRequest implements RequestWaiter {
     this.release();
   }
 
-  /** Called when all lines are in frames: releases the intake's hold. */
   placed(): void {
     this.#isPlaced = true;
     this.release();
@@ -170,7 +150,7 @@ export class PendingRequest implements RequestWaiter {
     this.#holdToShare();
   }
 
-  /** Fails a request that is partly placed if its project has filled its share. */
+  /** Fails a partly placed request if its project has filled its share. */
   #holdToShare(): void {
     if (this.#isPlaced) return;
     const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
@@ -192,7 +172,7 @@ export class PendingRequest implements RequestWaiter {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
-    // Only here, because a refused request is sent again and would be counted each time.
+    // A rejected request is sent again, and would be counted each time.
     this.#countReported();
     this.#tally.answer(this.#exchange, this.#firstFailure);
   }
@@ -217,7 +197,7 @@ export class PendingRequest implements RequestWaiter {
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
-  /** Whether some events are stored and the answer can name them. */
+  /** Whether some events are stored and the answer can list them. */
   get #isStoredInPart(): boolean {
     return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
@@ -234,10 +214,7 @@ export class PendingRequest implements RequestWaiter {
     return `${unfit ?? "The store failed for some events"}; those in flight may be stored or not: send the request again`;
   }
 
-  /**
-   * Called when a bug has ended the request. The code that catches the bug answers, not this class.
-   * The outcome of frames that were already handed over is still counted.
-   */
+  /** Called when a bug has ended the request. The caller answers. */
   abandon(): void {
     this.#abandoned = true;
     this.release();
@@ -255,8 +232,8 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // The quota of events that are not stored is returned, so that their retry has room. Events
-    // that the answer reports as dropped are not retried.
+    // The quota of events that are not stored is returned, so that their retry has room. Dropped
+    // events that the answer reports are not retried.
     if (this.#failure !== undefined || this.#abandoned) {
       const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
       this.#taken.giveBack(this.#stored + this.#unknown + leftOut);

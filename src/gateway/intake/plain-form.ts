@@ -1,6 +1,5 @@
-// Creates the plain form of an item that the body's table cannot describe: normalises the item, or
-// adds the request's members to its properties, and scans the result. Synchronous. A view of a
-// plain form is valid until the next call, because its memory is reused for the next item.
+// Normalises an item that the body's table cannot describe, or adds the request's members to its
+// properties, and scans the result. A view is valid until the next call, which reuses its memory.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../../records/item-view.ts";
@@ -25,25 +24,18 @@ import {
   writeWithAdditions,
 } from "./v1/additions.ts";
 
-/**
- * Maximum bytes of an item that is normalised. Such an item blocks the event loop for up to 8 ms if
- * it consists of tokens, and 1 ms if it is text. SDKs limit their events far below this.
- */
+/** Maximum bytes of an item that is normalised. It blocks the event loop for up to 8 ms. */
 export const slowItemBytesMax = 1_048_576;
 /**
- * The text before an item that is scanned again, as a batch of one. If it were scanned alone, an
- * item with a member `batch` would be mistaken for an envelope.
+ * Precedes an item that is scanned again. Alone, an item with a member `batch` is an envelope.
  */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
-/**
- * The error of missing memory for an item. The whole request fails, so that the client retries it.
- */
+/** Fails the whole request, so that the client retries it. */
 export class OutOfMemoryError extends Error {}
 
-/** An ItemView that moves from item to item. */
 export interface Cursor extends ItemView {
   body: Buffer;
   table: Uint32Array;
@@ -57,19 +49,13 @@ export class PlainForm {
   #addedTo = Buffer.alloc(0);
   readonly ignored: Ignored = { replaced: "" };
 
-  /**
-   * Creates a plain form. The table of the scanner is overwritten by each item that is scanned
-   * again.
-   */
+  /** The table of the scanner is overwritten by each item that is scanned again. */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /**
-   * Returns the item in plain form. If that fails, returns undefined and sets the item's error in
-   * the verdict.
-   */
+  /** Returns the item in plain form, or sets the error in the verdict and returns undefined. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
@@ -87,9 +73,8 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // The item is not plain only because its distinct id is an object or array, whose beginning
-      // alone is read in any case, or because of escaped or repeated names that can be read
-      // unchanged.
+      // The item only has a distinct id that is an object or array, whose beginning is read in any
+      // case, or escaped or repeated names, which can be read unchanged.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `The event must be normalised, and is larger than the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
@@ -98,8 +83,7 @@ export class PlainForm {
   }
 
   /**
-   * Returns the item with the request's members added to its properties; undefined as in `of`.
-   * `ignored` receives the item's invalid values for those members.
+   * Returns the item with the members added; undefined as in `of`. `ignored`: its invalid values.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";
@@ -116,10 +100,7 @@ export class PlainForm {
     return this.#rescanned({ body: this.#addedTo, start: 0, end });
   }
 
-  /**
-   * Writes the plain form of a text to the target from `at` on, and returns the number of bytes
-   * written.
-   */
+  /** Writes the plain form of a text to the target at `at`, and returns the number of bytes. */
   readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)
@@ -141,7 +122,6 @@ export class PlainForm {
     return this.#cursor;
   }
 
-  /** Returns memory for one item in plain form, with the prefix and suffix that form a batch. */
   #roomFor(itemBytes: number): Buffer {
     const bytes = itemPrefix.length + itemBytes + itemSuffix.length;
     if (this.#text.length < bytes) {

@@ -1,19 +1,17 @@
-// The protocol of all requests except those of the newer one (v1). The key is in the body. The
-// client receives one answer for the whole request, and retries it as a whole.
+// The protocol of all requests except those of the newer one (v1). The key is in the body, and the
+// client retries the request as a whole.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
 import { clientTimeMs, isZeroTime } from "../../records/other-date-forms.ts";
 import { Header, TokenType } from "../../records/table.ts";
 import { storedMsMax, storedMsMin } from "../../records/timestamp.ts";
-import { BodyFrames } from "./body-frames.ts";
 import { readEnvelope } from "./envelope.ts";
 import { missingKeyHint, type Typos } from "./hints.ts";
-import { SharedFrames } from "./shared-frames.ts";
+import { BodyFrames, SharedFrames } from "./request-frames.ts";
 import { Tally } from "./tally.ts";
 import type { Protocol, SentAt, Work } from "./work.ts";
 
-/** The protocol object. It has no state, so all requests share it. */
 export const plainProtocol: Protocol = {
   rewritesItems: false,
   needsTimestamp: false,
@@ -34,11 +32,7 @@ export const plainProtocol: Protocol = {
 const notStored = Buffer.alloc(0);
 const noSentAt: SentAt = { ms: Number.NaN, unreadable: undefined };
 
-/**
- * Returns when a request was sent by the client's clock. The difference to the time of receipt is
- * the clock's error. `queryMs`: the time in the query; NaN for none. If the body's time can be
- * read, it has precedence.
- */
+/** Returns when the request was sent by the client's clock. `queryMs`: NaN for none. */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;

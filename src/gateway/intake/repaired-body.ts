@@ -1,6 +1,5 @@
-// Repairs a body that the scan refused, so that a malformed event does not reject the others of its
-// batch. U+FFFD replaces malformed UTF-8, and `null` replaces NaN and Infinity. Works in slices, so
-// that other requests are processed in between. Does not apply the rules for events.
+// Repairs a body, so that a malformed event does not reject the others of its batch. U+FFFD
+// replaces malformed UTF-8, and `null` replaces NaN and Infinity.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../../records/table.ts";
@@ -8,26 +7,20 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** The position of each object's first replacement for malformed bytes in `body`, ascending. */
+  /** The position of each object's first replacement for malformed bytes, ascending. */
   readonly malformed: Uint32Array;
-  /**
-   * The position of each object's first `null` that replaces NaN or Infinity in `body`, ascending.
-   */
+  /** The position of each object's first `null` that replaces NaN or Infinity, ascending. */
   readonly nonFinite: Uint32Array;
 }
 
-/** Number of bytes of the body that are read in one slice, which takes 0.3 ms at most. */
+/** Bytes of the body per slice, which takes 0.3 ms at most. */
 const bytesPerSlice = 65_536;
 
-/** Returns whether the scan that ended with this status found a body that can be repaired. */
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
   return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
-/**
- * Returns the repaired body. Must be called only after `isRepairable`. Once the promise is
- * returned, the scanner's table is no longer read, so the scanner may scan another body.
- */
+/** Must be called only if `isRepairable`. Afterwards the scanner may scan another body. */
 export async function repairedBody(
   body: Buffer,
   scanner: Scanner,
@@ -46,7 +39,6 @@ export async function repairedBody(
   return { body: repair.text, malformed: repair.malformed, nonFinite: repair.nonFinite };
 }
 
-/** Returns whether one of the ascending positions is in [start, end). */
 export function hasPositionIn(positions: Uint32Array, start: number, end: number): boolean {
   let low = 0;
   let high = positions.length;

@@ -1,29 +1,15 @@
-// Limits on the size of one request from any sender, checked before its lines are placed. A few
-// compressed bytes can contain millions of events, because equal events compress a thousandfold.
-// Each event is stored as a line of some 300 bytes.
+// Limits on the size of one request, checked before its lines are placed. Equal events compress a
+// thousandfold, so a few compressed bytes can contain millions of events.
 
 import { expansionText, type Problem } from "../../platform/base/errors.ts";
-import { itemFlags, typeAt } from "../../records/item-view.ts";
 import { recordsBytesLikely } from "../../records/record.ts";
-import {
-  Extra,
-  ExtraShift,
-  extraOf,
-  Header,
-  hasExtra,
-  Row,
-  TokenType,
-} from "../../records/table.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeterRefusal } from "../projects/project.ts";
 import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /**
-   * Maximum number of stored bytes per byte sent. Stored bytes beyond this are the request's
-   * expansion, for which each project has an allowance per minute.
-   */
+  /** Maximum stored bytes per byte sent. Projects have an allowance per minute for more. */
   readonly expansionMax: number;
 }
 
@@ -32,8 +18,7 @@ export const noCaps: RequestCaps = {
   expansionMax: Number.POSITIVE_INFINITY,
 };
 
-/** The part of a request's work that the caps read. */
-type CappedWork = Pick<Work, "cost" | "additions" | "table"> & {
+type CappedWork = Pick<Work, "cost" | "additions"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
 
@@ -46,60 +31,17 @@ export function overCaps(
     : undefined;
 }
 
-/**
- * Returns an estimate of the bytes that the request stores beyond the cap; 0 for an ordinary
- * request.
- */
-export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
-  const { cost, exchange } = work;
+/** Estimates the bytes that the request stores beyond the cap; 0 for an ordinary request. */
+export function expansionOf(
+  { cost, exchange, additions }: CappedWork,
+  { expansionMax }: RequestCaps,
+): number {
   const { events, bytes } = cost;
-  const expandedMax = exchange.bytesArrived * expansionMax;
-  let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are in the body once, and in the line twice. Summing them
-  // takes time, so it is done only if it can change the result.
-  if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
-  return Math.max(0, likely - expandedMax);
+  const likely = recordsBytesLikely(bytes, events) + events * (additions?.length ?? 0);
+  return Math.max(0, likely - exchange.bytesArrived * expansionMax);
 }
 
-/**
- * Returns an estimate of the bytes of `$set`, `$set_once` and `$unset` inside `properties`, which
- * are written to the line a second time. Events beyond the table's rows are assumed to be like
- * those in the table.
- */
-function personBytesLikely({ cost, table }: CappedWork): number {
-  const rows = table[Header.RowCount]!;
-  let sum = 0;
-  for (let index = 0; index < rows; index++)
-    sum += personBytesOf(table, Header.Words + index * Row.Words);
-  return rows === 0 ? 0 : Math.ceil((sum * cost.events) / rows);
-}
-
-function personBytesOf(table: Uint32Array, row: number): number {
-  // The table does not fully describe an item that is not plain, so its whole length is counted.
-  if (itemFlags({ table, row }) !== 0)
-    return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-  if (!hasExtra(table, row)) return 0;
-  const extra = extraOf(table, row);
-  const types = table[extra + Extra.Types]!;
-  let sum = 0;
-  for (const [shift, start] of personParts) {
-    if (typeAt(types, shift) !== TokenType.Absent)
-      sum += table[extra + start + 1]! - table[extra + start]!;
-  }
-  return sum;
-}
-
-const personParts = [
-  [ExtraShift.PropertiesSet, Extra.PropertiesSetStart],
-  [ExtraShift.PropertiesSetOnce, Extra.PropertiesSetOnceStart],
-  [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
-] as const;
-
-/**
- * Returns the problem of a request that the meter has refused. The problem names the limit, so that
- * the owner of the project can send less or request a higher quota. A request that fits later must
- * not be reported as too large.
- */
+/** Names the exceeded limit. A request that fits later must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,
@@ -114,7 +56,6 @@ export function refusedByMeter(
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
 }
 
-/** Returns the problem of a request over the rate of its project's quota. */
 export function overRate({ what, perSecond, waitMs }: MeterRefusal): Problem {
   const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs: waitMs };

@@ -1,45 +1,27 @@
-// The scanners for bodies that are scanned in the thread pool, and their assignment to bodies.
-// Projects get scanners in turn. A body holds its scanner while it is placed, but not during a long
-// wait for acknowledgements of its stream. Until it is placed, the body counts against the limits
-// of its project and its stream, even without a scanner.
+// The scanners for bodies that are scanned in the thread pool. Projects get scanners in turn. A
+// body holds its scanner while it is placed, but not during a long wait for acknowledgements. Until
+// it is placed, it counts against the limits of its project and stream.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
-import type { BackgroundScanner } from "../../records/table.ts";
+import { atMost } from "../../platform/base/retry.ts";
+import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
+import type { Work } from "./work.ts";
 
-/**
- * Maximum number of bodies in progress. Other bodies wait, and count against the budget of bytes in
- * flight.
- */
+/** Maximum bodies in progress. Other bodies wait, within the budget of bytes in flight. */
 const scannersMax = 6;
-/**
- * Maximum number of bodies per stream that are started and not completely placed, so that a slow
- * stream does not block other streams. Each body may have some frames in memory that the stream has
- * not acknowledged.
- */
+/** Maximum bodies in progress per stream, so that a slow stream does not block others. */
 const ofStreamMax = 3;
-/**
- * Maximum number of bodies per project that are started and not completely placed; fewer than per
- * stream. All bodies of unknown projects count as those of one project.
- */
+/** Maximum bodies in progress per project. All unknown projects count as one. */
 const ofProjectMax = 2;
-/**
- * Minimum bytes of a huge body. Only one huge body is in progress at a time. If it consists of
- * brackets, its scan occupies a pool thread for a second, and a repair doubles its memory.
- */
+/** Only one body of this size is in progress: a hostile one occupies a pool thread for a second. */
 const hugeBytesMin = 33_554_432;
-/**
- * Bytes of a body per millisecond by which it is queued later than it arrived, so that short bodies
- * overtake long ones.
- */
+/** Delays a body in the queue by its size, so that short bodies overtake long ones. */
 const bytesPerMs = 10_000;
-/**
- * Number of rows of a table, which takes some 1.4 MB. A body with more items is scanned in several
- * passes.
- */
+/** Rows of a table, which takes some 1.4 MB. A body with more items is scanned in passes. */
 const tableRows = 16_384;
-/** Milliseconds after which idle scanners are released. Their indexes take up to 16 MiB each. */
+/** Idle scanners are released, because their indexes take up to 16 MiB each. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -50,7 +32,7 @@ interface ScannersOptions {
 
 interface Turn extends QueuedWork {
   readonly arrival: Arrival;
-  /** The name of the body's stream; undefined while the project or the lane is unknown. */
+  /** Undefined while the project or the lane is unknown. */
   stream: string | undefined;
   scanner: BackgroundScanner | undefined;
   taken: PromiseWithResolvers<BackgroundScanner | undefined>;
@@ -79,10 +61,7 @@ export class Scanners {
     });
   }
 
-  /**
-   * Returns a scanner for this body alone, until `rest` or `give`; undefined if no scanner was free
-   * by the body's deadline. Rejects if a scanner is needed and cannot be created.
-   */
+  /** Returns a scanner for this body alone, until `rest` or `give`; undefined at its deadline. */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
     const known = this.#turns.get(arrival);
@@ -117,10 +96,7 @@ export class Scanners {
     return taken.promise;
   }
 
-  /**
-   * Returns whether a body may keep its scanner after its project and lane became known. If not,
-   * the caller must return the scanner.
-   */
+  /** Returns whether a body may keep its scanner after its project and lane became known. */
   keep(arrival: Arrival): boolean {
     const turn = this.#turns.get(arrival)!;
     this.#begun.delete(turn);
@@ -130,17 +106,13 @@ export class Scanners {
     return fits;
   }
 
-  /**
-   * Releases the scanner of a body that waits for its stream. The body must take a scanner again to
-   * continue.
-   */
+  /** Releases the scanner of a body that waits for its stream. It must take one again. */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);
     this.#freeScanner(turn);
   }
 
-  /** Ends the work on a body, and releases its scanner, if any. */
   give(arrival: Arrival): void {
     const turn = this.#turns.get(arrival);
     if (turn === undefined) return;
@@ -182,4 +154,38 @@ export class Scanners {
 
 function isHuge({ arrival }: Turn): boolean {
   return arrival.bytes >= hugeBytesMin;
+}
+
+/** Maximum wait in milliseconds with a scanner. A new scan takes less: some ms per 10 MB. */
+const patienceMs = 250;
+
+/**
+ * Waits for `room`. After some time the body releases its scanner, and is scanned again before it
+ * continues. Unless the request has failed, the table has the same rows as before.
+ */
+export async function awaitRoom(
+  work: Work,
+  room: Promise<void>,
+  { scanners, arrival, firstItem }: { scanners: Scanners; arrival: Arrival; firstItem: number },
+): Promise<void> {
+  let hasRoom = false;
+  void room.then(() => {
+    hasRoom = true;
+  });
+  await atMost(patienceMs, room);
+  if (hasRoom) return;
+  scanners.rest(arrival);
+  await room;
+  if (work.pending.failed) return;
+  const scanner = await scanners.take(arrival);
+  if (scanner === undefined) {
+    work.pending.fail("overloaded");
+    return;
+  }
+  work.scanner = scanner;
+  if (work.pending.failed) return;
+  if ((await scanner.scanInBackground(work.body)) !== ScanStatus.Ok)
+    work.pending.fail("overloaded");
+  while (!work.pending.failed && work.table[Header.FirstItem]! < firstItem)
+    await scanner.scanMoreInBackground(work.body);
 }

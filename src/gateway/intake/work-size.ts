@@ -1,5 +1,4 @@
-// Estimates how much work a body causes, and limits how much of it is done at a time. The work, not
-// the number of bytes, decides whether a body is large.
+// Estimates how much work a body causes, and limits how much of it is done at a time.
 
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
@@ -12,46 +11,24 @@ import { Header, Row } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/**
- * Maximum bytes of a small body. If it has few events, it is processed at once, regardless of
- * earlier work in the same event loop iteration. Its time, 0.05 ms at most, is not measured.
- */
+/** Maximum bytes of a small body. With few events it takes 0.05 ms, so it is never deferred. */
 export const littleBytesMax = 2_048;
-/**
- * Maximum number of events that count as few. A body of 2 KiB may contain up to 70 events, which
- * take as long as a body of ten times the bytes.
- */
+/** A body of 2 KiB may contain up to 70 events, which take as long as ten times the bytes. */
 export const fewEventsMax = 8;
-/**
- * Maximum bytes of a body that is scanned on the event loop, which takes 0.8 ms in the worst case.
- * A longer body is scanned in the thread pool.
- */
+/** Maximum bytes of a body that is scanned on the event loop: 0.8 ms in the worst case. */
 export const scannedAtOnceBytesMax = 131_072;
-/**
- * Maximum work that is placed in the event loop iteration in which the body arrived, as counted by
- * `placingBytesOf`: some 0.4 ms. A body with more work is placed in slices of about this size.
- */
+/** Maximum `placingBytesOf` work per slice: some 0.4 ms. */
 export const placedAtOnceBytesMax = 524_288;
-/** Number of rows of the table for bodies that are placed at once. */
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
-/**
- * Number of bytes that can be copied in the time of one byte on the slow path, which takes 5 to 8
- * ns.
- */
+/** Bytes that can be copied in the time of one byte on the slow path, 5 to 8 ns. */
 const slowPathFactor = 8;
 
-/**
- * Returns an upper bound of the work to place a body of plain items, in bytes copied. `isSlow`:
- * whether each item is rewritten, even a plain one.
- */
+/** Returns an upper bound of the work, in bytes copied. `isSlow`: each item is rewritten. */
 export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
-/**
- * Returns the row at which a slice from row `start` ends, at least one row later. `isSlow`: as in
- * `placingBytesOf`.
- */
+/** Returns the row at which a slice from `start` ends, at least one row later. */
 export function endOfSlice(
   table: Uint32Array,
   start: number,
@@ -68,10 +45,7 @@ export function endOfSlice(
   return end;
 }
 
-/**
- * Returns whether the lines of the request may not fit into one frame, so that the request gets its
- * own frames. Only its lane and body decide, so a retry is placed the same way.
- */
+/** Returns whether the request gets its own frames. A retry is placed the same way. */
 export function fillsFrames(
   { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,
   { frameBytesMax }: Pick<Publisher, "frameBytesMax">,

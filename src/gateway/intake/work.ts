@@ -1,6 +1,5 @@
-// One request on its way through the intake: the results of its scan, its project, its cost and,
-// once it is admitted, its frames. The stages set the fields in order. A Work holds the body, so no
-// object that outlives the placing of the lines may hold a Work.
+// One request on its way through the intake. The stages set the fields in order. A Work holds the
+// body, so no object that outlives the placing of the lines may hold a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -24,79 +23,51 @@ import type { Tally } from "./tally.ts";
 export interface NamedBody {
   /** A hash of the project, the lane and the body. Unique in the stream. */
   readonly id: string;
-  /**
-   * Maps a body id and the sender's address to the id of the failed attempt. Some frames of that
-   * attempt may be stored.
-   */
+  /** Maps a body id and the sender's address to the id of the failed attempt. */
   readonly failed: RetryMemory<string>;
 }
 
-/** The time at which a request was sent, by the client's clock. */
 export interface SentAt {
-  /** Milliseconds since 1970; NaN if the request contains no readable time of sending. */
+  /** Milliseconds since 1970; NaN if there is no readable time. */
   readonly ms: number;
-  /**
-   * The JSON token of a time that cannot be read. Empty if the time was in the query, which is not
-   * stored; undefined if there is none.
-   */
+  /** The JSON token of an unreadable time; empty if it was in the query. */
   readonly unreadable: Buffer | undefined;
 }
 
 /** The differences between requests of the newer protocol (v1) and all others. */
 export interface Protocol {
-  /** Whether each item is rewritten, even one in plain form. */
   readonly rewritesItems: boolean;
   /** Whether an event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
   /** Whether a client retries the whole body, not just the events that were not stored. */
   readonly retriesWhole: boolean;
-  /** Members to add to the properties of each event; undefined for none. */
   readonly additions: string | undefined;
-  /** Returns the project and the lane of the request, or the problem of the request as a whole. */
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   /** Returns a hint on the mistake that caused a problem of the envelope; "" if none is found. */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
-  /**
-   * Returns the error of an event that refuses the whole request. The table must hold all events of
-   * the request.
-   */
+  /** Returns the error of an event that rejects the request. The table must hold all events. */
   readEvents(work: Work): Problem | undefined;
-  /**
-   * Like `readEvents`, for a body of any length; returns undefined if there is nothing to read.
-   * `refusal` is called in each event loop iteration. If it returns a problem, the reading ends.
-   */
+  /** Like `readEvents`, for a body of any length. A problem from `refusal` ends the reading. */
   readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /**
-   * Returns the frames for the request. `body`: the base of the frames' message ids; undefined if
-   * they need none.
-   */
+  /** `body`: the base of the frames' message ids; undefined if they need none. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
-/** The frames for the lines of one request. */
 export interface RequestFrames {
-  /**
-   * Returns a sink with room for a line of `bytes`, for the item at `index`. Called once for each
-   * line. The sink is valid until the next call.
-   */
+  /** Returns a sink with room for a line of `bytes`, valid until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
-  /**
-   * Hands over the request's lines in a shared frame, which may be sent while other requests are
-   * processed. Must be called before the event loop iteration ends.
-   */
+  /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;
-  /** Hands over the last lines. */
   finish(): void;
   /** Removes the lines of a failed request that are not handed over yet. */
   abandon(): void;
 }
 
-/** The parts of the gateway that place a request. */
 export interface WorkParts extends PendingReports {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
@@ -107,16 +78,14 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** The body without a byte order mark. After a repair it is valid UTF-8 JSON. */
+  /** Without a byte order mark. After a repair, valid UTF-8 JSON. */
   body: Buffer;
   /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
-  /** The repair of the body; undefined if the body needed none. */
   repaired: RepairedBody | undefined = undefined;
-  /** The scanner that holds the table of the body after the scan. */
   scanner: BackgroundScanner;
 
-  // The fields from here on are set by `open`.
+  // Set by `open`.
   project!: MeteredProject;
   lane!: Lane;
   cost!: RequestCost;
@@ -125,14 +94,13 @@ export class Work implements RequestFacts {
   /** The part of the project's limits that the request used. Set when the request is admitted. */
   taken!: Taken;
 
-  // The fields from here on are set by `begin`.
+  // Set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
-  /** The JSON token of a `sent_at` that cannot be read; undefined if there is none. */
+  /** The JSON token of an unreadable `sent_at`; undefined if there is none. */
   unreadableSentAt: Buffer | undefined = undefined;
   tally!: Tally;
   pending!: PendingRequest;
-  /** Maximum bytes of a record that the store accepts. */
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
@@ -155,26 +123,17 @@ export class Work implements RequestFacts {
     return this.scanner.table;
   }
 
-  /** Number of rows in the table now. A longer batch is read in several tables. */
+  /** Rows in the table now. A longer batch is read in several tables. */
   get rowCount(): number {
     return this.table[Header.RowCount]!;
   }
 
-  /**
-   * Reads the next rows of a batch that is longer than the table. Returns their number; 0 if there
-   * are none.
-   */
+  /** Reads the next rows of a longer batch. Returns their number; 0 if there are none. */
   async nextRows(): Promise<number> {
     const { table } = this;
     if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
     await this.scanner.scanMoreInBackground(this.body);
     return this.rowCount;
-  }
-
-  /** Replaces the body by the repaired one, whose table is already in the scanner. */
-  repair(repaired: RepairedBody): void {
-    this.body = repaired.body;
-    this.repaired = repaired;
   }
 
   open({ project, lane }: Envelope): void {
@@ -188,7 +147,6 @@ export class Work implements RequestFacts {
     };
   }
 
-  /** Creates the facts for the rules, the tally, the frames and the pending request. */
   begin(parts: WorkParts, body: NamedBody | undefined): void {
     const { protocol, lane, project, receivedAtMs } = this;
     const { publisher } = parts;
@@ -209,19 +167,12 @@ export class Work implements RequestFacts {
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
-  /**
-   * Hands over the last lines. Called when all lines are placed. If the request has failed, removes
-   * them instead.
-   */
   handOver(): void {
     if (this.pending.failed) this.frames.abandon();
     else this.frames.finish();
   }
 
-  /**
-   * Ends a request in which `begin` or a later step threw because of a bug, and returns its quota.
-   * The intake's caller catches the exception and answers 503.
-   */
+  /** Ends a request after a bug, and returns its quota. The intake's caller answers 503. */
   abort(): void {
     const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
     frames?.abandon();
@@ -230,10 +181,7 @@ export class Work implements RequestFacts {
   }
 }
 
-/**
- * Returns the body without a byte order mark, in the same memory. Some clients put the mark before
- * their JSON, and RFC 8259 (8.1) lets a parser ignore it.
- */
+/** Some clients send the mark, and RFC 8259 (8.1) lets a parser ignore it. */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

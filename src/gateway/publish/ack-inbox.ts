@@ -1,22 +1,21 @@
-// Receives the PubAcks of this process on one subject. A frame's reply subject ends in the number
-// of the send and the frame's token. This file does not interpret the replies.
+// Receives the PubAcks of this process on one subject, and does not interpret them. A frame's reply
+// subject ends in the number of the send and the frame's token.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
+import { noteStored, type StreamState } from "../../platform/nats/readiness.ts";
+import { readPubAck } from "./pub-ack.ts";
 
 interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;
-  /** Called with each reply, the token of the frame, and the number of the send. */
   readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
 /**
- * Milliseconds before the inbox subscribes again after the server has closed the subscription, for
- * example because permissions changed. The inbox receives no acknowledgements during this pause.
- * The retry of a frame requests any acknowledgement that was missed.
+ * Pause before a new subscription after the server has closed it. Retries request missed PubAcks.
  */
 const resubscribeMs = 1_000;
 
@@ -33,10 +32,7 @@ export class AckInbox {
     this.#subscription = this.#subscribe();
   }
 
-  /**
-   * The time since which replies can be received; Infinity while the subscription is closed. The
-   * reply to a frame that was sent earlier may have been lost with a connection.
-   */
+  /** The time since which replies can be received; Infinity while the subscription is closed. */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
   }
@@ -48,9 +44,7 @@ export class AckInbox {
     );
   }
 
-  /**
-   * Returns the reply subject for a send of a frame. `send`: the number of the send, starting at 1.
-   */
+  /** `send`: the number of the send, starting at 1. */
   replySubject(token: string, send: number): string {
     return `${this.#prefix}${send}-${token}`;
   }
@@ -86,5 +80,27 @@ export class AckInbox {
     this.#receivesSinceMonotonicMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#resubscribe(), resubscribeMs).unref();
+  }
+}
+
+/** Maximum number of remembered frames. If there are more, the oldest is removed. */
+const lateMax = 1_000;
+
+export class LateAcks {
+  readonly #streams = new Map<string, StreamState>();
+
+  /** Remembers an abandoned frame. A late acknowledgement shows that the stream stores events. */
+  remember(token: string, stream: StreamState): void {
+    this.#streams.set(token, stream);
+    if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);
+  }
+
+  handleReply(token: string, message: Msg, monotonicMs: number): void {
+    const stream = this.#streams.get(token);
+    if (stream === undefined) return;
+    const ack = readPubAck(message, stream);
+    if (typeof ack !== "object" || ack.duplicate === true) return;
+    this.#streams.delete(token);
+    noteStored(stream, monotonicMs);
   }
 }

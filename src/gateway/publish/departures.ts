@@ -1,17 +1,13 @@
 // Chooses the queue whose frame is sent next to a stream. Live queues have priority. The number of
 // bulk and historical frames in flight is limited, so that a live frame waits for only a few of
-// them in the store. Each stream has its own departures, so a stream that acknowledges nothing
-// delays only its own frames. Does not read the frames' content.
+// them. Each stream has its own departures, so a stuck stream delays no other.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
-/**
- * How a frame is sent. `inBatch`: in an atomic batch. `split`: its batch was split, and the frame
- * waits for room in the window to be sent again alone.
- */
+/** `split`: the frame's batch was split, and the frame waits to be sent again alone. */
 export type Departure = "alone" | "inBatch" | "split";
 
 interface Queue {
@@ -32,25 +28,21 @@ interface Departing {
 }
 
 interface DeparturesOptions extends TogetherOptions {
-  /** The estimate of the store's distance. Default: the store counts as near. */
+  /** Default: the store counts as near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
-/**
- * Unacknowledged bytes of background frames below which another one may be sent. This lets two
- * frames of large requests be in flight at a time.
- */
+/** Below this, another background frame may be sent: two of large requests can be in flight. */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * While the background frames in flight have fewer bytes than `littleBytesUnackedMax`, a project
- * may have up to `littleFramesUnackedMax` bulk frames in flight. Otherwise small requests with
- * frames of their own would each wait for the fsync of the previous one.
+ * Below `littleBytesUnackedMax`, a project may have this many bulk frames in flight. Otherwise
+ * small requests with own frames would each wait for the previous fsync.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
-/** Maximum number of frames of a split batch that are sent before a frame of a queue. */
+/** Maximum frames of a split batch that are sent before a frame of a queue. */
 const splitInARowMax = 3;
 
 export class Departures<Leaving extends Departing> {
@@ -61,10 +53,7 @@ export class Departures<Leaving extends Departing> {
   readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /**
-   * Number of unacknowledged frames that were sent alone. While they fill the window, no atomic
-   * batch is sent either.
-   */
+  /** Unacknowledged frames that were sent alone. While they fill the window, no batch is sent. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -81,27 +70,22 @@ export class Departures<Leaving extends Departing> {
     return this.#backgroundBytesUnacked > 0;
   }
 
-  /** The counts of frames in flight. All counts are 0 when every frame has an outcome. */
+  /** All counts are 0 when every frame has an outcome. */
   get underWay(): { frames: number; backgroundBytes: number; alone: number; batches: number } {
     const [frames, backgroundBytes] = [this.#framesUnacked, this.#backgroundBytesUnacked];
     return { frames, backgroundBytes, ...this.#together.underWay };
   }
 
-  /** Whether a frame can be sent now. */
   get waiting(): boolean {
     if (this.batchIsDue) return true;
     return this.room > 0 && (this.#queueMayLeave() || this.#ofSplit.length > 0);
   }
 
-  /**
-   * Whether the next live frames are sent as an atomic batch, if enough of them fit into one.
-   * `nextOfBatch` then returns the queue of each frame.
-   */
+  /** Whether the next live frames are sent as an atomic batch, if enough of them fit into one. */
   get batchIsDue(): boolean {
     return this.isBatch(this.#live.length);
   }
 
-  /** Returns whether this number of frames is enough for an atomic batch now. */
   isBatch(frames: number): boolean {
     return this.room > 0 && this.#together.isDue(frames);
   }
@@ -127,20 +111,14 @@ export class Departures<Leaving extends Departing> {
     );
   }
 
-  /**
-   * Adds a queue that has a frame to send. The queue must not be added again until `next` has
-   * returned it.
-   */
+  /** Adds a queue that has a frame to send, unless it is already added. */
   push(queue: Leaving["queue"]): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /**
-   * Removes and returns the queue whose frame is sent next; undefined if no frame may be sent now.
-   * If no background frame is in flight, a background queue is first, so that a busy live lane
-   * cannot starve the background queues. While the background bytes in flight are few, live and
-   * background queues alternate. All requests of the newer protocol (v1) have background queues,
-   * and would otherwise send only one frame per acknowledgement.
+   * Removes and returns the queue whose frame is sent next, if any. If no background frame is in
+   * flight, a background queue is first, so that live frames cannot starve it.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -151,9 +129,8 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * Removes and returns the frame of a split batch that is sent next; undefined if there is no such
-   * frame, if a queue is next, or if the window is full. Such frames have waited longest, so
-   * several of them are sent for each frame of the queues.
+   * Removes and returns the frame of a split batch that is sent next. Such frames have waited
+   * longest.
    */
   nextOfSplit(): Leaving | undefined {
     if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
@@ -165,20 +142,15 @@ export class Departures<Leaving extends Departing> {
     return this.#ofSplit.shift();
   }
 
-  /**
-   * Removes and returns the queue of the next frame in an atomic batch; undefined if no queue
-   * waits.
-   */
+  /** Removes and returns the queue of the next frame in an atomic batch, if any. */
   nextOfBatch(): Leaving["queue"] | undefined {
     return this.#live.shift();
   }
 
   /**
-   * Returns whether a live queue may exceed its window by one frame. It may if waiting would save
-   * the store no work: if the frames in flight wait for background frames in the store, or if the
-   * network is slow. While frames of a split batch wait to be sent again, no queue may exceed its
-   * window, because its frame could overtake an earlier one of its project. A frame can still
-   * overtake while those frames pause, or if its queue was admitted before the split.
+   * A live queue may exceed its window by one frame if waiting would save the store no work: if its
+   * frames wait for background frames, or if the network is slow. Not while frames of a split batch
+   * wait, because its frame could overtake an earlier one of its project.
    */
   #mayExceedWindow(): boolean {
     if (this.#ofSplit.length > 0) return false;
@@ -228,10 +200,7 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /**
-   * Records that no frame waits for the batch any more. `isStored`: the whole batch was
-   * acknowledged.
-   */
+  /** Records that no frame waits for the batch any more. `isStored`: the batch was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }
@@ -243,7 +212,6 @@ export class Departures<Leaving extends Departing> {
     this.#ofSplit.push(frame);
   }
 
-  /** Records that the frame returned by `nextOfSplit` is sent again alone. */
   retriedAlone(frame: Departing): void {
     frame.departure = "alone";
     this.#framesUnacked++;

@@ -1,7 +1,6 @@
 // Estimates whether the network round trip is a large part of the time until an acknowledgement. A
-// ping measures the round trip alone; an acknowledgement includes the store's work. If the round
-// trip dominates, two frames in flight hardly delay each other. With a near store or a slow disk
-// they do, and one large frame is less work than two.
+// ping measures the round trip alone. If it dominates, two frames in flight hardly delay each
+// other. With a near store or a slow disk, one large frame is less work than two.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -10,26 +9,12 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-interface Sent {
-  readonly firstSentMonotonicMs: number;
-  readonly sends: number;
-}
-
-/**
- * Number of recent pings that are compared. The shortest one counts, because any ping may wait for
- * this process.
- */
+/** Recent pings. The shortest counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/**
- * Minimum round trip of a far store, in milliseconds. Below it, the gain is not worth the
- * additional acknowledgements.
- */
+/** Minimum round trip of a far store: below it, the gain is too small. */
 const farMsMin = 2;
-/**
- * Minimum share of the round trip in an acknowledgement's time. Below it, two frames delay each
- * other in the store for longer than they save on the network.
- */
+/** Minimum share of the round trip in an acknowledgement's time: below it, two frames are slower. */
 const roundTripShareMin = 1 / 3;
 /** Weight of the newest acknowledgement in the moving average. */
 const newestShare = 0.1;
@@ -37,12 +22,9 @@ const newestShare = 0.1;
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /**
-   * Durations of the recent pings. A reconnect replaces the array, so that late pings are ignored.
-   */
+  /** A reconnect replaces the array, so that late pings are ignored. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
-  /** The round trip in milliseconds; 0 until it is known. */
   #roundTripMs = 0;
   #ackMs: number | undefined = undefined;
 
@@ -58,7 +40,6 @@ export class Distance {
     });
   }
 
-  /** Whether the store is far; false until the round trip is known. */
   get isFar(): boolean {
     if (this.#roundTripMs < farMsMin || this.#ackMs === undefined) return false;
     return this.#roundTripMs >= roundTripShareMin * this.#ackMs;
@@ -72,8 +53,7 @@ export class Distance {
     void this.#ping(this.#pingsMs, monotonicMs);
   }
 
-  /** Records that the frame is answered or expired. */
-  settled({ firstSentMonotonicMs, sends }: Sent): void {
+  settled({ firstSentMonotonicMs, sends }: { firstSentMonotonicMs: number; sends: number }): void {
     if (sends !== 1) return;
     const tookMs = this.#monotonicMs() - firstSentMonotonicMs;
     this.#ackMs = (this.#ackMs ?? tookMs) + newestShare * (tookMs - (this.#ackMs ?? tookMs));
@@ -83,7 +63,7 @@ export class Distance {
     try {
       await this.#link.connection.flush();
     } catch {
-      // The connection is lost. Its users are notified elsewhere.
+      // The connection is lost, which is handled elsewhere.
       return;
     }
     const nowMs = this.#monotonicMs();

@@ -1,11 +1,10 @@
 // Handles the deadlines of a frame's waiters. Each waiter of a shared frame times out on its own.
-// If its lines are certainly not in the store, they are removed from the frame together with the
-// waiter. Otherwise the lines stay, and the waiter receives `unknown`.
+// If its lines are certainly not in the store, they are removed from the frame with it. Otherwise
+// the lines stay, and the waiter receives `unknown`.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "./port.ts";
 
-/** Number of entries in a frame's `joins` per waiter. */
 export const joinWords = 3;
 
 interface ExpiringFrame {
@@ -20,7 +19,6 @@ interface ExpiringFrame {
   rollback(): void;
 }
 
-/** The result that waiters receive when their deadline is past. */
 export interface Expiry {
   readonly outcome: Extract<FrameOutcome, "refused" | "unknown">;
   readonly code: ErrorCode;
@@ -30,7 +28,6 @@ export interface Expiry {
 export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly joins: number[];
-  /** Number of bytes that were removed from the frame. */
   readonly bytesCut: number;
   /** The bytes of each waiter's lines, if the lines are still in the frame. */
   readonly ranges: { readonly start: number; readonly end: number }[];
@@ -51,9 +48,9 @@ const notified: FrameWaiter = { frameSettled: () => {} };
 const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 
 /**
- * Removes the waiters whose deadline is past. With the outcome `refused`, also removes their lines
- * and the lines that no waiter has joined with. With `unknown`, a placeholder replaces the waiter,
- * because the positions of the other lines depend on its entry in `joins`.
+ * Removes the waiters whose deadline is past. With `refused`, also removes their lines and the
+ * lines that no waiter has joined with. With `unknown`, a placeholder replaces the waiter, because
+ * the positions of the other lines depend on its entry.
  */
 export function takeExpired(
   frame: ExpiringFrame,

@@ -20,8 +20,7 @@ export class Fifo<T> {
     const item = this.#items[this.#head];
     if (item === undefined) return undefined;
     this.#items[this.#head++] = undefined;
-    // Once half of the array is unused, the rest moves to its front. So memory is proportional to
-    // the length.
+    // Keeps memory proportional to the length.
     if (this.#head * 2 >= this.#items.length) {
       this.#items.copyWithin(0, this.#head);
       this.#items.length -= this.#head;

@@ -1,83 +1,56 @@
-// Sends frames at the end of the event loop iteration in which a queue becomes ready, while the
-// link is up. Callers never send frames directly. The departures of each stream choose which frame
-// is sent next.
+// Sends frames at the end of the event loop iteration in which a queue becomes ready. Callers never
+// send frames directly, so lines can join a frame until then.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
+import { AtomicBatch, fitsBatch } from "./atomic-batches.ts";
 import type { Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
-import type { NextFrames } from "./next-frames.ts";
 
 interface FlushesOptions {
   readonly link: Pick<NatsLink, "connected" | "onChange">;
   readonly monotonicMs: () => number;
   readonly next: Pick<NextFrames, "peek">;
-  /**
-   * Sends the next frame of the queue, if it has one. If a batch is given, adds the frame, which
-   * fits, to the batch instead.
-   */
+  /** Sends the next frame of the queue, if it has one, or adds it to the given batch. */
   readonly sendNext: (
     queue: FrameQueue,
     monotonicMs: number,
     batch: AtomicBatch | undefined,
   ) => void;
-  /** Sends a frame of a split batch again alone. */
   readonly retryAlone: (frame: Frame, monotonicMs: number) => void;
-  /** Sends the frames of the batch, which is not empty. */
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
 
 export class Flushes {
-  readonly #link: FlushesOptions["link"];
-  readonly #monotonicMs: () => number;
-  readonly #next: FlushesOptions["next"];
-  readonly #sendNext: FlushesOptions["sendNext"];
-  readonly #retryAlone: FlushesOptions["retryAlone"];
-  readonly #sendBatch: FlushesOptions["sendBatch"];
+  readonly #options: FlushesOptions;
   /** The departures of the streams for which a frame can be sent. */
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
   // Created once, so that a flush creates no closure.
   readonly #flushNow = (): void => this.#flush();
 
-  constructor({ link, monotonicMs, next, ...sends }: FlushesOptions) {
-    this.#link = link;
-    this.#monotonicMs = monotonicMs;
-    this.#next = next;
-    this.#sendNext = sends.sendNext;
-    this.#retryAlone = sends.retryAlone;
-    this.#sendBatch = sends.sendBatch;
-    link.onChange((connected) => connected && this.#schedule());
+  constructor(options: FlushesOptions) {
+    this.#options = options;
+    options.link.onChange((connected) => connected && this.#schedule());
   }
 
-  /**
-   * Records that the queue has a frame. If the windows have room, the frame is sent at the end of
-   * the event loop iteration.
-   */
   markReady(queue: FrameQueue): void {
     if (this.#enqueue(queue)) this.wake(queue.departures);
   }
 
-  /** Records that a frame of the stream can be sent now. */
   wake(departures: Departures<Frame>): void {
     if (!departures.waiting) return;
     this.#leaving.add(departures);
     this.#schedule();
   }
 
-  /**
-   * Sends the frames of the stream at once, without waiting for the end of the event loop
-   * iteration. Must not be called from within a call of the intake.
-   */
+  /** Sends the stream's frames at once. Must not be called from within a call of the intake. */
   now(departures: Departures<Frame>): void {
-    if (!this.#link.connected) this.wake(departures);
-    else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
+    if (!this.#options.link.connected) this.wake(departures);
+    else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
   }
 
-  /**
-   * Adds the queue to the waiting queues of its stream if it may send. Returns whether it waits.
-   */
+  /** Adds the queue to those waiting in its stream if it may send. Returns whether it waits. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
@@ -87,33 +60,30 @@ export class Flushes {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#leaving.size === 0 || !this.#link.connected) return;
+    if (this.#isScheduled || this.#leaving.size === 0 || !this.#options.link.connected) return;
     this.#isScheduled = true;
     setImmediate(this.#flushNow);
   }
 
   #flush(): void {
     this.#isScheduled = false;
-    const monotonicMs = this.#monotonicMs();
+    const monotonicMs = this.#options.monotonicMs();
     for (const departures of this.#leaving) {
       this.#flushStream(departures, monotonicMs);
       // The remaining frames are sent after the reconnect.
-      if (!this.#link.connected) return;
+      if (!this.#options.link.connected) return;
       this.#leaving.delete(departures);
     }
   }
 
-  /**
-   * Sends one frame of each waiting queue of the stream in turn, and the frames of split batches,
-   * until a window is full.
-   */
+  /** Sends one frame of each waiting queue in turn, and frames of split batches, while it may. */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
-    if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
+    if (this.#options.link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
-    while (this.#link.connected) {
+    while (this.#options.link.connected) {
       const split = departures.nextOfSplit();
       if (split !== undefined) {
-        this.#retryAlone(split, monotonicMs);
+        this.#options.retryAlone(split, monotonicMs);
         continue;
       }
       const queue = departures.next();
@@ -122,17 +92,13 @@ export class Flushes {
     }
   }
 
-  /**
-   * Returns whether enough of the waiting frames fit a batch. Counts frames in the order of
-   * sending. When there are as many large frames as the window has room for, no later frame can be
-   * sent, so later frames do not count.
-   */
+  /** Returns whether enough of the frames that can be sent now fit a batch. */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
     let fitting = 0;
     let large = 0;
     for (const queue of departures.liveWaiting) {
-      const frame = this.#next.peek(queue);
+      const frame = this.#options.next.peek(queue);
       if (frame === undefined || isPast(frame, monotonicMs)) continue;
       if (!fitsBatch(frame)) large++;
       else if (departures.isBatch(++fitting)) return true;
@@ -142,8 +108,7 @@ export class Flushes {
   }
 
   /**
-   * Sends a batch, and then the large frames alone, as many as the window has room for. The batch
-   * is sent first, because it may contain an earlier frame of the same queue.
+   * Sends a batch and then the large frames, because it may contain an earlier frame of a queue.
    */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
@@ -151,17 +116,55 @@ export class Flushes {
     while (!batch.isFull && large.length < departures.room) {
       const queue = departures.nextOfBatch();
       if (queue === undefined) break;
-      const frame = this.#next.peek(queue);
+      const frame = this.#options.next.peek(queue);
       if (frame === undefined || fitsBatch(frame)) this.#flushQueue(queue, monotonicMs, batch);
       else large.push(queue);
     }
-    if (batch.frames.length > 0) this.#sendBatch(batch, monotonicMs);
+    if (batch.frames.length > 0) this.#options.sendBatch(batch, monotonicMs);
     for (const queue of large) this.#flushQueue(queue, monotonicMs, undefined);
   }
 
   #flushQueue(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
     queue.ready = false;
-    this.#sendNext(queue, monotonicMs, batch);
+    this.#options.sendNext(queue, monotonicMs, batch);
     if (queue.hasFrame) this.#enqueue(queue);
+  }
+}
+
+interface NextFramesOptions {
+  readonly processId: string;
+  readonly discard: (frame: Frame) => void;
+}
+
+export class NextFrames {
+  readonly #processId: string;
+  readonly #discard: NextFramesOptions["discard"];
+  #lastSharedId = 0;
+
+  constructor({ processId, discard }: NextFramesOptions) {
+    this.#processId = processId;
+    this.#discard = discard;
+  }
+
+  /** Returns the frame that is sent next without removing it; undefined for none. */
+  peek({ sealed, open }: FrameQueue): Frame | undefined {
+    for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
+      // Without waiters, its lines are of requests that failed half-way, and need not be stored.
+      if (frame.waiters.length > 0) return frame;
+      sealed.shift();
+      this.#discard(frame);
+    }
+    return open === undefined || open.waiters.length === 0 ? undefined : open;
+  }
+
+  /** Removes and returns the frame that is sent next, with a message id. */
+  of(queue: FrameQueue): Frame | undefined {
+    const frame = this.peek(queue);
+    if (frame === undefined) return undefined;
+    if (frame === queue.open) queue.open = undefined;
+    else queue.sealed.shift();
+    if (frame.messageId === "")
+      frame.messageId = `${this.#processId}-${(++this.#lastSharedId).toString(36)}`;
+    return frame;
   }
 }

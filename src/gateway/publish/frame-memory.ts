@@ -1,17 +1,13 @@
-// Memory for frames, pooled in a few sizes. The largest pooled size is a full frame. Memory for a
-// larger frame is not pooled.
+// Memory for frames, pooled in a few sizes up to that of a full frame.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** The sizes of own frames' memory in bytes. The last one fits the frames of large requests. */
+/** The last size fits the frames of large requests. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
-/**
- * The sizes of shared frames' memory in bytes. They are fewer, because a shared frame grows from
- * one size to the next.
- */
+/** Fewer, because a shared frame grows from one size to the next. */
 const sharedSizes = [4_096, 65_536, 262_144];
 
 export class FrameMemory {
@@ -32,7 +28,6 @@ export class FrameMemory {
     this.#sharedSizes = upToFull(sharedSizes);
   }
 
-  /** Returns the number of bytes that `takeOwn` provides for these lines. */
   ownBytesFor(lineBytes: number): number {
     return sizeFor(this.#ownSizes, lineBytes);
   }
@@ -47,9 +42,7 @@ export class FrameMemory {
     return this.#pool.take(sizeFor(this.#sharedSizes, lineBytes));
   }
 
-  /**
-   * Returns a frame's memory to the pool. Neither the gateway nor the NATS client may still use it.
-   */
+  /** Returns memory to the pool. Neither the gateway nor the NATS client may still use it. */
   give(memory: Buffer): void {
     if (this.#ownSizes.includes(memory.length)) this.#pool.give(memory);
   }

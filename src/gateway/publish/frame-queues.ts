@@ -1,6 +1,5 @@
 // Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
-// queue belongs to one project or, depending on the settings, to the small live requests of a whole
-// partition. A shared frame may contain lines of any request of its queue.
+// queue belongs to one project or, by a setting, to the small live requests of a partition.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import {
@@ -15,9 +14,8 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * The kinds of queues. On the live lane, the frames of large requests have their own queue
- * (`bulk`), so that a single event does not wait for earlier megabytes. History has one kind, so
- * that its order is preserved.
+ * On the live lane, large requests have their own queue (`bulk`), so that a single event does not
+ * wait for megabytes. History has one kind, to preserve its order.
  */
 type QueueKind = Lane | "bulk";
 
@@ -33,33 +31,22 @@ interface FrameQueuesConfig {
 }
 
 /**
- * Maximum number of unacknowledged frames of a queue. `Departures` allows more in two cases. For
- * history, a window of 1 preserves the order even if a frame is retried. For live events it was
- * measured (sync_interval always, 128 concurrent requests, two cores shared with the server):
- * - window 1: 93,000 events/s, 27,000 fsyncs per million events
- * - window 2: 77,000 events/s, 40,000 fsyncs
- * - window 4: 80,000 events/s, 54,000 fsyncs
- * A wider window lets frames overlap, but the additional PubAcks take as much time as that saves,
- * even for frames of 512 KiB. On a slow network two frames are faster (see `Departures`).
+ * Maximum unacknowledged frames; `Departures` may allow more. For history, 1 preserves the order.
+ * For live events, more gave fewer events per second and twice the fsyncs.
  */
 const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
 
 /** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/**
- * Returns the part of the process's window that each stream gets. A stream that acknowledges
- * nothing does not use up the window of the others. After an outage of all streams, no more frames
- * are retried than the process's window allows.
- */
+/** Each stream gets a part of the process's window, so that a stuck stream does not use it up. */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
 }
 
 /**
- * Maximum number of cached queues per kind that may be idle, of some 200 bytes each. The cache
- * makes it rare that a queue is removed while a request fills a frame for it.
+ * Maximum idle queues per kind, so that a queue is rarely removed while a frame is filled for it.
  */
 const idleQueuesMax = 4_096;
 
@@ -74,9 +61,7 @@ type CachedQueues = Map<string, CachedQueue>;
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
   readonly #streams: StreamStates;
-  /**
-   * The queues by kind and project. Queues of projects that no longer send are removed in rounds.
-   */
+  /** The queues by kind and project. Unused ones are removed in rounds. */
   readonly #known: Readonly<Record<QueueKind, CachedQueues>> = {
     live: new Map(),
     bulk: new Map(),
@@ -103,7 +88,6 @@ export class FrameQueues {
     );
   }
 
-  /** Returns the number of projects that have a queue of the kind. */
   known(kind: QueueKind): number {
     return this.#known[kind].size;
   }
@@ -125,16 +109,11 @@ export class FrameQueues {
     const { partitions, frameScope } = this.#config;
     const partition = partitionOf(projectId, partitions);
     const mixed = kind === "live" && frameScope === "partition";
-    const queue = mixed ? this.#ofPartition(partition) : this.#create(kind, partition, projectId);
+    let queue = mixed ? this.#ofPartitions.get(partition) : undefined;
+    queue ??= this.#create(kind, partition, mixed ? manyProjects : projectId);
+    if (mixed) this.#ofPartitions.set(partition, queue);
     this.#known[kind].set(projectId, { queue, wasRequested: true });
     this.#rounds[kind].step();
-    return queue;
-  }
-
-  #ofPartition(partition: number): FrameQueue {
-    const queue =
-      this.#ofPartitions.get(partition) ?? this.#create("live", partition, manyProjects);
-    this.#ofPartitions.set(partition, queue);
     return queue;
   }
 

@@ -16,12 +16,10 @@ import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 import type { FrameWaiter } from "./port.ts";
 
-/** The queue of the frames of one project, or of one partition, for one kind of frame. */
 export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
-  /** The departures of the stream, shared by all queues of the stream. */
   readonly departures: Departures<Frame>;
   /** Maximum number of unacknowledged frames. `Departures` may allow more. */
   readonly window: number;
@@ -56,13 +54,11 @@ export class FrameQueue {
     return this.sealed.length > 0 || (this.open !== undefined && this.open.waiters.length > 0);
   }
 
-  /** Closes the open frame to more lines. The next line starts a new frame. */
   seal(): void {
     if (this.open !== undefined) this.sealed.push(this.open);
     this.open = undefined;
   }
 
-  /** Removes and returns the frames in which the deadline of every waiter is past. */
   takePast(monotonicMs: number): readonly Frame[] {
     const past =
       this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
@@ -75,16 +71,11 @@ export class FrameQueue {
 
 const noFrames: readonly Frame[] = [];
 
-// A frame's memory has room for the protocol line and the headers before the lines, and for the
-// CRLF after them, so that the message is contiguous. If it is the only message of an event loop
-// iteration, the client writes it to the socket directly from this memory. Otherwise the client
-// copies all messages of the iteration together. If messages are passed in pieces, the client
-// copies each into fresh memory for every send. To clear and collect that memory took a third of
-// the gateway's time.
+// The memory has room for the protocol line and headers before the lines, and for CRLF after them,
+// so that the message is contiguous. From pieces, the client would copy each message into fresh
+// memory, which took a third of the gateway's time.
 const headRoomBytes = 1_024;
-/**
- * Bytes that nats-server stores with each message in addition to its subject, headers and payload.
- */
+/** Bytes that nats-server stores with each message besides its subject, headers and payload. */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
@@ -92,49 +83,30 @@ const noMemory = Buffer.alloc(0);
 /** A shared or own frame. Both have one class, so that V8 sees one object shape. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
-  /** All of the frame's memory, as taken from the pool. */
   memory: Buffer;
-  /** The part of the memory that is available for lines. */
   buffer: Buffer;
   length = 0;
   events = 0;
-  /**
-   * The message id, which is the same at every send; "" until the caller or the publisher sets it.
-   */
+  /** The same at every send; "" until the caller or the publisher sets it. */
   messageId = "";
   /**
    * Whether the caller set the message id. If so, another request may have stored a message with
-   * the same id. Ids set by the publisher are unique to this process.
+   * it.
    */
   isNamed = false;
   waiters: FrameWaiter[] = [];
-  /**
-   * The deadline, the events and the bytes of each waiter, in a flat array, so that a waiter needs
-   * no object.
-   */
+  /** The deadline, the events and the bytes of each waiter, so that a waiter needs no object. */
   joins: number[] = [];
   /** The earliest deadline of the frame's waiters, in monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
-  /**
-   * Number of events in the lines that a waiter has joined with. The lines' bytes count against the
-   * admission budget.
-   */
+  /** Events and bytes of the lines with a waiter. The bytes count against the budget. */
   joinedEvents = 0;
   joinedBytes = 0;
-  /**
-   * Bytes of a submitted own frame's memory beyond its lines. They count against the budget too,
-   * because a request of one event may hold twice its bytes.
-   */
+  /** Memory of a submitted own frame beyond its lines. It counts against the budget too. */
   overheadBytes = 0;
-  /**
-   * The frame's bytes when it was sent, if its queue is a background one. `Departures` counts them
-   * as unacknowledged until the frame has an outcome.
-   */
+  /** The frame's bytes when it was sent, which `Departures` counts for a background queue. */
   departedBytes = 0;
-  /**
-   * The token that identifies this frame in its reply subject. Tokens are never reused, so a late
-   * reply matches no frame.
-   */
+  /** Identifies the frame in its reply subject. Never reused, so a late reply matches no frame. */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
@@ -144,19 +116,15 @@ export class Frame implements FrameSink {
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
   /**
-   * The highest sequence that the stream had acknowledged when this frame was first sent. The
-   * frame's own sequence is higher.
+   * The highest acknowledged sequence of the stream at the first send. The frame's own is higher.
    */
   sequenceBefore = 0;
   /** When to send the frame again if it is still unanswered, in monotonic milliseconds. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /**
-   * Whether the frame waits until `retryMonotonicMs` to be sent again, because the last answer was
-   * transient or its batch was split.
-   */
+  /** Whether the frame waits for `retryMonotonicMs` after a transient answer or a split batch. */
   pausing = false;
   departure: Departure = "alone";
-  /** The record of the frame's outcome, if some of its events are remembered as timed out. */
+  /** Set if some of its events are remembered as timed out. */
   fate: Fate | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -177,7 +145,6 @@ export class Frame implements FrameSink {
 
   /**
    * Assigns the lines that were added since the last call to this waiter, and returns their bytes.
-   * The lines are in the order of the waiters.
    */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
@@ -189,10 +156,6 @@ export class Frame implements FrameSink {
     return bytes;
   }
 
-  /**
-   * Moves the lines to other memory, which has room for them. The caller must release the old
-   * memory.
-   */
   moveTo(memory: Buffer): void {
     const buffer = roomForLines(memory);
     this.buffer.copy(buffer, 0, 0, this.length);
@@ -201,15 +164,11 @@ export class Frame implements FrameSink {
     this.#headBytes = 0;
   }
 
-  /**
-   * Moves the lines of a frame that was sent to new memory. The old memory may still be in the
-   * client's buffer because of an earlier send.
-   */
+  /** Moves the lines to new memory. The old one may still be in the client's buffer. */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
 
-  /** The message's bytes in the stream per byte of its lines. */
   get messageBytesPerByte(): number {
     return 1 + this.#messageOverheadBytes / Math.max(1, this.length);
   }
@@ -230,21 +189,16 @@ export class Frame implements FrameSink {
     this.isNamed = true;
   }
 
-  /**
-   * Releases the frame's memory. A line that is written too late then finds no room, and cannot
-   * overwrite another frame.
-   */
+  /** Releases the memory. A line that is written too late finds no room. */
   dropMemory(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
   /**
-   * Builds the message (HPUB) in the frame's own memory. The lines stay unchanged, so the message
-   * can be built again. If its head has the same length, it is built over the previous one, because
-   * at most the number of the send then differs. Otherwise it is built in other memory. `reply` is
-   * empty if no answer is wanted. `batchHeaders`: the headers of a frame in an atomic batch, each
-   * ending in CRLF.
+   * Builds the message (HPUB) in the frame's memory; the lines stay unchanged. A head of the same
+   * length overwrites the previous one. `reply`: "" for no answer. `batchHeaders`: each ends in
+   * CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =
@@ -270,7 +224,6 @@ export class Frame implements FrameSink {
   }
 }
 
-/** The outcome of a frame with remembered events. */
 export class Fate {
   /** The frame; undefined once it has an outcome. */
   frame: Frame | undefined;
@@ -281,13 +234,11 @@ export class Fate {
   }
 }
 
-/** Returns the frame that the publisher handed out as a sink. */
 export function frameOf(sink: FrameSink): Frame {
   if (!(sink instanceof Frame)) throw new Error("use frame: this publisher did not create it");
   return sink;
 }
 
-/** Returns the bytes of memory that a frame needs for `lineBytes` of lines. */
 export function memoryBytesFor(lineBytes: number): number {
   return headRoomBytes + lineBytes + CRLF.length;
 }

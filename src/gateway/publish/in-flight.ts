@@ -1,7 +1,6 @@
-// The frames that were sent and have no outcome yet. Publishes them, reads the replies, and retries
-// under the same message id until they are acknowledged. Retries continue after the waiters'
-// deadlines: a client that received `timeout` sends its events again, and its retry joins the frame
-// in flight. A frame is `refused` only if every send was refused.
+// The frames that were sent and have no outcome yet. Retries them under the same message id until
+// they are acknowledged, even after the waiters' deadlines: the retry of a client that received
+// `timeout` joins the frame in flight. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -10,17 +9,14 @@ import { StoredMessages } from "../../platform/nats/erased-messages.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/names.ts";
 import { noteAway, noteStored, suspend } from "../../platform/nats/readiness.ts";
-import { AckInbox } from "./ack-inbox.ts";
-import type { AtomicBatch } from "./atomic-batch.ts";
-import { BatchesUnderWay } from "./batches-under-way.ts";
+import { AckInbox, LateAcks } from "./ack-inbox.ts";
+import { type AtomicBatch, BatchesUnderWay } from "./atomic-batches.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
-import { LateAcks } from "./late-acks.ts";
-import { consequences, outcomeOf, outcomeUnacked } from "./outcomes.ts";
+import { consequences, outcomeOf, outcomeUnacked, type PublishMetrics } from "./outcomes.ts";
 import type { FrameOutcome } from "./port.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
-import type { PublishMetrics } from "./publish-metrics.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;
@@ -29,21 +25,15 @@ export interface InFlightOptions {
   readonly monotonicMs: () => number;
   readonly metrics: PublishMetrics;
   readonly log: Log;
-  /** Called once for each frame that was sent, with its outcome. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /**
-   * Called when the deadline of some waiters is past. The frame stays in flight for the others.
-   */
+  /** Called when the deadline of some waiters is past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
   /** Called when JetStream answers that a stream, or the whole server, is full. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/**
- * Maximum milliseconds after its first send that a frame is retried. It is below the streams'
- * duplicate window of 2 minutes, so that the stream still has the frame's message id.
- */
+/** Maximum milliseconds of retries: less than the duplicate window of the streams. */
 const retryMsMax = 100_000;
 
 export class InFlight {
@@ -61,7 +51,6 @@ export class InFlight {
   /** The frames by token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
-  /** Whether a frame without waiters is still retried. */
   #isHolding = true;
 
   constructor(options: InFlightOptions) {
@@ -108,16 +97,12 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Publishes the frames of an atomic batch, which are all for one stream. */
   sendBatch(batch: AtomicBatch, monotonicMs: number): void {
     for (const frame of batch.frames) this.#begin(frame, monotonicMs);
     this.#batches.send(batch, this.#nextToken());
   }
 
-  /**
-   * Publishes a frame of a split batch again alone, if it has no outcome yet. Must be called only
-   * while connected.
-   */
+  /** Publishes a frame of a split batch again alone. Must be called only while connected. */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
@@ -144,7 +129,6 @@ export class InFlight {
     this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
   }
 
-  /** Retries frames that are due, and ends those whose deadline is past. */
   tick(monotonicMs: number): void {
     this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
@@ -161,10 +145,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /**
-   * From now on, ends frames that have no waiters. Called at a drain, after which no client's retry
-   * can join them.
-   */
+  /** From now on, ends frames without waiters: during a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -174,7 +155,6 @@ export class InFlight {
     this.#inbox.close();
   }
 
-  /** Retries every frame after a reconnect. Answers that were sent while disconnected are lost. */
   #retryAll(): void {
     const monotonicMs = this.#monotonicMs();
     for (const frame of this.#frames.values()) {
@@ -194,10 +174,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /**
-   * Queues the frame of a split batch until the window has room. It was in no window while in the
-   * batch.
-   */
+  /** Queues the frame of a split batch until the window has room. The batch was in no window. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -210,8 +187,7 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // After a reconnect, this server's limit is smaller than that of the server the frame was
-      // built for.
+      // After a reconnect, this server's limit is smaller than that of the previous one.
       this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -263,8 +239,8 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // Only a new message shows that the stream stores now: even a leader without a majority still
-    // recognizes messages that another request had stored.
+    // Only a new message shows that the stream stores: even a leader without a majority recognizes
+    // messages that another request had stored.
     if (outcome === "stored") noteStored(stream, monotonicMs);
     // A caller-named frame may have been stored by another request, before this one was sent.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
@@ -274,8 +250,7 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit while the frame was in flight, for example after an edit, and
-      // may lose what it acknowledges.
+      // The stream was found unfit meanwhile, and may lose what it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -288,10 +263,8 @@ export class InFlight {
   }
 
   /**
-   * Handles an acknowledgement whose sequence is not above the one that the stream had acknowledged
-   * before the frame was sent. The message of the earlier acknowledgement is lost. A stream that
-   * assigns a sequence twice may store neither message: the disk of its nats-server may be full, or
-   * another stream may have replaced it.
+   * The sequence is not above an earlier acknowledged one, whose message is therefore lost. Such a
+   * stream may store neither: its disk may be full, or another stream may have replaced it.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -302,7 +275,7 @@ export class InFlight {
     if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
-      "stream assigned a sequence twice: its events are refused until its leader is checked",
+      "stream assigned a sequence twice: its events are rejected until its leader is checked",
     );
     suspend(stream, { from: sequenceBefore, to }, now);
   }
@@ -314,10 +287,7 @@ export class InFlight {
     this.#finish(frame, outcomeOf(frame, ack), undefined);
   }
 
-  /**
-   * Checks whether the original message of a duplicate is still in the stream. If it is, the
-   * duplicate counts as stored. If not, the frame is sent as a new message.
-   */
+  /** Checks whether the original of a duplicate still exists. If not, the frame is sent as new. */
   async #checkOriginal(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
     const { token, messageId } = frame;
@@ -341,10 +311,7 @@ export class InFlight {
     else this.#sendAsNew(frame, sequence);
   }
 
-  /**
-   * Sends the frame under a new message id, which is the same for all senders that miss the same
-   * original. The frame also gets a new token, so that answers to earlier sends no longer match.
-   */
+  /** Sends the frame under a new message id, the same for all senders that miss this original. */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
@@ -378,11 +345,7 @@ export class InFlight {
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
-  /**
-   * Marks the frame's stream as silent if an answer could have arrived, but the stream has
-   * acknowledged nothing new since the frame's first send. A frame that has waited for less than
-   * the acknowledgement timeout shows nothing about its stream.
-   */
+  /** Marks the stream as silent if an answer could have arrived since the frame's first send. */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();
@@ -402,7 +365,6 @@ function codeUnacked(outcome: "refused" | "unknown"): ErrorCode {
   return outcome === "refused" ? "unavailable" : "timeout";
 }
 
-/** Returns whether all waiters of the frame were notified already. */
 function isUnattended({ deadlineMs }: Frame): boolean {
   return deadlineMs === Number.POSITIVE_INFINITY;
 }

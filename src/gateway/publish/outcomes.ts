@@ -2,38 +2,28 @@
 // outcome.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Frame } from "./frame.ts";
 import type { NoPubAck, PubAck } from "./pub-ack.ts";
-import type { AckFailureCause } from "./publish-metrics.ts";
 
-/** The effect of an answer other than an acknowledgement. */
 interface Consequence {
   readonly cause: AckFailureCause;
   /** Whether the answered send has certainly stored nothing. */
   readonly isRefused: boolean;
-  /**
-   * The error code for the waiters of a frame that was sent alone; absent if the frame is retried.
-   */
+  /** For the waiters of a frame that was sent alone; absent if the frame is retried. */
   readonly code?: ErrorCode;
   /** Milliseconds before the retry. If Infinity, the actual answer may still arrive. */
   readonly pauseMs: number;
 }
 
-/**
- * Milliseconds before a retry after a transient answer: no stream, no leader, or an error of the
- * store.
- */
+/** Before a retry after a transient answer: no stream, no leader, or an error of the store. */
 const refusedPauseMs = 100;
-/**
- * Milliseconds before a retry while an earlier send under the same message id is uncommitted. When
- * the earlier send is committed, both are answered.
- */
+/** Before a retry while an earlier send is uncommitted. Its commit answers both. */
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // A stream without room for a whole batch may have room for some of its frames. If one frame is
-  // too large, the others may not be. So after these answers to a batch, its frames are sent again
-  // at once, and each gets its own answer.
+  // A stream without room for a whole batch may have room for some of its frames. So after these
+  // answers to a batch, its frames are sent again at once, and each gets its own answer.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -46,19 +36,43 @@ export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
   malformed: { cause: "malformed", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
 };
 
-/**
- * Returns `duplicate` if an earlier request had stored the frame. If an unanswered earlier send of
- * this frame had stored it, the outcome is `stored`.
- */
+/** Returns `stored` if only an earlier send of this frame can have stored it. */
 export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
   return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
-/**
- * Returns the outcome of a frame without an acknowledgement: `refused` if it is certainly not
- * stored, `unknown` if a send may have stored it.
- */
+/** Returns `refused` if the frame is certainly not stored. */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
+}
+
+/** Why a send was not acknowledged. A closed list, because a cause is a metrics label. */
+export const ackFailureCauses = [
+  "timeout",
+  "disconnected",
+  "no_responders",
+  "store_full",
+  "refused",
+  "batch_refused",
+  "in_flight",
+  "foreign",
+  "malformed",
+] as const;
+export type AckFailureCause = (typeof ackFailureCauses)[number];
+
+/** `parted`: the batch was split, and its frames are sent again, each alone. */
+export const batchOutcomes = ["stored", "parted"] as const;
+export type BatchOutcome = (typeof batchOutcomes)[number];
+
+export interface PublishMetrics {
+  /** Counts a frame at its first send. `bytes`: the size of its payload. */
+  frameSent(lane: Lane, events: number, bytes: number): void;
+  /** `seconds`: the time since the frame's first send. */
+  frameAcked(lane: Lane, seconds: number): void;
+  frameRetried(): void;
+  batchEnded(outcome: BatchOutcome, frames: number): void;
+  ackFailed(cause: AckFailureCause): void;
+  /** Counts an acknowledged frame that the stream already had. */
+  duplicateFrame(lane: Lane, events: number): void;
 }

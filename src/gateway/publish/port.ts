@@ -11,18 +11,14 @@ import type { Project } from "../projects/project.ts";
  * - `stored`: acknowledged as new.
  * - `duplicate`: acknowledged, but already stored by an earlier request.
  * - `refused`: certainly not stored.
- * - `unknown`: the frame was sent, and the deadline passed without an acknowledgement. The frame
- *   may be stored.
+ * - `unknown`: sent, and not acknowledged by the deadline. It may be stored.
  */
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * A receiver of a frame's outcome. It is called once for each time it joined a frame, at the latest
- * at its deadline, and must not throw.
- * - `code`: the reason for `refused` and `unknown`.
- * - `events`, `bytes`: the waiter's part of the frame.
- * - `messageBytes`: the waiter's part of the message's size in the stream.
- * The arguments are plain numbers, so that a request needs no object.
+ * Receives a frame's outcome, once for each time it joined a frame, at the latest at its deadline.
+ * Must not throw. `code`: the reason for `refused` and `unknown`. The numbers are the waiter's part
+ * of the frame and, for `messageBytes`, of the message in the stream.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -34,64 +30,41 @@ export interface FrameWaiter {
   ): void;
 }
 
-/** A request that joins shared frames. */
 export interface RequestWaiter extends FrameWaiter {
-  /** The address of the request's client. */
   readonly senderAddress: string;
-  /**
-   * Calls `callback` at the end of the request. `isStored`: the client received the answer that all
-   * its events are stored, and does not retry.
-   */
+  /** `isStored`: the client received a 200 for all its events, and does not retry. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
 /** Group commit to JetStream. All calls are synchronous. The waiter receives the outcome later. */
 export interface Publisher {
   /**
-   * Returns the code to refuse events with now (`unavailable`, `store_full`, `draining`); undefined
-   * if events are accepted. While the store is unavailable, a small request is accepted and waits.
-   * Without `requestBytes` the request counts as large.
+   * Returns the code to reject events with now, if any. While the store is unavailable, a small
+   * request is accepted and waits. Without `requestBytes` the request counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /**
-   * Returns why the stream of the project's events cannot accept them; undefined if it can. If the
-   * stream acknowledges nothing, a small request is accepted and waits.
+   * Returns why the project's stream cannot accept events, if so. Small requests may wait for it.
    */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
-  /** Returns the name of the stream of the project's events. */
   streamOf(lane: Lane, projectId: string): string;
-  /**
-   * Returns the size of the largest record that the project's stream accepts, in bytes of payload.
-   */
+  /** Returns the largest record that the project's stream accepts, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
-  /**
-   * Maximum size of a frame in bytes of payload. An own frame with one large record may exceed it.
-   */
+  /** In bytes of payload. An own frame with one large record may exceed it. */
   readonly frameBytesMax: number;
   /**
-   * Returns the open frame for the project's lines on the lane, with room for at least `bytes` more
-   * (at most `frameBytesMax`). The frame may contain lines of other projects, so each line must
-   * name its project. Lines that no waiter has joined with stay together in one frame.
+   * Returns the open frame with room for `bytes` more (at most `frameBytesMax`). It may have lines
+   * of other projects. Lines that no waiter has joined with stay together in one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Assigns the lines that were appended since the last call to this waiter. The publisher sends
-   * the frame later. `uuidless`: the events that were sent without a uuid. If an earlier request
-   * with the same lines timed out and its frame still exists, the new lines are removed. The waiter
-   * then receives the outcome of the earlier frame.
+   * Assigns the lines since the last call to this waiter. `uuidless`: the events without a uuid. If
+   * a frame of a timed-out request has the same lines, the waiter gets its outcome instead.
    */
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
-  /**
-   * Returns a frame that only the caller fills, with room for `bytes`. For one large record,
-   * `bytes` may exceed `frameBytesMax`.
-   */
+  /** Returns a frame that only the caller fills. One large record may exceed `frameBytesMax`. */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /**
-   * Queues an own frame for sending. `messageId` must be the same when a client retries the same
-   * events, so that the store recognizes a stored frame. If it is "", the publisher creates an id
-   * that is unique to this submission.
-   */
+  /** Queues an own frame. `messageId`: the same for the same events, or "" for a unique one. */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
-  /** Takes back an unused own frame. */
   discard(frame: FrameSink): void;
 }

@@ -1,5 +1,5 @@
-// Interprets JetStream's reply to a frame. Clients with publish permission may also subscribe to a
-// frame's subject and reply to it. So a reply counts only if it names the frame's target stream.
+// Interprets JetStream's reply to a frame. Clients with publish permission could subscribe to a
+// frame's subject and reply too, so a reply counts only if it is from the frame's stream.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, batchRefusedCodes, noRoomCodes } from "../../platform/nats/api.ts";
@@ -10,37 +10,24 @@ interface StreamMeant {
   readonly domain: string | undefined;
 }
 
-/**
- * An acknowledgement: the stream has the frame under `seq`, which is 1 or more. `duplicate`: the
- * stream had the frame before this send.
- */
+/** `duplicate`: the stream had the frame before this send. */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
   readonly duplicate?: boolean;
-  /** The JetStream domain of the server, if it has one. */
   readonly domain?: string;
-  /**
-   * The id of the stored atomic batch, and its number of messages. `seq` is the sequence of the
-   * last message.
-   */
+  /** The id of the stored atomic batch, and its number of messages. `seq` is the last one's. */
   readonly batch?: string;
   readonly count?: number;
 }
 
 /**
  * Why a reply is not an acknowledgement.
- * - `no_responders`: no stream received the frame, so this send is certainly not stored.
- * - `refused`: the stream rejected the frame before storing anything, so this send is certainly not
- *   stored.
- * - `stream_full`: this stream has no room.
- * - `server_full`: the server or the account has no room, for any stream.
- * - `too_large`: the frame exceeds the stream's maximum message size, at every attempt.
+ * - `no_responders`, `refused`, `stream_full`, `server_full`, `too_large`: this send is certainly
+ *   not stored.
  * - `failed`: one server failed to store the frame. In a cluster the others may have stored it.
- * - `batch_refused`: the atomic batch stored no message. Other sends may have stored some of its
- *   frames.
- * - `in_flight`: another send under the same message id is not committed yet, and may never be. The
- *   frame may be stored or not.
+ * - `batch_refused`: the atomic batch stored no message. Other sends may have.
+ * - `in_flight`: another send under the same message id is not committed yet, and may never be.
  * - `foreign`: the reply is from another stream or another service.
  * - `malformed`: the reply is not from JetStream.
  */
@@ -59,10 +46,8 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * The meaning of each JetStream error code. The map has the codes with which JetStream can answer a
- * publish with a message id, or the commit of an atomic batch, if there is no other JetStream
- * header. It also has the codes that an unfit stream returns. Any other code counts as `failed`:
- * the frame may be stored.
+ * The codes with which JetStream can answer a publish, the commit of an atomic batch, or an unfit
+ * stream. Any other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
@@ -86,10 +71,7 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
 ]);
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/**
- * Returns the acknowledgement in a reply to a frame for the target stream, or why the reply is not
- * an acknowledgement. Never throws.
- */
+/** Returns the acknowledgement, or why the reply is none. Never throws. */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
@@ -107,10 +89,7 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
-/**
- * Returns whether the reply comes from another JetStream domain. A leaf node and its hub may each
- * have a stream of the same name, and both receive the frame.
- */
+/** A leaf node and its hub may each have a stream of the same name, and both receive the frame. */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
 }
@@ -122,7 +101,7 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // An error without a code comes from Raft. The proposal was not accepted, for example because the
+  // An error without a code comes from Raft: the proposal was not accepted, for example because the
   // server no longer leads the stream.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";

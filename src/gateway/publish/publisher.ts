@@ -1,8 +1,6 @@
-// Group commit. Lines are appended to the open frame of their queue. A full frame is sealed, and
-// another is opened. If the windows have room, frames are sent at the end of the event loop
-// iteration. Otherwise they are sent when an acknowledgement frees room. No call sends a frame
-// directly, so lines can join a frame until the end of the iteration. A request needs no timer,
-// closure or promise.
+// Group commit. Lines are appended to the open frame of their queue. Frames are sent at the end of
+// the event loop iteration or, if the windows are full, when an acknowledgement frees room. A
+// request needs no timer, closure or promise.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -21,17 +19,16 @@ import {
 import type { FrameSink } from "../../records/frame-sink.ts";
 import type { Admission } from "../intake/admission.ts";
 import type { Project } from "../projects/project.ts";
-import type { AtomicBatch } from "./atomic-batch.ts";
+import type { AtomicBatch } from "./atomic-batches.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import { Flushes } from "./flushes.ts";
+import { Flushes, NextFrames } from "./flushes.ts";
 import { type Fate, Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
-import { NextFrames } from "./next-frames.ts";
+import type { PublishMetrics } from "./outcomes.ts";
 import type { FrameOutcome, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
-import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
 import { TimedOutLines, UuidlessLines } from "./timed-out-lines.ts";
 
@@ -46,34 +43,24 @@ interface PublisherOptions {
     readonly ackTimeoutMs: number;
     readonly batchesFrom?: number | undefined;
   };
-  /** The clock of the deadlines, in milliseconds. */
   readonly monotonicMs: () => number;
-  /**
-   * Prefix of the message ids of shared frames: random, unique to this process, at least 12
-   * characters.
-   */
+  /** Prefix of message ids: random, unique to this process, at least 12 characters. */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /**
-   * Returns the id of the event in a record. The id is the same each time that a client sends the
-   * event.
-   */
+  /** Returns the id of the event in a record, the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   /** The states that the publisher shares with the stream watch. Default: new ones. */
   readonly streams?: StreamStates;
 }
 
-/**
- * Interval between checks of the deadlines, in milliseconds. One timer serves all frames, and runs
- * only while a queue is busy.
- */
+/** Interval between checks of the deadlines, while a queue is busy. */
 const tickMs = 25;
 /** Milliseconds without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** The result for waiters whose frame was not sent by their deadline. */
+/** For waiters whose frame was not sent by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -89,7 +76,6 @@ export class GroupPublisher implements Publisher {
   readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
   readonly #timedOut: TimedOutLines;
-  /** The queues that have waiting or unacknowledged frames. */
   readonly #busy = new Set<FrameQueue>();
   #tickTimer: NodeJS.Timeout | undefined;
   #isDraining = false;
@@ -138,10 +124,7 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /**
-   * Maximum size of a record that the server accepts, in bytes of payload. A stream may accept
-   * less.
-   */
+  /** Maximum record that the server accepts, in bytes of payload. A stream may accept less. */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -171,10 +154,7 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /**
-   * Returns how long the stream of the project's events has been unavailable, in milliseconds; 0
-   * while it is available. Without a lane, returns how long the whole store has been unavailable.
-   */
+  /** Returns the milliseconds since the stream or, without a lane, the store became unavailable. */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
@@ -207,10 +187,7 @@ export class GroupPublisher implements Publisher {
     return queue.open;
   }
 
-  /**
-   * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has
-   * joined with move to the new frame, so that all lines of a request have one outcome.
-   */
+  /** Opens another frame. Lines without a waiter move to it, so that a request has one outcome. */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
     const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
@@ -264,8 +241,7 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Moves the frame to a smaller buffer if its lines fit, and counts the unused rest of its memory
-   * against the budget.
+   * Moves the frame to a smaller buffer if its lines fit, and counts the rest against the budget.
    */
   #fit(frame: Frame): void {
     const { length } = frame;
@@ -280,8 +256,7 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Refuses new events from now on. Resolves when every frame has an outcome, at the latest at the
-   * deadline (monotonic milliseconds).
+   * Rejects new events. Resolves when every frame has an outcome, at the latest at the deadline.
    */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
@@ -345,8 +320,7 @@ export class GroupPublisher implements Publisher {
     }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
-    // The frame's slot in the stream's window is free for any of its queues now, even if this one
-    // may not send yet.
+    // Any queue of the stream may use the free slot in the window now, even if this one may not.
     this.#flushes.wake(queue.departures);
     this.#settlement.notify(frame, outcome, code);
     this.#removeIfIdle(queue);
@@ -385,7 +359,6 @@ export class GroupPublisher implements Publisher {
     if (this.#busy.size > 0) this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
   }
 
-  /** Refuses waiters whose frame was not sent by their deadline. */
   #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
     for (const frame of queue.takePast(monotonicMs)) {
       noteAway(queue.stream, monotonicMs);
@@ -396,7 +369,6 @@ export class GroupPublisher implements Publisher {
     if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
   }
 
-  /** Refuses the waiters of an unsent frame whose deadline is past. */
   #expireSome(frame: Frame, monotonicMs: number): void {
     if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
   }
@@ -418,13 +390,11 @@ export class GroupPublisher implements Publisher {
   }
 }
 
-interface Rejoining {
-  readonly waiter: FrameWaiter;
-  readonly deadlineMs: number;
-}
-
-/** Adds the waiter of a retry to the frame that already contains its events. */
-function joinRetry({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
+function joinRetry(
+  { frame }: Fate,
+  events: number,
+  { waiter, deadlineMs }: { waiter: FrameWaiter; deadlineMs: number },
+): void {
   const retryWaiter: FrameWaiter = {
     frameSettled: (outcome, code) =>
       waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),

@@ -1,38 +1,28 @@
 // Recognizes retries of small requests that contained events without uuids and were answered
-// `timeout`. If the frame of the first attempt was sent and is not acknowledged yet, the retry
-// waits for that frame, and its lines are not stored again. The retry must come from the same
-// address: a duplicate after a change of address is better than the loss of an event that two
-// clients send.
+// `timeout`. The retry then waits for the frame of the first attempt, and its lines are not stored
+// again. It must come from the same address: a duplicate is better than the loss of an event that
+// two clients send.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import { RetryMemory } from "../../platform/base/retry-memory.ts";
 import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
+import type { Expired } from "./expiry.ts";
 import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
 /**
- * Maximum cost of remembering lines per event loop iteration, in bytes of records plus `eventCost`
- * for each event. To hash a small event takes 1 µs; each KiB of a long one takes 2 µs. Further
- * requests of the iteration are not remembered.
+ * Maximum cost of remembering lines per event loop iteration, in bytes plus `eventCost` an event.
  */
 const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /**
-   * Returns the id of the event in a record. The id is the same each time that a client sends the
-   * event.
-   */
+  /** Returns the id of the event in a record, the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
-}
-
-interface Range {
-  readonly start: number;
-  readonly end: number;
 }
 
 /** The waiter for lines that contain events without uuids. */
@@ -66,17 +56,15 @@ export class TimedOutLines {
     this.#fates = new RetryMemory(monotonicMs);
   }
 
-  /** Remembers the lines in these bytes of the frame, which has no outcome yet. */
-  remember(frame: Frame, lines: UuidlessLines, range: Range): void {
+  remember(frame: Frame, lines: UuidlessLines, range: Expired["ranges"][number]): void {
     if (this.#budget.isSpent) return;
     frame.fate ??= new Fate(frame);
     this.#fates.remember(this.#nameOf(frame, lines, range), frame.fate);
   }
 
   /**
-   * Returns the fate of the frame that already contains these lines; undefined if they are new.
-   * `lines` are those in `frame` that no waiter has joined with. If they are known, they are
-   * removed from `frame`. They are remembered again if the request fails.
+   * If another frame already contains the lines of `frame` without a waiter, removes them and
+   * returns that frame's fate. They are remembered again if the request fails.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;
@@ -94,7 +82,11 @@ export class TimedOutLines {
     return known;
   }
 
-  #nameOf({ buffer }: Frame, { request, runs }: UuidlessLines, { start, end }: Range): string {
+  #nameOf(
+    { buffer }: Frame,
+    { request, runs }: UuidlessLines,
+    { start, end }: Expired["ranges"][number],
+  ): string {
     const hash = createHash("sha256").update(request.senderAddress);
     let sentWith: SentWith = SentWith.Uuid;
     let run = 0;

@@ -1,54 +1,35 @@
 // Decides whether the live frames of a stream are sent together as one atomic batch, or each alone.
-// On a single node a batch takes some 3 ms, independent of sync_interval, and little for each
-// frame: 4 ms for 128 frames, 17 ms for 1,000. The time of a single frame depends on fsyncs,
-// replicas and the machine, so both times are measured. Does not choose which frame is sent.
+// On a single node a batch takes some 3 ms, and little for each frame. The time of a single frame
+// depends on fsyncs, replicas and the machine, so both times are measured.
 
 export interface Batching {
   readonly takesAtomicBatches: boolean;
 }
 
 export interface TogetherOptions {
-  /** Maximum number of unacknowledged frames that were sent alone. */
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
   /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
   readonly batchesFrom?: number | undefined;
 }
 
-/** Minimum number of frames in a batch. */
 export const batchFramesMin = 16;
-/**
- * Maximum number of unacknowledged batches. Further frames collect for the next batch. Two batches
- * at a time gain 5 % in the server, and lose as much because smaller batches need more
- * acknowledgements.
- */
+/** Two batches at a time gain 5 % in the server, and lose as much by more acknowledgements. */
 const batchesUnackedMax = 1;
-/**
- * The stream counts as saturated while this number of single frames is unacknowledged, or this part
- * of the window if that is less. With many streams, each window is small and empties at once.
- */
+/** A stream is saturated by this number of single frames in flight, or this part of the window. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
-/** Minimum acknowledgements and duration of a measurement. Acknowledgements arrive in bursts. */
+/** Minimum size of a measurement. Acknowledgements arrive in bursts. */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
-/** Weight of the newest measurement in the moving average. */
 const newestShare = 0.25;
-/** Assumed duration of a batch in milliseconds, before the first measurement. */
+/** Assumed duration of a batch before the first measurement. */
 const batchMsAtFirst = 4;
-/**
- * Minimum factor by which a batch must be faster than its single frames. Live frames that arrive
- * while a batch is in flight must wait for it.
- */
+/** Minimum factor by which a batch must be faster, because live frames must wait for it. */
 const gainMin = 2;
-/**
- * Milliseconds with batches after which frames are sent alone until their rate is measured again.
- */
+/** Milliseconds with batches after which the rate of single frames is measured again. */
 const measureEveryMs = 1_000;
-/**
- * Number of frames that are sent alone after a batch that was not acknowledged. It starts at
- * `framesAloneMin` and doubles after each consecutive failure.
- */
+/** Frames that are sent alone after a failed batch. Doubles after each consecutive failure. */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
 
@@ -64,10 +45,7 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /**
-   * The time since which the stream is saturated; undefined if it is not, or if a batch is in
-   * flight.
-   */
+  /** Undefined if the stream is not saturated, or if a batch is in flight. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
   /** The current measurement: its duration before `#saturatedSinceMonotonicMs`, and its frames. */
   #sampleMs = 0;
@@ -85,13 +63,11 @@ export class Together {
     this.#saturatedFrames = Math.min(saturatedFrames, Math.ceil(saturatedShare * framesUnackedMax));
   }
 
-  /** Returns whether a batch of the `waiting` live frames is sent now. */
   isDue(waiting: number): boolean {
     if (waiting < batchFramesMin || this.#batchesUnacked >= batchesUnackedMax) return false;
     return this.#inUse && waiting + this.#aloneUnacked >= this.#framesOfBatch;
   }
 
-  /** Whether live frames must wait for the batch in flight. */
   get holdsLiveFrames(): boolean {
     return this.#batchesUnacked > 0 && this.#inUse;
   }
@@ -100,10 +76,7 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /**
-   * Minimum number of frames for a batch. Frames in flight alone count too, because their clients
-   * will send again.
-   */
+  /** Frames in flight alone count too, because their clients will send again. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
@@ -116,15 +89,11 @@ export class Together {
     if (this.#isSaturated) this.#saturatedSinceMonotonicMs = this.#monotonicMs();
   }
 
-  /**
-   * The number of unacknowledged live frames that were sent alone, and of unacknowledged batches.
-   * Both are 0 when every frame has an outcome.
-   */
+  /** Both are 0 when every frame has an outcome. */
   get underWay(): { alone: number; batches: number } {
     return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
   }
 
-  /** Counts a frame of a split batch that is sent again alone. */
   retriedAlone(): void {
     this.#aloneUnacked++;
   }
@@ -139,10 +108,7 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /**
-   * Interrupts the measurement. After a burst of acknowledgements, the stream is not saturated
-   * until new frames are sent.
-   */
+  /** After a burst of acknowledgements, the stream is not saturated until new frames are sent. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
@@ -160,9 +126,8 @@ export class Together {
     this.#forgetSample();
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
-    // After a slow batch, for example during an outage of the store, the required number of frames
-    // might be so high that no batch is sent or measured any more. So the duration of a batch counts
-    // for a second only.
+    // A slow batch, for example during an outage, might raise the required frames so far that no
+    // batch is sent or measured any more. So its duration counts for a second only.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }
@@ -179,9 +144,7 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /**
-   * Records that no frame waits for the batch any more. `isStored`: the batch was acknowledged.
-   */
+  /** Records that no frame waits for the batch any more. `isStored`: it was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

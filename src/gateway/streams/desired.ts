@@ -1,6 +1,5 @@
 // The rules for a stream's configuration: the settings of a new stream, and the requirements for an
-// existing one, so that acknowledged events stay in it. Pure functions, without requests to
-// JetStream.
+// existing one, so that acknowledged events stay in it.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -23,21 +22,14 @@ export interface StreamSettings {
 }
 
 const duplicateWindowMs = 120_000;
-/**
- * Minimum `max_age` in milliseconds, unless the settings ask for less. A shorter one leaves readers
- * no time to read the events.
- */
+/** Minimum `max_age`, unless the settings ask for less: readers need time to read the events. */
 const readableMs = 3_600_000;
 
-/**
- * Returns the message size in bytes that a stream must accept: a full frame with its headers, or
- * the server's maximum if that is less.
- */
+/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/** Returns the configurations of all streams, ordered by lane and then by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>
@@ -62,10 +54,8 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the setting that lets a stream accept atomic batches; empty if it is set already or not
- * needed. A stream with sources, such as a hub's, does not need it, because no frames are published
- * to it. `version`: the version of the nats-server that receives the change. A server that does not
- * support the setting may refuse it.
+ * Returns the change that lets a stream accept atomic batches; empty if not needed. `version`: that
+ * of the nats-server. No frames are published to a stream with sources, such as a hub's.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -84,9 +74,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must refuse new messages. It gets no limit on the number of messages in
-    // addition to the one on bytes: with both, a full stream can acknowledge a message that it did
-    // not store (nats-server issue 4771).
+    // A full stream must reject new messages. With a limit on messages in addition to the one on
+    // bytes, it can acknowledge a message that it did not store (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -97,14 +86,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Returns why a stream cannot fulfil what a 200 promises; empty if it can. In nats-server 2.10 to
- * 2.15, the other settings of a stream do not affect an acknowledged message:
- * - where it is stored: placement, compression, first_seq
- * - who reads it: allow_direct, republish, subject_transform, consumer limits
- * - which headers the stream accepts: allow_rollup_hdrs, allow_msg_ttl, allow_atomic,
- *   allow_msg_schedules
- * - who may delete it: deny_delete, deny_purge
- * A mirror has no subjects, so the check of the subjects rejects it.
+ * Returns why a stream cannot fulfil what a 200 promises. In nats-server 2.10 to 2.15, other
+ * settings do not affect an acknowledged message. A mirror has no subjects.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -120,8 +103,8 @@ export function brokenPromises(
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
   }
-  // 0 and -1 mean "no limit". A frame that is too large for the stream is refused as a whole, with
-  // the lines of every request in it.
+  // 0 and -1 mean "no limit". A frame that is too large is rejected with the lines of every request
+  // in it.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
     broken.push(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
@@ -131,8 +114,7 @@ export function brokenPromises(
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // The next two settings exist since nats-server 2.12. They are read by name because this client's
-  // types do not include both.
+  // Since nats-server 2.12, and not in this client's types.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)
@@ -140,10 +122,7 @@ export function brokenPromises(
   return broken;
 }
 
-/**
- * Returns the limits that are lower than the settings promise, for example because an operator
- * lowered them while the stream was in use. `ensure` raises them again at the next start.
- */
+/** Returns the limits that are too low. `ensure` raises them again at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -153,8 +132,7 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
-  // To make room, an operator may choose a shorter max_age than the settings'. If it leaves readers
-  // no time, it is a mistake.
+  // An operator may choose a shorter max_age to make room, but not one that leaves readers no time.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
@@ -167,20 +145,14 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/**
- * Returns the limit as a number to compare. JetStream writes "no limit" as 0 or -1, for which this
- * returns Infinity.
- */
+/** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY
     : value;
 }
 
-/**
- * Returns the limits that are smaller than the settings, with the values that `ensure` raises them
- * to.
- */
+/** Returns the limits that are smaller than the settings, with the settings' values. */
 export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
   for (const limit of limits) {
@@ -189,10 +161,7 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
   return raised;
 }
 
-/**
- * Returns the limits that are larger than the settings, as texts that contain both values. `ensure`
- * does not change them.
- */
+/** Returns the limits that are larger than the settings, which stay, as texts with both values. */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))

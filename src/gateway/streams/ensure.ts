@@ -1,8 +1,13 @@
 // Ensures the streams at the start and after each reconnect: creates missing streams, raises
-// limits, and refuses a stream that would break what a 200 promises. `watch.ts` checks the streams
-// in between. Never shrinks, empties or deletes a stream.
+// limits, and rejects a stream that would break what a 200 promises. Never shrinks, empties or
+// deletes a stream.
 
-import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { retryWithWarning, SparseWarning } from "../../platform/base/retry.ts";
@@ -13,12 +18,12 @@ import {
   managerOf,
   noRoomCodes,
 } from "../../platform/nats/api.ts";
-import type { NatsLink } from "../../platform/nats/link.ts";
+import { type NatsLink, serverPlaces } from "../../platform/nats/link.ts";
 import { headerBytesMax } from "../../platform/nats/names.ts";
 import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
-import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
-import { BatchRule } from "./batch-rule.ts";
+import { clusterVersions, storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import {
+  atomicSetting,
   brokenPromises,
   fullMessageBytes,
   keptLimits,
@@ -28,7 +33,7 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 
-/** An error of a stream that waiting cannot resolve. The message states what to change. */
+/** An error that waiting cannot resolve. The message states what to change. */
 class StreamError extends Error {
   override name = "StreamError";
 }
@@ -36,10 +41,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/**
- * Number of consecutive refusals that end the wait. A single refusal may be temporary: an account
- * may get JetStream a moment after its server starts to listen.
- */
+/** Refusals in a row that end the wait. An account may get JetStream shortly after the start. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -53,13 +55,11 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Number of reconnects. `ensure` compares it to detect a reconnect while it runs. */
+  /** Compared to detect a reconnect while `ensure` runs. */
   #reconnects = 0;
-  #followsReconnects = false;
   #isEnsured = false;
-  /** The check of the cluster's server versions, which is valid until the next reconnect. */
+  /** Valid until the next reconnect. */
   #batchRule: BatchRule;
-  /** The streams that are being ensured again after a reconnect. */
   readonly #ensuringAgain = new Set<WantedConfig>();
 
   constructor({ link, settings, log }: StreamsOptions) {
@@ -68,35 +68,26 @@ export class Streams {
     this.#log = log;
     this.#wanted = wantedConfigs(settings);
     this.#batchRule = new BatchRule(link.connection, log);
+    link.onChange((connected) => {
+      if (!connected) return;
+      this.#reconnects++;
+      this.#batchRule = new BatchRule(link.connection, log);
+      if (!this.#isEnsured) return;
+      for (const config of this.#wanted) void this.#ensureAgain(config);
+    });
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. If the connection is lost
-   * meanwhile, starts over after the reconnect. Once this has succeeded, ensures the streams again
-   * after each reconnect. Rejects with a StreamError if only a change of settings or streams can
-   * help. Also rejects if NATS permanently refuses the requests, or if the signal aborts.
+   * Ensures every stream, and waits while JetStream is not ready. Then ensures them again after
+   * each reconnect. Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
-    this.#followReconnects();
     let reconnects: number;
     do {
       reconnects = this.#reconnects;
       for (const config of this.#wanted) await this.#ensureReady(config, signal);
     } while (reconnects !== this.#reconnects);
     this.#isEnsured = true;
-  }
-
-  #followReconnects(): void {
-    if (this.#followsReconnects) return;
-    this.#followsReconnects = true;
-    this.#link.onChange((connected) => {
-      if (!connected) return;
-      this.#reconnects++;
-      this.#batchRule = new BatchRule(this.#link.connection, this.#log);
-      if (!this.#isEnsured) return;
-      // `#ensureAgain` never rejects: it logs failures.
-      for (const config of this.#wanted) void this.#ensureAgain(config);
-    });
   }
 
   /** Retries until the stream exists and is fit. Logs every few seconds what it waits for. */
@@ -131,8 +122,7 @@ export class Streams {
   }
 
   /**
-   * Ensures one stream after a reconnect, because the server may have an empty disk. Each stream is
-   * ensured on its own, so that an unusable stream does not prevent the creation of others.
+   * The server may have an empty disk. An unusable stream does not prevent others. Never rejects.
    */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
@@ -140,21 +130,16 @@ export class Streams {
     let reconnects: number;
     do {
       reconnects = this.#reconnects;
-      await this.#ensureReady(config, undefined).catch((error: unknown) => this.#logFailure(error));
+      await this.#ensureReady(config, undefined).catch((error: unknown) => {
+        if (!this.#link.connection.isClosed())
+          this.#log.error({ err: error }, "stream check failed after a reconnect");
+      });
     } while (reconnects !== this.#reconnects);
     this.#ensuringAgain.delete(config);
   }
-
-  #logFailure(error: unknown): void {
-    if (!this.#link.connection.isClosed())
-      this.#log.error({ err: error }, "stream check failed after a reconnect");
-  }
 }
 
-/**
- * Returns the reason and the fix to append to an error of a server without JetStream; else "". Such
- * a server may be a leaf, or in a cluster whose other servers have JetStream.
- */
+/** Returns the reason and the fix for a server without JetStream, such as a leaf; else "". */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -164,15 +149,11 @@ interface EnsureOptions {
   readonly batchRule: BatchRule;
   readonly settings: StreamSettings;
   readonly messageBytes: number;
-  /** Whether this is the start, not a reconnect. */
   readonly isStart: boolean;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/**
- * Creates each stream or raises its limits, once, for a command that runs without a gateway.
- * Returns the streams' names. Rejects like `ensure`, but does not wait for JetStream.
- */
+/** Ensures the streams once, without waiting for JetStream, and returns their names. */
 export async function ensureStreams(
   connection: NatsConnection,
   settings: StreamSettings,
@@ -198,10 +179,9 @@ async function ensureOne(
   const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers the sequence up to which it has mirrored a leaf's stream. So a leaf's stream
-    // that is recreated, on an empty disk, begins above every earlier sequence: if it began at 1, a
-    // hub of nats-server 2.10 would skip the messages before the hub's next request. The time in
-    // microseconds is such a sequence, since it grows faster than messages arrive.
+    // A hub remembers the sequence up to which it has mirrored a leaf's stream. If a recreated
+    // stream began at 1, a hub of nats-server 2.10 would skip messages. The time in microseconds is
+    // above every earlier sequence.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
@@ -246,9 +226,8 @@ async function ensureOne(
 }
 
 /**
- * Sets `allow_atomic` on a stream that was just created, or was created without it. An existing
- * stream is changed only at the start, because after a reconnect a cluster may be in the middle of
- * an upgrade. Batches are optional, so a failure is only logged.
+ * Sets `allow_atomic`, which is optional, so a failure is only logged. An existing stream is
+ * changed only at the start: after a reconnect a cluster may be in the middle of an upgrade.
  */
 async function enableBatches(
   jsm: JetStreamManager,
@@ -258,10 +237,10 @@ async function enableBatches(
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
   const known = members.filter((name) => name !== undefined);
-  // A stream whose replicas were just raised may not be on all of its servers yet: it is set later.
+  // A stream whose replicas were just raised may not be on all of its servers yet.
   if (config.num_replicas > 1 && known.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, known);
-  // The leader's version counts, too: it may be another server.
+  // The leader may be another server.
   const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
   if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leaderVersion)) return;
   try {
@@ -276,10 +255,7 @@ async function enableBatches(
   }
 }
 
-/**
- * Returns the error to throw after a failed create or update: a StreamError if waiting cannot help,
- * else the error itself.
- */
+/** Returns a StreamError if waiting cannot help, else the error itself. */
 function changeError(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
@@ -299,4 +275,53 @@ function hintOf(
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
   return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+}
+
+export class BatchRule {
+  readonly #connection: NatsConnection;
+  readonly #log: Pick<Log, "info">;
+  #versions: ReturnType<typeof clusterVersions> | undefined;
+  #isLogged = false;
+
+  constructor(connection: NatsConnection, log: Pick<Log, "info">) {
+    this.#connection = connection;
+    this.#log = log;
+  }
+
+  /** In a cluster all servers of a stream must support atomic batches. */
+  get isOfCluster(): boolean {
+    return this.#connection.info?.cluster !== undefined;
+  }
+
+  /**
+   * Returns the change that lets a stream accept atomic batches; empty if not needed or not
+   * allowed. In a cluster every server must be 2.15 or newer: one of 2.10 that replicates a batch
+   * panics.
+   */
+  async setting(
+    settings: Pick<StreamSettings, "atomicBatches">,
+    config: Parameters<typeof atomicSetting>[1],
+    members: readonly string[],
+  ): Promise<Partial<StreamConfig>> {
+    const connection = this.#connection;
+    const atomic = atomicSetting(settings, config, connection.info?.version ?? "");
+    if (Object.keys(atomic).length === 0) return atomic;
+    this.#versions ??= clusterVersions(connection, serverPlaces(connection));
+    const versions = await this.#versions;
+    if (versions === undefined) return atomic;
+    const names = new Set([...versions.keys(), ...members]);
+    const without = [...names].filter((name) => !storesAtomicBatchesWell(versions.get(name) ?? ""));
+    if (without.length === 0) return atomic;
+    this.#logOnce(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));
+    return {};
+  }
+
+  #logOnce(servers: readonly string[]): void {
+    if (this.#isLogged) return;
+    this.#isLogged = true;
+    this.#log.info(
+      { servers },
+      "atomic batches disabled: not every server of the cluster is known to be 2.15 or newer",
+    );
+  }
 }

@@ -1,20 +1,16 @@
 // Configures the streams of a hub to mirror the streams of the same names from the JetStream
-// domains of its leaf nodes. Adds sources, and never removes one.
+// domains of its leaf nodes.
 
 import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 
-/** The progress with which the hub's stream mirrors the stream of one leaf. */
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /**
-   * The state at the last contact. Absent if the hub has received nothing from the leaf's stream
-   * since the hub started, or since the leaf was added.
-   */
+  /** The state at the last contact, if there was any since the start of the hub. */
   readonly heard?: {
-    /** Number of the leaf's messages that the hub lacked at the last contact. */
+    /** Messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };
@@ -22,10 +18,7 @@ export interface GatheredStream {
 
 const apiTimeoutMs = 5_000;
 
-/**
- * Adds each leaf as a source of each stream. Existing sources stay. The streams must exist. Rejects
- * with JetStream's error.
- */
+/** Adds each leaf as a source of each stream. Existing sources stay. The streams must exist. */
 export async function gatherFrom(
   connection: NatsConnection,
   { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },

@@ -1,6 +1,6 @@
-// Checks whether a stream still has the events that it acknowledged. In an intact stream the last
-// sequence never decreases. If it decreases, the stream has lost events that were answered 200, for
-// example because a replica without them became the leader, or a disk was restored.
+// Checks whether a stream still has the events that it acknowledged. If its last sequence
+// decreases, it has lost events that were answered 200, for example because a replica without them
+// became the leader, or a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -18,9 +18,7 @@ interface StreamHistoryOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The known state of the stream before its leader was queried. */
 export interface Before {
-  /** The highest sequence that the stream had acknowledged. */
   readonly sequence: number;
   readonly wentBack: WentBack | undefined;
 }
@@ -29,35 +27,24 @@ export interface Before {
  * What is known about the stream's events.
  * - `sure`: no loss is known that was not reported.
  * - `unsure`: it is not known yet which events the stream has.
- * - `broken`: the stream's sequence decreased although its server kept running, as with nats-server
- *   2.10 on a full disk. Such a server acknowledges messages that it does not store, until it is
- *   restarted.
+ * - `broken`: the sequence decreased although the server kept running, as with nats-server 2.10 on
+ *   a full disk, which acknowledges messages that it does not store until it is restarted.
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
-/**
- * Number of consecutive readings with too low a sequence that count as a loss. A leader that has
- * just been elected may not have applied all its messages.
- */
+/** Low readings in a row that count as a loss. A new leader may not have applied all messages. */
 const lowReadingsMin = 3;
-/**
- * Milliseconds for which a loss makes the gateway unready, so that the loss is noticed. The time is
- * limited, because lost events do not return, and new ones are stored.
- */
+/** Milliseconds for which a loss makes the gateway unready. Lost events do not return. */
 const unreadyMs = 60_000;
 
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** The sequence before the stream's first one. No event was acknowledged up to this sequence. */
+  /** The sequence before the stream's first one, up to which no event was acknowledged. */
   #begin = 0;
-  /** The stream's last sequence at the last reading. */
   #known = 0;
   #lowReadings = 0;
-  /**
-   * The leaders under which the stream last had every acknowledged event, and under which it was
-   * found broken; "" for a server outside of a cluster.
-   */
+  /** The leaders under which the stream was last whole, and broken; "" outside of a cluster. */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
@@ -66,10 +53,7 @@ export class StreamHistory {
     this.#options = options;
   }
 
-  /**
-   * Forgets the leaders, because the server may have been restarted. Called if the stream was
-   * missing or had no leader, or if the connection to NATS was lost.
-   */
+  /** Forgets the leaders, because the server may have been restarted. */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
@@ -81,14 +65,10 @@ export class StreamHistory {
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /**
-   * Evaluates a leader's report on the stream. `before`: the known state when the report was
-   * requested.
-   */
+  /** Evaluates a leader's report. `before`: the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
-    // Since the request, an acknowledgement has shown that the stream went back, and the leader's
-    // answer may be older than that.
+    // An acknowledgement has shown since that the stream went back. The answer may be older.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
@@ -114,7 +94,6 @@ export class StreamHistory {
     return leader === this.#brokenUnder ? "broken" : "sure";
   }
 
-  /** Stores the reading, and returns how it compares with the known state. */
   #note(info: StreamInfo, before: Before): Pick<Reading, "isNew" | "from" | "hadEvents"> {
     const { wentBack } = this.#options.state;
     const lastSequence = info.state.last_seq;
@@ -134,7 +113,6 @@ export class StreamHistory {
     return { isNew, from, hadEvents };
   }
 
-  /** Handles a new stream that has replaced the known one under the same name. */
   #readNew({ hadEvents, from, lastSequence, before }: Reading): void {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
@@ -143,7 +121,6 @@ export class StreamHistory {
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
-  /** Handles a stream that ends before the sequence that it had acknowledged. */
   #readCutBack({ lastSequence, leader }: Reading, wentBack: WentBack): void {
     this.#report("cut_back", wentBack);
     if (lastSequence < wentBack.from && leader === this.#wholeUnder) this.#brokenUnder = leader;
@@ -171,10 +148,8 @@ export class StreamHistory {
 /** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
-  /** The name of the leader; "" for a server outside of a cluster. */
   readonly leader: string;
   readonly before: Before;
-  /** Whether the stream was recreated since the last reading. */
   readonly isNew: boolean;
   /** The highest sequence that the previous state of the stream had acknowledged. */
   readonly from: number;

@@ -1,8 +1,8 @@
 // Limits how much of each stream one project may fill, so that a flood from one project affects
-// that project alone. Each gateway counts the bytes that it has stored for each project
-// (`stream-ledger.ts`). It adds the counts to one record per stream in the usage bucket, which all
-// gateways read. A project may always use its share of a stream. The last part of a stream is a
-// reserve: once the rest is filled, each project may add an equal part of the reserve.
+// that project alone. Each gateway counts the bytes that it has stored for each project, and adds
+// them to a shared record per stream in the usage bucket. A project may always use its share. The
+// last part of a stream is a reserve: once the rest is filled, each project may add an equal part
+// of it.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -22,18 +22,8 @@ import {
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
 
-/** Limits how much of a stream each project may fill. No call waits or throws. */
-export interface ProjectShares {
-  /** Returns why the project may not add to its stream; undefined if it may. */
-  refusalOf(lane: Lane, projectId: string): Problem | undefined;
-  /**
-   * Adds `bytes` to the count of a large request's bytes that the publisher holds. A negative
-   * number removes bytes that have an outcome.
-   */
-  addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Counts bytes of messages that were stored or have an unknown outcome. */
-  stored(lane: Lane, projectId: string, bytes: number): void;
-}
+/** No call waits or throws. */
+export type ProjectShares = Pick<StoredShares, "refusalOf" | "addUnderWay" | "stored">;
 
 interface StoredSharesOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;
@@ -42,16 +32,12 @@ interface StoredSharesOptions {
     readonly subjectPrefix: string;
     readonly partitions: number;
     readonly frameScope: FrameScope;
-    /** Default share of a stream that a project may fill, in per cent. 100: the whole stream. */
+    /** Per cent of a stream that a project may fill by default. 100: the whole stream. */
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
-  /**
-   * Returns the number of projects. A single project is not limited, because there are no others to
-   * protect.
-   */
+  /** Returns the number of projects. A single project is not limited. */
   readonly projectsKnown: () => number;
-  /** The id of this process, which identifies its writes. */
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
   readonly log: Pick<Log, "warn">;
@@ -61,10 +47,7 @@ interface StoredSharesOptions {
 const roundMs = 1_000;
 const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
-/**
- * Maximum milliseconds that the start waits for the other gateways' counts, and that `close` waits
- * for the last write.
- */
+/** Maximum wait for the other gateways' counts at the start, and for the last write at the end. */
 const waitMsMax = 1_000;
 const recordSlicesMax = 16_384;
 
@@ -81,7 +64,7 @@ const reserveFull: Problem = {
   retryAfterMs: 30_000,
 };
 
-export class StoredShares implements ProjectShares {
+export class StoredShares {
   readonly #options: StoredSharesOptions;
   readonly #exchanges: readonly Exchange[];
   readonly #closing = new AbortController();
@@ -104,10 +87,7 @@ export class StoredShares implements ProjectShares {
     return shares;
   }
 
-  /**
-   * Number of projects over their share. A project that is over its share in two streams counts
-   * twice.
-   */
+  /** A project that is over its share in two streams counts twice. */
   get projectsOver(): number {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
@@ -116,21 +96,23 @@ export class StoredShares implements ProjectShares {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
     const ledger = this.#ledgerOf(lane, projectId);
-    // A stream that is missing, or accepts nothing, is refused for that reason.
+    // A stream that is missing, or accepts nothing, is rejected for that reason.
     if (ledger.state.reading === undefined || ledger.state.refusal !== undefined) return undefined;
     const holding = ledger.holdings.get(projectId);
     const isOver = holding !== undefined && this.#isOver(ledger, holding);
     if (!isOver && !ledger.isOverReserve(holding, projects)) return undefined;
-    // Sending a frame triggers a query of the stream, and so must refusing one.
+    // Sending a frame triggers a query of the stream, and so must rejecting one.
     const { state } = ledger;
     if (this.#options.monotonicMs() >= state.askMonotonicMs) state.ask();
     return isOver ? shareFull : reserveFull;
   }
 
+  /** Adds to the bytes of large requests without an outcome; negative for bytes with one. */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
 
+  /** Counts bytes of messages that were stored or have an unknown outcome. */
   stored(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }
@@ -178,10 +160,7 @@ export class StoredShares implements ProjectShares {
     }
   }
 
-  /**
-   * Exchanges the counts of all streams with the other gateways. Never rejects: the next round
-   * retries what has failed.
-   */
+  /** Exchanges the counts with the other gateways. Never rejects: the next round retries. */
   async #round(): Promise<void> {
     const { link } = this.#options;
     for (const exchange of this.#exchanges) exchange.read();
@@ -207,9 +186,8 @@ export class StoredShares implements ProjectShares {
   }
 
   /**
-   * Removes the counts of purged messages. A purge of one project's subject does not change the
-   * stream's first sequence. So if more bytes are counted than the stream holds, this looks up the
-   * oldest message of a project over its share, one project per round.
+   * Removes the counts of purged messages. A purge of one project does not change the stream's
+   * first sequence, so this looks up the oldest message of a project over its share, one per round.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;
@@ -219,24 +197,18 @@ export class StoredShares implements ProjectShares {
     const holding = over[exchange.lookups++ % over.length];
     if (holding === undefined) return;
     const isMixed = lane === "live" && this.#options.config.frameScope === "partition";
+    const { subjectPrefix, partitions } = this.#options.config;
+    const partition = partitionOf(holding.projectId, partitions);
     const tokens = [holding.projectId, ...(isMixed ? [manyProjects] : [])];
-    const oldest = tokens.map(async (token) => {
-      const subject = this.#subjectOf(ledger, token);
+    const oldest = tokens.map(async (projectId) => {
+      const subject = subjectOf(subjectPrefix, lane, { partition, projectId });
       const query = { seq: reading.firstSequence, next_by_subj: subject };
       return (await manager.streams.getMessage(name, query))?.seq ?? Number.POSITIVE_INFINITY;
     });
     ledger.forgetPurged(holding, Math.min(...(await Promise.all(oldest))));
   }
-
-  #subjectOf({ state }: StreamLedger, projectId: string): string {
-    const { subjectPrefix, partitions } = this.#options.config;
-    const partition = this.#exchanges.findIndex(({ ledger }) => ledger.state === state);
-    const target = { partition: partition % partitions, projectId };
-    return subjectOf(subjectPrefix, state.lane, target);
-  }
 }
 
-/** Exchanges the counts of one stream through the record to which all gateways add. */
 class Exchange {
   readonly ledger: StreamLedger;
   lookups = 0;
@@ -254,15 +226,16 @@ class Exchange {
   }
 
   /**
-   * Reads the record, and adds the counts of this process to it. Rejects if that fails, for example
-   * because another process has written meanwhile. The next round retries.
+   * Adds the counts of this process to the record. Rejects if another process has written
+   * meanwhile.
    */
   async run(bucket: KV, processId: string): Promise<void> {
     const { ledger } = this;
     const { name, reading } = ledger.state;
     if (reading === undefined) return;
     const { created } = reading;
-    const key = recordKey(name);
+    // Three parts, unlike the key of a usage record.
+    const key = `streams.shares.${name}`;
     const entry = await bucket.get(key);
     const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
     if (this.#write !== undefined) ledger.sent(record?.write === this.#write);
@@ -284,29 +257,13 @@ class Exchange {
   }
 }
 
-/**
- * Returns the key of a stream's record. It has three parts, to differ from the two parts of a usage
- * record's key.
- */
-function recordKey(stream: string): string {
-  return `streams.shares.${stream}`;
-}
-
-interface SharesRecord {
-  readonly write: unknown;
-  readonly projects: ReadonlyMap<string, Slices>;
-}
-
-/**
- * Returns the record in a value; undefined if the value is not a record, or belongs to an earlier
- * stream of the same name.
- */
-function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
+/** Returns undefined if the value is not a record, or of an earlier stream of the name. */
+function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));
     if (created !== streamCreated || !Array.isArray(projects)) return undefined;
     const isFit = projects.every(([id, slices]) => isProjectId(id) && areSlices(slices));
-    return isFit ? { write, projects: new Map(projects) } : undefined;
+    return isFit ? { write, projects: new Map<string, Slices>(projects) } : undefined;
   } catch {
     return undefined;
   }

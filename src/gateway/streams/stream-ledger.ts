@@ -1,29 +1,23 @@
-// The bytes that each project has in one stream, as counted by the gateways when they stored them.
-// The bytes are counted in slices, each with its highest sequence. The stream's first sequence then
-// shows which slices have been removed, by age, by a purge or with the stream itself. No clock is
-// involved.
+// The bytes that each project has in one stream, as counted by the gateways. They are counted in
+// slices, each with its highest sequence, so the stream's first sequence shows which have been
+// removed.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
-/**
- * Pairs of numbers, the oldest pair first: the highest sequence of a slice, and the slice's bytes.
- */
+/** Pairs of the highest sequence of a slice and its bytes, the oldest first. */
 export type Slices = number[];
 
 /**
- * The parts of a project's slices. `shared`: in the record that all gateways read. `sending`: in a
- * record that this process is writing. `own`: counted by this process and in no record yet.
+ * `shared`: in the record that all gateways read. `sending`: in a record that this process is
+ * writing. `own`: counted by this process and in no record yet.
  */
 const parts = ["shared", "sending", "own"] as const;
 type Part = (typeof parts)[number];
 
-/** The bytes of one project in the stream. */
 export class Holding {
   readonly projectId: string;
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
-  /** Bytes in all slices of the project. */
   stored = 0;
-  /** Bytes that the publisher holds without an outcome. */
   underWay = 0;
   /** The project's bytes when it first added some after the last division of the reserve. */
   heldBefore = 0;
@@ -34,19 +28,13 @@ export class Holding {
   }
 }
 
-/** The part of a stream that is the reserve, which is divided equally among the projects. */
+/** The part of a stream that is divided equally among the projects. */
 const reservePart = 1 / 10;
 /** The part of a stream that must become free before the reserve is divided again. */
 const dividedAgainPart = 1 / 128;
-/**
- * Minimum size of a full slice, as a part of the stream. A slice that has been removed in part
- * counts in full.
- */
+/** Minimum size of a full slice. A slice that has been removed in part counts in full. */
 const slicePart = 1 / 1_024;
-/**
- * Minimum part of a stream for which a process writes a project's counts to the record. It limits
- * the record's size.
- */
+/** Minimum size of a project's counts that are written to the record, to limit its size. */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
@@ -56,15 +44,11 @@ export class StreamLedger {
   readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
   #stored = 0;
-  /**
-   * The slices that this process stored after the last sequence of the reading, for all projects.
-   */
+  /** The slices that this process stored after the last sequence of the reading. */
   #unread: Slices = [];
   #unreadBytes = 0;
   #underWay = 0;
-  /**
-   * The stream's bytes when the reserve was last divided; Infinity while the reserve is not in use.
-   */
+  /** The stream's bytes when the reserve was last divided; Infinity while it is not in use. */
   #dividedAt = Number.POSITIVE_INFINITY;
   #division = 0;
 
@@ -76,10 +60,7 @@ export class StreamLedger {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * Number of counted bytes that the stream does not hold. If it is negative, not all bytes in the
-   * stream are counted.
-   */
+  /** Counted bytes that the stream does not hold; negative if some of its bytes are not counted. */
   get excess(): number {
     return this.#stored - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
@@ -114,8 +95,8 @@ export class StreamLedger {
   }
 
   /**
-   * Returns a record that includes this process's counts; undefined if these are too small to
-   * write. `sent` must be called before the next call. `isMissing`: there is no record.
+   * Returns a record that includes this process's counts; undefined if these are too small. `sent`
+   * must be called before the next call.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -138,10 +119,7 @@ export class StreamLedger {
     }
   }
 
-  /**
-   * Evaluates the last report of the stream's leader. Returns whether it is the first report on
-   * this stream, for which there are no counts yet.
-   */
+  /** Evaluates the leader's last report. Returns whether it is the first on this stream. */
   read(): boolean {
     const { reading } = this.state;
     if (reading === undefined || reading === this.#reading) return false;
@@ -161,7 +139,6 @@ export class StreamLedger {
     return isNew;
   }
 
-  /** Returns whether the project has filled this share of the stream, in per cent. */
   isOver(holding: Holding, share: number): boolean {
     return heldBy(holding) >= (this.bytesMax * share) / 100;
   }
@@ -169,17 +146,14 @@ export class StreamLedger {
   /** Returns whether the reserve is in use and the project has used its part. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
-    // JetStream refuses messages that do not fit a full stream: then no project has room.
+    // JetStream rejects messages that do not fit a full stream: then no project has room.
     if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
     if (holding === undefined || holding.division !== this.#division) return false;
     const part = (bytesMax - this.#dividedAt) / projects;
     return heldBy(holding) >= holding.heldBefore + part;
   }
 
-  /**
-   * Removes the project's counts before its oldest message, while more bytes are counted than the
-   * stream holds. Those messages were purged.
-   */
+  /** Removes the project's counts before its oldest message, while more is counted than stored. */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
     for (const part of parts) {
@@ -196,10 +170,7 @@ export class StreamLedger {
     return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
   }
 
-  /**
-   * Removes the slices that the leader's report includes. The report may be older than the data
-   * that was stored since the query.
-   */
+  /** The leader's report may be older than the data that was stored since the query. */
   #dropRead(lastSequence: number): void {
     let read = 0;
     while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;

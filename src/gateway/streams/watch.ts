@@ -1,8 +1,6 @@
-// Queries JetStream for each stream about once a second and at each reconnect, because an operator
-// may edit a stream while it is in use. The answers determine which requests are refused, the
-// reasons in /readyz, and the stream sizes in the metrics. Streams are queried by name: a list of
-// all streams is collected from every server, so one frozen server would prevent the whole answer.
-// If no stream is served through the connected server, moves to another server.
+// Queries JetStream for each stream about once a second, because an operator may edit a stream
+// while it is in use. The answers determine which requests are rejected, /readyz, and the sizes in
+// the metrics. A list of all streams would need an answer from every server, even a frozen one.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -22,38 +20,24 @@ export interface StreamWatchOptions {
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** The query interval in milliseconds. */
   readonly everyMs?: number;
 }
 
 const everyMsDefault = 1_000;
-/**
- * Number of idle streams that are queried at each interval, in turn. A stream in use is queried
- * when a frame is sent.
- */
+/** Idle streams per interval, in turn. A stream in use is queried when a frame is sent. */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
-/**
- * Milliseconds after an acknowledgement for which a server counts as serving, whatever it answers.
- */
+/** Milliseconds after an acknowledgement for which a server counts as serving. */
 const stuckMsMax = 2_000;
-/**
- * Milliseconds for which a server must be stuck before another one is tried. By then the other
- * servers have agreed on leaders. If no server serves a stream, the time doubles at each move, up
- * to `leaveMsMax`.
- */
+/** Time for which a server must be stuck before another one is tried. Doubles at each move. */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
-/**
- * Queries the streams at once, and then at intervals until it is closed. A query without an answer
- * does not change the known state.
- */
+/** A query without an answer does not change the known state. */
 export class StreamWatch {
   /**
-   * Fulfilled when each stream has been queried once, with or without an answer. Events should not
-   * be accepted earlier: if a stream that was never read is recreated, it cannot be distinguished
-   * from a stream whose sequence decreased. Never rejects.
+   * Fulfilled when each stream has been queried once. Events should not be accepted earlier: a
+   * recreated stream that was never read looks like one that went back. Never rejects.
    */
   readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
@@ -79,10 +63,7 @@ export class StreamWatch {
     this.askedOnce = this.#askAll();
   }
 
-  /**
-   * Returns the reasons why events cannot be stored now; empty if there are none. The answer takes
-   * about a second at most.
-   */
+  /** Returns the reasons why events cannot be stored now. The answer takes a second at most. */
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
@@ -100,18 +81,11 @@ export class StreamWatch {
     );
   }
 
-  /**
-   * Returns the last reported sizes of this gateway's existing streams, even while NATS is
-   * disconnected.
-   */
+  /** Returns the last reported sizes of the existing streams, even while NATS is disconnected. */
   sizes(): readonly StreamSize[] {
     return this.#streams.flatMap(({ size }) => size ?? []);
   }
 
-  /**
-   * Returns the number of streams whose events are refused, because the stream would break what a
-   * 200 promises or acknowledges nothing.
-   */
   unfit(): number {
     return this.#streams.filter(({ isRefused }) => isRefused).length;
   }
@@ -127,17 +101,12 @@ export class StreamWatch {
       return new WatchedStream({
         ...{ wanted, state, metrics, log, monotonicMs },
         labels: { lane: state.lane, partition: String(index % settings.partitions) },
-        manager: () => this.#managerNow(),
+        manager: () => (this.#manager ??= managerOf(link.connection, { timeoutMs: askTimeoutMs })),
         atomicBatches: settings.atomicBatches,
         messageBytes: () => fullMessageBytes(settings.frameBytesMax, link.messageBytesMax),
         askEveryMs: 2 * everyMs,
       });
     });
-  }
-
-  #managerNow(): Promise<JetStreamManager> {
-    this.#manager ??= managerOf(this.#options.link.connection, { timeoutMs: askTimeoutMs });
-    return this.#manager;
   }
 
   #changed(connected: boolean): void {
@@ -152,10 +121,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /**
-   * Queries the streams whose events are refused, because no frame is sent that would trigger a
-   * query. Also queries some of all streams in turn.
-   */
+  /** A rejected stream sends no frame that would trigger a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;
@@ -169,11 +135,7 @@ export class StreamWatch {
     }
   }
 
-  /**
-   * Moves to another server if no stream is served through this one. A server that is cut off from
-   * its cluster serves no stream, while the rest of the cluster does, and this process may reach
-   * it.
-   */
+  /** A server that is cut off from its cluster serves no stream. */
   #leaveStuckServer(): void {
     const { link, log, monotonicMs } = this.#options;
     const now = monotonicMs();

@@ -1,23 +1,30 @@
-// The current state of one stream: whether its events are refused, the reasons in /readyz, and its
-// size. JetStream is queried by the stream's name, and the stream's leader answers. Changes no
-// stream.
+// The current state of one stream: whether its events are rejected, the reasons in /readyz, and its
+// size. The stream's leader answers the queries. Changes no stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
-import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../../platform/nats/api.ts";
-import { noteAway, type StreamMetrics, type StreamState } from "../../platform/nats/readiness.ts";
+import {
+  apiCodes,
+  bytesMaxOf,
+  isApiError,
+  isFromLeader,
+  nanosPerMs,
+} from "../../platform/nats/api.ts";
+import {
+  noteAway,
+  refuseSilent,
+  type StreamMetrics,
+  type StreamState,
+} from "../../platform/nats/readiness.ts";
 import type { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import { takesAtomicBatches } from "../../platform/nats/versions.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, type Certainty, StreamHistory } from "./history.ts";
-import { StreamRoom } from "./stream-room.ts";
-import { hasQuorum, StreamSilence } from "./stream-silence.ts";
 
 export interface StreamSize {
   readonly labels: { readonly lane: Lane; readonly partition: string };
   readonly bytes: number;
-  /** Maximum bytes of the stream; Infinity without a limit. */
   readonly bytesMax: number;
 }
 
@@ -28,7 +35,6 @@ interface WatchedStreamOptions {
   readonly manager: () => Promise<JetStreamManager>;
   /** Whether the publisher may use atomic batches, if the stream accepts them. */
   readonly atomicBatches: boolean;
-  /** Returns the message size in bytes that the stream must accept. */
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
@@ -37,15 +43,11 @@ interface WatchedStreamOptions {
   readonly askEveryMs: number;
 }
 
-/** The time of a query, and the known state at that time. */
 interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
-/**
- * Milliseconds for which a stream may be missing before its events are refused. After a reconnect
- * the stream may be about to be created, and its frames wait meanwhile.
- */
+/** Milliseconds for which a stream may be missing, since it may be about to be created. */
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice while its server kept running, as nats-server 2.10 does on a full disk, and then stores nothing: " +
@@ -57,12 +59,14 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  #size: StreamSize | undefined;
-  /** The last reported reasons why the stream cannot store events. */
+  /** Undefined while the stream is missing, and until its size is first reported. */
+  size: StreamSize | undefined;
   #problems: readonly string[] = [];
-  #unanswered: string | undefined;
+  /** Why the last query got no answer; undefined if it was answered. */
+  unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
-  #isStuck = false;
+  /** Whether the stream had no answer, no leader, or no majority at the last query. */
+  isStuck = false;
   #asking: Promise<void> | undefined;
 
   /** Sets `state.ask` and `state.askMonotonicMs`, which the publisher uses to trigger queries. */
@@ -81,25 +85,6 @@ export class WatchedStream {
     return this.#options.wanted.name;
   }
 
-  /**
-   * The stream's size; undefined while the stream is missing, and until its size is first reported.
-   */
-  get size(): StreamSize | undefined {
-    return this.#size;
-  }
-
-  /** Why the last query got no answer; undefined if it was answered. */
-  get unanswered(): string | undefined {
-    return this.#unanswered;
-  }
-
-  /**
-   * Whether the stream had no answer, no leader, or a leader without a majority at the last query.
-   */
-  get isStuck(): boolean {
-    return this.#isStuck;
-  }
-
   get isRefused(): boolean {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
@@ -111,17 +96,12 @@ export class WatchedStream {
       this.state.denial = `stream ${this.name} cannot be written: ${reason}: ${fix}`;
   }
 
-  /** Returns the last reported reasons why the stream cannot store events. */
   problems(): string[] {
     return [...this.#problems, ...this.#history.problems()];
   }
 
-  /** Returns the reasons why the stream cannot store events, if the last query got no answer. */
   problemsUnanswered(): string[] {
-    return [
-      `stream ${this.name} does not answer: ${this.#unanswered}`,
-      ...this.#history.problems(),
-    ];
+    return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
   /** Called when the connection was lost. The server may have been restarted. */
@@ -130,7 +110,7 @@ export class WatchedStream {
     this.#history.interrupted();
   }
 
-  /** Queries the stream. If a query is under way, waits for its answer instead. Never rejects. */
+  /** Queries the stream, or waits for a query under way. Never rejects. */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
@@ -138,8 +118,7 @@ export class WatchedStream {
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // If the stream's sequence decreased during the query, the answer may be older. So the stream
-      // is queried again.
+      // If the stream went back during the query, the answer may be older.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
@@ -148,10 +127,10 @@ export class WatchedStream {
   async #query(asked: Asked): Promise<void> {
     try {
       const info = await (await this.#options.manager()).streams.info(this.name);
-      this.#unanswered = undefined;
+      this.unanswered = undefined;
       this.#missingSinceMonotonicMs = undefined;
       const isLed = isFromLeader(info);
-      this.#isStuck = !isLed || !hasQuorum(info);
+      this.isStuck = !isLed || !hasQuorum(info);
       if (isLed) this.#read(info, asked);
       else {
         this.#history.interrupted();
@@ -159,18 +138,18 @@ export class WatchedStream {
       }
     } catch (error) {
       const isMissing = isApiError(error, apiCodes.streamNotFound);
-      this.#isStuck = !isMissing;
+      this.isStuck = !isMissing;
       if (isMissing) this.#notFound();
-      else this.#unanswered = (error as Error).message;
+      else this.unanswered = (error as Error).message;
     }
   }
 
   #notFound(): void {
     const monotonicMs = this.#options.monotonicMs();
-    this.#unanswered = undefined;
+    this.unanswered = undefined;
     this.#history.interrupted();
     this.#missingSinceMonotonicMs ??= monotonicMs;
-    this.#size = undefined;
+    this.size = undefined;
     this.state.reading = undefined;
     this.#problems = [`stream ${this.name} is missing`];
     if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
@@ -197,7 +176,7 @@ export class WatchedStream {
     state.domain = typeof domain === "string" ? domain : "";
     const bytesMax = bytesMaxOf(config);
     const { bytes } = info.state;
-    this.#size = { labels, bytes, bytesMax };
+    this.size = { labels, bytes, bytesMax };
     state.reading = {
       created: String(info.created),
       firstSequence: info.state.first_seq,
@@ -212,7 +191,7 @@ export class WatchedStream {
       ...this.#silence.read(info, asked.monotonicMs),
     ];
     // While no frame is sent, no acknowledgement can show that the stream stores again.
-    const isBack = !this.isRefused && !this.#isStuck && this.#problems.length === 0;
+    const isBack = !this.isRefused && !this.isStuck && this.#problems.length === 0;
     const { awaySinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
       state.awaySinceMonotonicMs = undefined;
@@ -254,4 +233,153 @@ export class WatchedStream {
     state.refusal = undefined;
     this.#options.log.info({ stream: state.name }, "stream fit again: its events are accepted");
   }
+}
+
+interface StreamRoomOptions {
+  readonly state: StreamState;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+interface Fill {
+  readonly bytes: number;
+  /** Infinity without a limit. */
+  readonly bytesMax: number;
+  readonly messageBytes: number;
+}
+
+/** The part of a full stream that must become free before it counts as having room. */
+const freePart = 1 / 64;
+
+const streamIsFull =
+  "stream full: requests that it has no room for are answered " +
+  "503 store_full. Raise PENSTOCK_STREAM_BYTES_MAX and restart, or purge what all readers have " +
+  "read: docs/guides/operations.md, When a stream is full";
+const serverIsFull =
+  "NATS storage full: it has no room for a stream below its own limit, and requests are answered " +
+  "503 store_full. Check the disk, max_file_store and the account: penstock doctor names them";
+
+class StreamRoom {
+  readonly #options: StreamRoomOptions;
+  #logged: "stream_full" | "server_full" | undefined;
+
+  constructor(options: StreamRoomOptions) {
+    this.#options = options;
+  }
+
+  /** Logs once when the stream becomes full, and once when it has room again. */
+  read(fill: Fill): string[] {
+    const { bytes, bytesMax, messageBytes } = fill;
+    const isFull = bytes + messageBytes > bytesMax;
+    if (this.#logged !== undefined) this.#logRoom(fill);
+    else if (isFull) this.#logFull("stream_full", fill);
+    else if (this.#options.state.isServerFull) this.#logFull("server_full", fill);
+    const { name } = this.#options.state;
+    return isFull ? [`stream ${name} is full: ${bytes} of ${bytesMax} bytes`] : [];
+  }
+
+  #logFull(why: "stream_full" | "server_full", { bytes, bytesMax }: Fill): void {
+    const { state, log } = this.#options;
+    const limit = Number.isFinite(bytesMax) ? { bytes_max: bytesMax } : {};
+    log.warn(
+      { stream: state.name, bytes, ...limit },
+      why === "stream_full" ? streamIsFull : serverIsFull,
+    );
+    this.#logged = why;
+  }
+
+  #logRoom({ bytes, bytesMax, messageBytes }: Fill): void {
+    const { state, log } = this.#options;
+    const isTight = bytes > 0 && bytes + messageBytes + bytesMax * freePart > bytesMax;
+    if (isTight || state.isServerFull) return;
+    this.#logged = undefined;
+    log.info({ stream: state.name, bytes }, "stream has room again: its events are accepted");
+  }
+}
+
+interface StreamSilenceOptions {
+  readonly state: StreamState;
+  readonly log: Pick<Log, "info" | "error">;
+  readonly monotonicMs: () => number;
+}
+
+/** Milliseconds for which a stream counts as silent after the last unanswered frame. */
+const silentMsMax = 10_000;
+/** Milliseconds after which a member counts as lost. Members answer about once a second. */
+const answeredMsMax = 3_000;
+
+class StreamSilence {
+  readonly #options: StreamSilenceOptions;
+  /** The leader under which the stream acknowledged nothing; "" outside of a cluster. */
+  #loggedUnder: string | undefined;
+
+  constructor(options: StreamSilenceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Detects a stream that answers requests but acknowledges nothing, such as a leader without a
+   * majority, or a nats-server of 2.14 or newer after a failed write.
+   */
+  read(info: StreamInfo, askedMonotonicMs: number): string[] {
+    const { state, log, monotonicMs } = this.#options;
+    const leader = info.cluster?.leader ?? "";
+    // If another server leads now, it may acknowledge, so the stream is tried again.
+    if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
+    const now = monotonicMs();
+    // Only the answer to a later request proves the silence. An earlier one may precede an
+    // acknowledgement that has arrived too.
+    const isSilent =
+      state.silentMonotonicMs !== undefined &&
+      state.silentMonotonicMs <= askedMonotonicMs &&
+      now - state.silentMonotonicMs <= silentMsMax;
+    const problem =
+      state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
+    const detail = `S${problem.slice(1)}`;
+    // The silence is logged once. The rejection continues until an acknowledgement ends it.
+    if (isSilent && state.silence?.detail !== detail) {
+      const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
+      refuseSilent(state, { code: "unavailable", detail }, now);
+      if (isNews) log.error({ stream: state.name }, `${problem}: its events are rejected`);
+      this.#loggedUnder = leader;
+    } else if (this.#loggedUnder !== undefined && state.silence === undefined) {
+      this.#loggedUnder = undefined;
+      log.info({ stream: state.name }, "stream acknowledges again: its events are accepted");
+    }
+    return isSilent ? [problem] : [];
+  }
+
+  /** Called when the stream may acknowledge again: after a restart, or under another leader. */
+  forget(): void {
+    const { state } = this.#options;
+    this.#loggedUnder = undefined;
+    state.silentMonotonicMs = undefined;
+    state.silence = undefined;
+    state.denial = undefined;
+  }
+}
+
+/** Returns whether the leader, with the members that answer it, is a majority. */
+function hasQuorum({ cluster }: StreamInfo): boolean {
+  const others = cluster?.replicas ?? [];
+  // A member that the leader has never reached is reported as active 0 ns ago.
+  const answering = others.filter(
+    ({ offline, current, active }) =>
+      offline !== true && active < answeredMsMax * nanosPerMs && (current || active > 0),
+  ).length;
+  return (1 + answering) * 2 > 1 + others.length;
+}
+
+function silenceOf(stream: string): string {
+  return (
+    `stream ${stream} answers requests but acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
+    "store nothing until they are restarted: check its log, and make room on its disk. " +
+    "Penstock restarts an embedded nats-server; if it is your own, restart nats-server"
+  );
+}
+
+function noQuorumOf(stream: string): string {
+  return (
+    `stream ${stream} has no quorum: its leader cannot reach most of the servers that hold it, ` +
+    "and stores nothing until it can: check that they run and can reach one another"
+  );
 }

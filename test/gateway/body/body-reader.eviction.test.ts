@@ -10,7 +10,7 @@ import { ChunkTurns } from "../../../src/gateway/body/chunk-turns.ts";
 import { GrowingBodies } from "../../../src/gateway/body/growing-bodies.ts";
 import { RequestBody } from "../../../src/gateway/body/request-body.ts";
 import type { HttpExchange } from "../../../src/gateway/http/exchange.ts";
-import { createAdmission } from "../../../src/gateway/intake/admission.ts";
+import { Admission } from "../../../src/gateway/intake/admission.ts";
 import { oneStored } from "../../kit/http-server.ts";
 import { bareExchange } from "../intake/bare-exchange.ts";
 
@@ -18,7 +18,7 @@ const inflightBytesMax = 400_000;
 
 /** A reader that recognises a body by the word "known", and requests that record their answers. */
 function readerOf() {
-  const admission = createAdmission(inflightBytesMax);
+  const admission = new Admission(inflightBytesMax);
   const growing = new GrowingBodies<RequestBody>();
   const answers: string[] = [];
   const taken: string[] = [];

@@ -18,7 +18,7 @@ import {
 import { LongAnswers } from "../../../src/gateway/http/long-answers.ts";
 import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
-import { createAdmission } from "../../../src/gateway/intake/admission.ts";
+import { Admission } from "../../../src/gateway/intake/admission.ts";
 import { TurnBudget } from "../../../src/platform/base/turn-budget.ts";
 import { oneStored } from "../../kit/http-server.ts";
 
@@ -48,7 +48,7 @@ function begin(chunks = notFollowed) {
       exchange.abort();
     },
   };
-  const admission = createAdmission(1_000_000);
+  const admission = new Admission(1_000_000);
   const shared: ExchangeShared = {
     admission,
     clock: { wallMs: () => 0, monotonicMs },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
-import { createAdmission } from "../../../src/gateway/intake/admission.ts";
+import { Admission } from "../../../src/gateway/intake/admission.ts";
 import { startTestServer } from "../../kit/http-server.ts";
 
 function another() {
@@ -12,7 +12,7 @@ function another() {
       recordIp: false,
     },
     intake: () => {},
-    admission: createAdmission(1_024),
+    admission: new Admission(1_024),
     metrics: { requestFinished: () => {}, problemAnswered: () => {}, requestAborted: () => {} },
     log: { error: () => {} },
     clock: { wallMs: () => 0, monotonicMs: () => 0 },

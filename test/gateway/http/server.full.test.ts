@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { createAdmission } from "../../../src/gateway/intake/admission.ts";
+import { Admission } from "../../../src/gateway/intake/admission.ts";
 import {
   codeIn,
   connectTo,
@@ -18,7 +18,7 @@ const fullBytes = (inflightBytesMax * 9) / 8;
 
 describe("a full budget rejects at once", () => {
   test("gives a budget's bytes, and takes back no more than it gave", () => {
-    const admission = createAdmission(10);
+    const admission = new Admission(10);
     const take = (bytes: number) => admission.tryTake(bytes, large);
     expect([take(6), take(5), take(4)]).toEqual([true, false, true]);
     admission.take(3);
@@ -29,7 +29,7 @@ describe("a full budget rejects at once", () => {
   });
 
   test("gives requests of up to 256 KiB an eighth of the budget on top when larger ones have filled it", () => {
-    const admission = createAdmission(800);
+    const admission = new Admission(800);
     expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
     expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);
     expect([

@@ -3,19 +3,12 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { Admission } from "../../../src/gateway/intake/admission.ts";
 import { FrameMemory } from "../../../src/gateway/publish/frame-memory.ts";
 import type { FrameWaiter } from "../../../src/gateway/publish/port.ts";
 import { Settlement } from "../../../src/gateway/publish/settlement.ts";
 
-const unlimited = {
-  bytes: 0,
-  bytesMax: Number.POSITIVE_INFINITY,
-  isLarge: () => false,
-  tryTake: () => true,
-  lacking: () => 0,
-  take: () => {},
-  release: () => {},
-};
+const unlimited = new Admission(Number.MAX_SAFE_INTEGER);
 const waitersMany = 5_000;
 const toldAtOnceMax = 600;
 

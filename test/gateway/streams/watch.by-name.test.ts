@@ -120,7 +120,7 @@ describe("each stream is read by name", () => {
     const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
     const logged = (words: string): string[] => rig.log.filter((line) => line.includes(words));
 
-    test("its events are refused, others are not, and the log says once what to do", async () => {
+    test("its events are rejected, others are not, and the log says once what to do", async () => {
       expect(refusal()).toEqual({
         code: "unavailable",
         detail: expect.stringMatching(
@@ -208,7 +208,7 @@ describe("each stream is read by name", () => {
         detail: expect.stringMatching(words),
       });
       expect(
-        log.filter((line) => words.test(line.replace(": its events are refused", ""))),
+        log.filter((line) => words.test(line.replace(": its events are rejected", ""))),
       ).toHaveLength(1);
     });
   });

@@ -20,7 +20,7 @@ import {
   ackFailureCauses,
   type BatchOutcome,
   batchOutcomes,
-} from "../../publish/publish-metrics.ts";
+} from "../../publish/outcomes.ts";
 import {
   type PassedKind,
   type PassedOutcome,

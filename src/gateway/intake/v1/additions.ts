@@ -1,7 +1,5 @@
-// Creates the members to add to the `properties` of an event of the newer protocol (v1): session,
-// window, options and SDK. Such an event has them outside of its `properties`, and PostHog stores
-// them inside. They are inserted before the client's own members. These have precedence, because
-// the last member of a name counts.
+// Adds session, window, options and SDK to the `properties` of a v1 event, where PostHog stores
+// them. They precede the client's own members, which win, because the last member of a name counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -17,7 +15,7 @@ import { isEmptyArray } from "../../../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
 import { keepReplaced, type Verdict } from "../../../records/verdict.ts";
 
-/** Maximum bytes of the id of a session or window, or of options. Longer ones are ignored. */
+/** Maximum bytes of a session or window id, or of options. Longer ones are ignored. */
 export const additionBytesMax = 4_096;
 
 const parts =
@@ -28,15 +26,10 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
-/**
- * Members of an event that are ignored because of their type or value, in the form of `Verdict`.
- */
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
- * Returns the members to add to the `properties` of an event, separated by commas; "" for none.
- * `lib`: the members that every event of the request gets. Sources with an invalid type or value
- * are added to `ignored`.
+ * Returns the members to add; "" for none. `lib`: those of the request. `ignored`: invalid values.
  */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
@@ -93,10 +86,7 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   return members.join(",");
 }
 
-/**
- * Returns the value as a boolean. Like PostHog, accepts a number, or a text that means true or
- * false.
- */
+/** Like PostHog, accepts a number, or a text that means true or false. */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
@@ -106,17 +96,13 @@ function switchOf(value: unknown): boolean | undefined {
   return text === "false" || text === "0" ? false : undefined;
 }
 
-/**
- * Returns whether members can be added to `properties`, because it is an object or counts as an
- * empty one. The rules for events report any other value.
- */
+/** Returns whether `properties` is an object or counts as an empty one. */
 export function takesAdditions({ body, table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
   if (type !== TokenType.Array) return isObjectOrNothing(type);
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-/** Returns an upper bound of the bytes that `writeWithAdditions` writes for the item. */
 export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
   return (
     table[row + Row.ItemEnd]! -
@@ -126,10 +112,7 @@ export function bytesWithAdditions({ table, row }: ItemView, additions: string):
   );
 }
 
-/**
- * Writes the item with the additions in its `properties` to the start of the target. Returns the
- * end of the text.
- */
+/** Writes the item with the additions to the start of the target. Returns the end of the text. */
 export function writeWithAdditions(
   { body, table, row }: ItemView,
   additions: string,
@@ -153,10 +136,7 @@ export function writeWithAdditions(
   return at + body.copy(target, at, start + 1, itemEnd);
 }
 
-/**
- * Returns whether an object has no members. [start, end) is the text after its opening brace,
- * including the closing brace.
- */
+/** [start, end) is the text after the object's opening brace, including the closing one. */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;
   while (at < end && body[at]! <= Ascii.Space) at++;

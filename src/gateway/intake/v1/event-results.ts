@@ -1,29 +1,27 @@
-// The outcome of each event of a request of the newer protocol (v1), and the answer that lists the
-// outcomes by uuid, in the order of the batch. A batch may contain half a million events, so each
-// outcome takes a few bytes of typed arrays and no object.
+// The outcome of each event of a v1 request, and the answer that lists them by uuid. A batch may
+// have half a million events, so an outcome takes a few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
-import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import {
+  type ErrorCode,
+  errorTable,
+  type ItemErrorCode,
+  type Problem,
+} from "../../../platform/base/errors.ts";
 import { type DropCode, dropTable, warningCodes } from "../../../platform/base/warnings.ts";
 import { uuidBytes } from "../../../records/uuid.ts";
-import type { V1Request } from "../../http/port.ts";
+import type { Verdict } from "../../../records/verdict.ts";
+import type { Exchange, V1Request } from "../../http/port.ts";
 import type { FrameOutcome } from "../../publish/port.ts";
+import type { Explanation } from "../hints.ts";
 import type { LoopShare } from "../loop-share.ts";
-import type { UuidList } from "./uuid-list.ts";
+import { Tally } from "../tally.ts";
+import type { UuidList } from "./uuids.ts";
 
-/**
- * Why an event is not stored. The event's state, not this code, decides whether the client should
- * retry it. "performance_event": the gateway removes such events on purpose.
- */
+/** Why an event is not stored. Its state, not this code, decides whether to retry it. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
-/**
- * The state of an event.
- * - `Waiting`: the event is in no frame.
- * - `Placed`: the event is in a frame whose outcome is unknown, or that was never sent to the
- *   store.
- * - `Unnamed`: another event's result covers this one.
- */
+/** `Placed`: in a frame without an outcome. `Unnamed`: another event's result covers this one. */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
 
@@ -34,9 +32,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/**
- * Maximum number of results written in one event loop iteration, which takes half a millisecond.
- */
+/** Maximum results written in one event loop iteration, which takes half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -45,12 +41,8 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /**
-   * The index in `detailCodes` for a dropped or refused event; the warning bits for any other
-   * event.
-   */
+  /** The index in `detailCodes` for a dropped or refused event; otherwise the warning bits. */
   readonly #details: Uint32Array;
-  /** The hints on typos by event index, for the few events whose problem is named. */
   #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
@@ -60,7 +52,6 @@ export class EventResults {
     this.#details = new Uint32Array(uuids.length);
   }
 
-  /** Records that the event is dropped. `hint`: as in `Explanation`. */
   dropped(index: number, code: DetailCode, hint = ""): void {
     this.#states[index] = State.Dropped;
     this.#details[index] = detailIndexes.get(code) ?? 0;
@@ -69,16 +60,12 @@ export class EventResults {
     this.#hints.set(index, hint);
   }
 
-  /** Records that the event is in a frame. */
   placed(index: number, warnings: number): void {
     this.#states[index] = State.Placed;
     this.#details[index] = warnings;
   }
 
-  /**
-   * Records the outcome of a frame for its events, from `first` to `last`. The answer asks the
-   * client to retry those that are not stored, and those that may be stored or not (`unknown`).
-   */
+  /** Records the outcome of a frame for its events, from `first` to `last`. */
   settled(
     { first, last }: { first: number; last: number },
     outcome: FrameOutcome,
@@ -94,7 +81,6 @@ export class EventResults {
     }
   }
 
-  /** Returns the number of stored events with each warning, by the index of its bit. */
   storedWarnings(): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();
     for (let index = 0; index < this.#states.length; index++) {
@@ -106,13 +92,11 @@ export class EventResults {
     return counts;
   }
 
-  /**
-   * Sends the answer. `notSent`: why some events were not sent to the store; undefined if all were.
-   * A long answer is built in slices. The promise rejects only if memory runs out.
-   */
+  /** `notSent`: why some events were not sent to the store. Rejects only if memory runs out. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
-    const writer = new ResultWriter(this.#uuids, {
+    const writer = new ResultWriter({
+      uuids: this.#uuids,
       states: this.#states,
       details: this.#details,
       hints: this.#hints,
@@ -127,9 +111,7 @@ export class EventResults {
   }
 
   /**
-   * Reports each of the nil and the max UUID only once. Several events may have one of these, but a
-   * client finds only one result under it. The reported result demands most of the client: a retry,
-   * if any of the events is not stored.
+   * Of the events with the nil or the max UUID, only one is listed: one to retry, if there is any.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;
@@ -160,25 +142,18 @@ export class EventResults {
 }
 
 interface Outcomes {
+  readonly uuids: UuidList;
   readonly states: Uint8Array;
   readonly details: Uint32Array;
   readonly hints: ReadonlyMap<number, string> | undefined;
-  /** Why events without a known outcome were not sent to the store. */
   readonly notSent: ErrorCode | undefined;
 }
 
-/**
- * Measures all results and then writes them. Both methods work up to a given event, so that the
- * work can be done in slices.
- */
+/** Measures all results and then writes them. Both methods work up to `end`, in slices. */
 class ResultWriter {
   hasRetry = false;
-  readonly #uuids: UuidList;
-  readonly #states: Uint8Array;
-  readonly #details: Uint32Array;
-  readonly #notSent: ErrorCode;
-  readonly #hints: ReadonlyMap<number, string> | undefined;
-  /** The text that follows a uuid, for each combination of state and detail that has occurred. */
+  readonly #of: Outcomes;
+  /** The text that follows a uuid, by state and detail. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
   #measuredEnd = 0;
@@ -186,41 +161,34 @@ class ResultWriter {
   #at = 0;
   #writtenEnd = 0;
 
-  constructor(uuids: UuidList, { states, details, hints, notSent = "unavailable" }: Outcomes) {
-    this.#uuids = uuids;
-    this.#states = states;
-    this.#details = details;
-    this.#hints = hints;
-    this.#notSent = notSent;
+  constructor(outcomes: Outcomes) {
+    this.#of = outcomes;
   }
 
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
-      if (this.#states[index] === State.Unnamed) continue;
-      // Each uuid has two quotes, and each result but the last is followed by a comma.
+      if (this.#of.states[index] === State.Unnamed) continue;
+      // Two quotes per uuid, and a comma after each result but the last.
       this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
   }
 
-  /**
-   * Writes the results up to `end`. If `end` is the number of all events, the returned text is the
-   * whole answer.
-   */
+  /** Returns the whole answer if `end` is the number of all events. */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
     const text = this.#text;
     for (; this.#writtenEnd < end; this.#writtenEnd++)
-      if (this.#states[this.#writtenEnd] !== State.Unnamed)
+      if (this.#of.states[this.#writtenEnd] !== State.Unnamed)
         this.#writeResult(text, this.#writtenEnd);
-    if (end < this.#states.length) return text;
+    if (end < this.#of.states.length) return text;
     return text.subarray(0, this.#at + text.write(closing, this.#at, "latin1"));
   }
 
   #writeResult(text: Buffer, index: number): void {
     if (this.#at > opening.length) this.#at += text.write(",", this.#at, "latin1");
     this.#at += text.write('"', this.#at, "latin1");
-    this.#uuids.write(text, this.#at, index);
+    this.#of.uuids.write(text, this.#at, index);
     this.#at += uuidBytes;
     this.#at += text.write('"', this.#at, "latin1");
     this.#at += this.#textOf(index).copy(text, this.#at);
@@ -233,14 +201,14 @@ class ResultWriter {
   }
 
   #textOf(index: number): Buffer {
-    const state = this.#states[index] as State;
-    const detail = this.#details[index]!;
-    const hint = this.#hints?.get(index);
+    const state = this.#of.states[index] as State;
+    const detail = this.#of.details[index]!;
+    const hint = this.#of.hints?.get(index);
     if (hint !== undefined) return Buffer.from(droppedText(detail, hint));
     const key = detail * 8 + state;
     let text = this.#texts.get(key);
     if (text === undefined) {
-      text = Buffer.from(resultText(state, detail, this.#notSent));
+      text = Buffer.from(resultText(state, detail, this.#of.notSent ?? "unavailable"));
       this.#texts.set(key, text);
       if (state !== State.Stored && state !== State.Dropped) this.hasRetry = true;
     }
@@ -248,10 +216,7 @@ class ResultWriter {
   }
 }
 
-/**
- * Returns the text of a dropped event. `"details"` contains only the code, because programs read
- * it. The hint has its own member.
- */
+/** Programs read `details`, so it has only the code. */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }
@@ -269,5 +234,55 @@ function resultText(state: State, detail: number, notSent: ErrorCode): string {
       return `:{"result":"retry","details":"${detailCodes[detail]}"}`;
     default:
       return `:{"result":"retry","details":"${notSent}"}`;
+  }
+}
+
+const cannotAnswer: Problem = {
+  code: "unavailable",
+  detail: "The answer could not be created: send the request again",
+};
+
+export class ResultTally extends Tally {
+  readonly #v1: V1Request;
+  readonly #results: EventResults;
+
+  constructor(v1: V1Request, results: EventResults) {
+    super();
+    this.#v1 = v1;
+    this.#results = results;
+  }
+
+  override get answersInPart(): boolean {
+    return true;
+  }
+
+  override drop(index: number, code: DropCode, explanation: Explanation): void {
+    super.drop(index, code, explanation);
+    this.#results.dropped(index, code, explanation.hint);
+  }
+
+  /** The answer lists a removed event too. Otherwise the client would retry it. */
+  override remove(index: number): void {
+    super.remove(index);
+    this.#results.dropped(index, "performance_event");
+  }
+
+  override fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
+    super.fail(index, code, explanation);
+    this.#results.dropped(index, code, explanation.hint);
+  }
+
+  override store(index: number, verdict: Verdict, hint: string): void {
+    super.store(index, verdict, hint);
+    this.#results.placed(index, verdict.warnings);
+  }
+
+  /** If only part is stored, only warnings of stored events count: the retry reports the others. */
+  protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
+    return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
+  }
+
+  override answer(exchange: Exchange, notSent: ErrorCode | undefined): void {
+    this.#results.answer(this.#v1, notSent)?.catch(() => exchange.answerProblem(cannotAnswer));
   }
 }

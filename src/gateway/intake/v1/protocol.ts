@@ -1,35 +1,32 @@
 // The newer protocol (v1). The key is in a header. Each event has a uuid, the answer reports the
 // outcome of each, and the client retries only those that were not stored.
 
+import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
+import { isUuid } from "../../../platform/base/forms.ts";
 import { Header, TokenType } from "../../../records/table.ts";
+import { timestampMs, timestampTokenMs } from "../../../records/timestamp.ts";
 import type { V1Request } from "../../http/port.ts";
 import type { ProjectLookup } from "../../projects/project.ts";
 import type { Publisher } from "../../publish/port.ts";
-import type { Envelope } from "../envelope.ts";
+import { type Envelope, invalidPayload, laneOf, projectOf } from "../envelope.ts";
 import { keyInBodyHint, type Typos } from "../hints.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { Tally } from "../tally.ts";
 import type { Protocol, RequestFrames, SentAt, Work } from "../work.ts";
-import { EventResults } from "./event-results.ts";
-import { readV1Envelope, readV1Head } from "./request.ts";
+import { EventResults, ResultTally } from "./event-results.ts";
 import { ResultFrames } from "./result-frames.ts";
-import { ResultTally } from "./result-tally.ts";
-import type { UuidList } from "./uuid-list.ts";
-import { readUuids, readUuidsInTurns } from "./uuids.ts";
+import { readUuids, readUuidsInTurns, type UuidList } from "./uuids.ts";
 
-/** The newer protocol (v1) for one request. */
 export class V1Protocol implements Protocol {
   readonly rewritesItems = true;
   readonly needsTimestamp = true;
   readonly retriesWhole = false;
-  additions = "";
   readonly #v1: V1Request;
   readonly #share: LoopShare;
-  #requestId = "";
-  #clientClockMs = Number.NaN;
-  /** The results of the events; undefined until their uuids are read. */
-  #results: EventResults | undefined = undefined;
+  #head: V1Head = { requestId: "", clientClockMs: Number.NaN, lib: "" };
+  /** Set when the uuids are read. */
+  #results!: EventResults;
 
   constructor(v1: V1Request, share: LoopShare) {
     this.#v1 = v1;
@@ -39,10 +36,12 @@ export class V1Protocol implements Protocol {
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem {
     const head = readV1Head(this.#v1);
     if ("code" in head) return head;
-    this.#requestId = head.requestId;
-    this.#clientClockMs = head.clientClockMs;
-    this.additions = head.lib;
+    this.#head = head;
     return readV1Envelope(work, this.#v1.apiKey, projects);
+  }
+
+  get additions(): string {
+    return this.#head.lib;
   }
 
   hintOf(problem: Problem, { body, table }: Work, typos: Typos): string {
@@ -70,23 +69,95 @@ export class V1Protocol implements Protocol {
   }
 
   readSentAt(): SentAt {
-    return { ms: this.#clientClockMs, unreadable: undefined };
+    return { ms: this.#head.clientClockMs, unreadable: undefined };
   }
 
   createTally(): Tally {
-    return new ResultTally(this.#v1, this.#knownResults);
+    return new ResultTally(this.#v1, this.#results);
   }
 
   createFrames(work: Work, publisher: Publisher): RequestFrames {
     return new ResultFrames(work, publisher, {
-      requestId: this.#requestId,
-      results: this.#knownResults,
+      requestId: this.#head.requestId,
+      results: this.#results,
     });
   }
+}
 
-  get #knownResults(): EventResults {
-    if (this.#results === undefined)
-      throw new Error("Take a request: the uuids of its events are not read");
-    return this.#results;
+interface V1Head {
+  /** A UUID in lower case; "" if the client sends none. */
+  readonly requestId: string;
+  /** Milliseconds since 1970 by the client's clock; NaN if the client sends none. */
+  readonly clientClockMs: number;
+  /** `"$lib":"…","$lib_version":"…"` of the SDK; "" if it is unknown. */
+  readonly lib: string;
+}
+
+/** PostHog's limit. A longer header is ignored, because its text is stored with each event. */
+const sdkInfoCharactersMax = 200;
+
+/** A malformed header is rejected, except that of the SDK, which is ignored. */
+export function readV1Head({
+  requestId,
+  attempt,
+  requestTimestamp,
+  sdkInfo,
+}: V1Request): V1Head | Problem {
+  if (requestId !== "" && !isUuid(requestId))
+    return invalidHeader("PostHog-Request-Id must be a UUID");
+  if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt))
+    return invalidHeader("PostHog-Attempt must be an integer of 1 or more");
+  const sentAt = Buffer.from(requestTimestamp);
+  const clientClockMs = sentAt.length === 0 ? Number.NaN : timestampMs(sentAt, 0, sentAt.length);
+  if (sentAt.length > 0 && Number.isNaN(clientClockMs)) {
+    return invalidHeader(
+      "PostHog-Request-Timestamp must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z",
+    );
   }
+  return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
+}
+
+/** Returns the members for an SDK of the form `name/version`; "" if it cannot be used. */
+function libOf(sdkInfo: string): string {
+  const slash = sdkInfo.lastIndexOf("/");
+  const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
+  const isUsable = slash > 0 && sdkInfo.length <= sdkInfoCharactersMax && /^[ -~]+$/.test(sdkInfo);
+  if (!isUsable || name === "" || version === "") return "";
+  return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
+}
+
+/** A key in the body is ignored. */
+function readV1Envelope(
+  scanned: { readonly body: Buffer; readonly table: Uint32Array },
+  apiKey: string,
+  projects: ProjectLookup,
+): Envelope | Problem {
+  const { body, table } = scanned;
+  const project = apiKey === "" ? missingKey : projectOf(apiKey, projects);
+  if ("code" in project) return project;
+  if (table[Header.RootType] !== TokenType.Object)
+    return invalidPayload("The body must be a JSON object with created_at and batch");
+  if (table[Header.BatchType] !== TokenType.Array)
+    return invalidPayload("batch must be an array of events");
+  if (table[Header.ItemCount] === 0) return invalidPayload("batch contains no event");
+  const [start, end] = [table[Header.CreatedAtStart]!, table[Header.CreatedAtEnd]!];
+  const createdAtMs =
+    table[Header.CreatedAtType] === TokenType.Absent
+      ? Number.NaN
+      : timestampTokenMs(body, start, end);
+  if (Number.isNaN(createdAtMs)) {
+    return invalidPayload("created_at must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z");
+  }
+  const lane = laneOf(table);
+  return typeof lane === "string" ? { project, lane } : lane;
+}
+
+const missingKey: Problem = {
+  code: "missing_api_key",
+  detail:
+    "The key of the project must be in the header Authorization, as Bearer <key>, or in PostHog-Api-Token",
+};
+
+function invalidHeader(detail: string): Problem {
+  return { code: "invalid_header", detail };
 }

@@ -1,43 +1,32 @@
-// Writes the events of a request of the newer protocol (v1) to the request's own frames, even if
-// they are few, so that the outcome of each event is known. A frame's id consists of the request's
-// id and a hash of the frame's events, so a repeated frame is recognized. Without a request id, a
-// frame is recognized only if all its events have uuids, because other clients may send equal
-// events.
+// Writes the events of a v1 request to its own frames, even if they are few, so that the outcome of
+// each is known.
 
+import { Buffer } from "node:buffer";
+import { createHash, type Hash } from "node:crypto";
 import type { ErrorCode } from "../../../platform/base/errors.ts";
 import { SentWith } from "../../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../../records/frame-sink.ts";
 import { recordsBytesPlanned } from "../../../records/record.ts";
 import { Header, Row } from "../../../records/table.ts";
 import type { FrameOutcome, FrameWaiter, Publisher } from "../../publish/port.ts";
-import { ItemsHash } from "../items-hash.ts";
-import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
 import type { PendingRequest } from "../pending-request.ts";
+import { OwnFrames, ownFrameBytes } from "../request-frames.ts";
 import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
-  /**
-   * The id that the client sends with the request and with each retry; "" if the client sends none.
-   */
+  /** The client sends it with each retry; "" if it sends none. */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
-/**
- * The part of `ownFrameBytes` at which a frame is full, so that the event that fills it usually
- * still fits into that size.
- */
+/** The part of a frame's size at which it is full. The event that fills it usually still fits. */
 const fullShare = 3 / 4;
-/** Estimated bytes of a record beyond its event. */
 const overheadBytes = 256;
 
 /**
- * Own frames of a v1 request. The client may retry the events of some frames without those of the
- * frames between. So to meet the requirement of `OwnFrames`, only the events in a frame decide
- * where it ends: after the event that fills it, counted in bytes as sent by the client. A frame
- * does not end because the next event does not fit, because the next event may not be retried.
- * `#isFull` has the one exception.
+ * A client may retry the events of some frames without those between. So only the events in a frame
+ * decide where it ends: after the event that fills it, in bytes as sent by the client.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -45,12 +34,9 @@ export class ResultFrames extends OwnFrames {
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
-  /**
-   * Whether a retry can be recognized by the frame's id. Without a request id, an event without a
-   * uuid would have the same id in the request of another client.
-   */
+  /** Whether the frame's id identifies a retry, and not another client's equal events. */
   #isNamed = true;
-  /** Bytes of the events as the client sent them, plus `overheadBytes` for each. */
+  /** Bytes as the client sent them, plus `overheadBytes` for each event. */
   #bytesFilled = 0;
 
   constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
@@ -74,10 +60,7 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /**
-   * Returns an id that depends on the frame's events and not on the whole body, so that a frame is
-   * never mistaken for one with other events.
-   */
+  /** The id depends on the frame's events alone. */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
     return this.#isNamed ? name : "";
@@ -88,10 +71,7 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /**
-   * Returns whether the frame accepts no more events. It is also full if `bytes` more would make it
-   * too large for the store, which only an event of hundreds of kilobytes causes.
-   */
+  /** An event of hundreds of kilobytes may not fit into a frame that is not full. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
@@ -103,24 +83,20 @@ export class ResultFrames extends OwnFrames {
 
   #begin(bytes: number, index: number): FrameSink {
     const { publisher } = this;
-    const { lane, project } = this.work;
+    const { lane, project, body, cost } = this.work;
+    const planned = recordsBytesPlanned(body.length, cost.events);
     this.#firstIndex = index;
     this.#isNamed = true;
     this.#bytesFilled = 0;
     this.#hash.begin(`${lane} ${project.id} ${this.#requestId} `);
-    return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
+    return publisher.ownFrame(
+      lane,
+      project,
+      Math.max(bytes, Math.min(ownFrameBytes(publisher), planned)),
+    );
   }
 
-  /**
-   * Returns the capacity of a new frame, so that a small request takes no more memory than it may
-   * need.
-   */
-  #usualCapacity(): number {
-    const { body, cost } = this.work;
-    return Math.min(ownFrameBytes(this.publisher), recordsBytesPlanned(body.length, cost.events));
-  }
-
-  /** Returns the frame copied into a larger one, with room for `bytes` more. */
+  /** Copies the frame into a larger one, with room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -136,7 +112,6 @@ export class ResultFrames extends OwnFrames {
   }
 }
 
-/** Records the outcome of one frame for its events, and passes it on to the pending request. */
 class ResultWaiter implements FrameWaiter {
   readonly #results: EventResults;
   readonly #pending: PendingRequest;
@@ -159,8 +134,55 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // The results are recorded first: the next line may send the answer, which is built from them.
+    // First, because the next line may send the answer, which is built from the results.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
+  }
+}
+
+/** Items up to this size are copied together and hashed in one call, which is faster. */
+const collectedBytesMax = 16_384;
+/** Follows each item. JSON never contains this byte, so different lists have different bytes. */
+const END = 0;
+
+class ItemsHash {
+  readonly #body: Buffer;
+  readonly #collected: Buffer;
+  #collectedBytes = 0;
+  #hash: Hash | undefined = undefined;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+    this.#collected = Buffer.allocUnsafe(Math.min(collectedBytesMax, body.length + 1));
+  }
+
+  begin(prefix: string): void {
+    this.#hash = createHash("sha256").update(prefix);
+    this.#collectedBytes = 0;
+  }
+
+  add(start: number, end: number): void {
+    const bytes = end - start + 1;
+    if (this.#collectedBytes + bytes > this.#collected.length)
+      this.#hashBytes(this.#collected, 0, this.#collectedBytes);
+    if (bytes > this.#collected.length) {
+      this.#hashBytes(this.#body, start, end);
+    } else {
+      this.#body.copy(this.#collected, this.#collectedBytes, start, end);
+      this.#collectedBytes += bytes - 1;
+    }
+    this.#collected[this.#collectedBytes++] = END;
+  }
+
+  end(): string {
+    this.#hashBytes(this.#collected, 0, this.#collectedBytes);
+    const digest = this.#hash?.digest("base64url") ?? "";
+    this.#hash = undefined;
+    return digest;
+  }
+
+  #hashBytes(bytes: Buffer, start: number, end: number): void {
+    this.#hash?.update(bytes.subarray(start, end));
+    this.#collectedBytes = 0;
   }
 }

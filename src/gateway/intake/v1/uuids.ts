@@ -1,35 +1,130 @@
-// Reads the uuids of a request of the newer protocol (v1). Each event must have a uuid that no
-// other event of the request has; otherwise the whole request is refused, before any event is
-// placed in a frame. The nil and the max UUID may be repeated: clients send them for events without
-// a uuid, and the events are stored under new ones.
+// Reads the uuids of a v1 request. Each event must have a uuid of its own; otherwise the whole
+// request is rejected. The nil and the max UUID may be repeated: clients send them for events
+// without a uuid.
 
 import type { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+import { Ascii } from "../../../platform/base/ascii.ts";
 import type { Problem } from "../../../platform/base/errors.ts";
+import { halfSipHash } from "../../../platform/base/half-sip-hash.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../records/table.ts";
-import { UuidForm, unescapedUuid, uuidForm } from "../../../records/uuid.ts";
+import { hexDigits, UuidForm, unescapedUuid, uuidForm } from "../../../records/uuid.ts";
+import { invalidPayload } from "../envelope.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { Work } from "../work.ts";
-import { invalidPayload } from "./request.ts";
-import { UuidList } from "./uuid-list.ts";
 
-/**
- * Maximum number of slots examined per slice, which takes a quarter of a millisecond. Each row
- * examines at least one slot, so this also limits the rows of a slice.
- */
+const wordsPerUuid = 4;
+
+export class UuidList {
+  /** The indexes of the nil UUID, and those of the max UUID. */
+  readonly blanks: readonly [number[], number[]] = [[], []];
+  #length = 0;
+  readonly #words: Uint32Array;
+  /** A hash table with open addressing: the index of a uuid plus 1, or 0. At least half is free. */
+  readonly #slots: Int32Array;
+  readonly #slotShift: number;
+  // A secret key per list, so that no choice of uuids makes it slow.
+  readonly #key = randomFillSync(new Uint32Array(2));
+  #probes = 0;
+
+  constructor(capacity: number) {
+    const slotBits = Math.max(4, 33 - Math.clz32(capacity));
+    this.#words = new Uint32Array(capacity * wordsPerUuid);
+    this.#slots = new Int32Array(2 ** slotBits);
+    this.#slotShift = 32 - slotBits;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Slots examined so far, at least one per `add`: a measure of work. */
+  get probes(): number {
+    return this.#probes;
+  }
+
+  /** Adds a uuid. Returns -1, or the index of an equal one, unless it is the nil or max UUID. */
+  add(text: Buffer, start: number): number {
+    const words = this.#words;
+    const first = this.#length * wordsPerUuid;
+    words[first] = hexWord(text, start, start + 4);
+    words[first + 1] = hexWord(text, start + 9, start + 14);
+    words[first + 2] = hexWord(text, start + 19, start + 24);
+    words[first + 3] = hexWord(text, start + 28, start + 32);
+    const blanks = this.#blanksOf(first);
+    if (blanks !== undefined) {
+      this.#probes++;
+      blanks.push(this.#length++);
+      return -1;
+    }
+    const mask = this.#slots.length - 1;
+    for (let slot = this.#slotOf(first); ; slot = (slot + 1) & mask) {
+      this.#probes++;
+      const taken = this.#slots[slot]! - 1;
+      if (taken < 0) {
+        this.#slots[slot] = ++this.#length;
+        return -1;
+      }
+      if (this.#areEqual(taken * wordsPerUuid, first)) return taken;
+    }
+  }
+
+  #blanksOf(first: number): number[] | undefined {
+    const words = this.#words;
+    const word = words[first]!;
+    if (word !== 0 && word !== 0xffff_ffff) return undefined;
+    const isBlank =
+      words[first + 1] === word && words[first + 2] === word && words[first + 3] === word;
+    return isBlank ? this.blanks[word & 1] : undefined;
+  }
+
+  write(target: Buffer, at: number, index: number): void {
+    let next = at;
+    for (let digit = 0; digit < 32; digit++) {
+      if (digit === 8 || digit === 12 || digit === 16 || digit === 20) target[next++] = Ascii.Minus;
+      const word = this.#words[index * wordsPerUuid + (digit >> 3)]!;
+      target[next++] = hexDigits[(word >>> (28 - 4 * (digit & 7))) & 0xf]!;
+    }
+  }
+
+  #slotOf(first: number): number {
+    const hash = halfSipHash(this.#key, this.#words, { start: first, count: wordsPerUuid });
+    return hash >>> this.#slotShift;
+  }
+
+  #areEqual(one: number, other: number): boolean {
+    const words = this.#words;
+    for (let at = 0; at < wordsPerUuid; at++)
+      if (words[one + at] !== words[other + at]) return false;
+    return true;
+  }
+}
+
+function hexWord(text: Buffer, start: number, secondStart: number): number {
+  return ((fourDigits(text, start) << 16) | fourDigits(text, secondStart)) >>> 0;
+}
+
+function fourDigits(text: Buffer, start: number): number {
+  let value = 0;
+  for (let at = start; at < start + 4; at++) {
+    const byte = text[at]!;
+    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. This
+    // avoids an unpredictable branch.
+    value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
+  }
+  return value;
+}
+
+/** Maximum slots examined per slice, which takes a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
-/** Returns the uuids of a batch whose rows are all in the table, or the problem of one of them. */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
   reader.read(0, work.rowCount, Number.POSITIVE_INFINITY);
   return reader.problem ?? reader.uuids;
 }
 
-/**
- * Like `readUuids`, for a batch of any length, in slices. `refusal` is called before each slice. If
- * it returns a problem, the reading ends. After success, the table holds the first rows of the
- * batch again.
- */
+/** Like `readUuids`, in slices, for a batch of any length. A problem from `refusal` ends it. */
 export async function readUuidsInTurns(
   work: Work,
   share: LoopShare,
@@ -51,10 +146,7 @@ export async function readUuidsInTurns(
   return reader.uuids;
 }
 
-/**
- * Reads the uuids of a batch row by row, and stops at the first that is missing, malformed, or
- * equal to an earlier one.
- */
+/** Stops at the first uuid that is missing, malformed, or equal to an earlier one. */
 class UuidReader {
   readonly uuids: UuidList;
   problem: Problem | undefined = undefined;
@@ -67,10 +159,7 @@ class UuidReader {
     this.#table = table;
   }
 
-  /**
-   * Reads the rows from `start` up to `end`. Stops earlier after `probesMax` probes. Returns the
-   * row after the last one read.
-   */
+  /** Reads rows up to `end` or `probesMax` probes. Returns the row after the last one read. */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
     const probesEnd = uuids.probes + probesMax;

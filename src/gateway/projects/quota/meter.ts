@@ -1,29 +1,20 @@
 // One project's meter in this process: token buckets that enforce the project's quota, and counts
-// for its usage record. All are plain numbers: a request needs a few additions, and no timer or
-// memory. Does not depend on requests or NATS.
+// for its usage record. A request needs a few additions, and no timer or memory.
 
 import { expansionBytesAMinute } from "../../../platform/base/errors.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
-import { Portions } from "./portions.ts";
 
-/** The counts of a project's requests in this process. */
 export interface Counts {
-  /**
-   * Stored events, including those of a request that was answered 503 because of its other events.
-   */
+  /** Stored events, even of a request that was answered 503. */
   readonly accepted: number;
-  /** Bytes of the accepted events' lines. */
   readonly storedBytes: number;
-  /**
-   * Events that were sent to JetStream and not acknowledged in time: they may be stored or not.
-   */
+  /** Events that were not acknowledged in time: they may be stored or not. */
   readonly unknown: number;
-  /** Dropped events and events with errors. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Events of refused requests, except those whose body was refused before its scan. */
+  /** Events of rejected requests, except those whose body was rejected before its scan. */
   readonly rateLimitedEvents: number;
-  /** The bytes of the refused requests' bodies, after decompression. */
+  /** The bytes of the rejected requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
 }
 
@@ -37,14 +28,11 @@ export const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-/**
- * Minimum burst in events: as many as an SDK sends at once, so that a low quota limits the rate but
- * locks no client out. One request may cost two bursts, because one of them can be debt.
- */
+/** Minimum burst: as much as an SDK sends at once, so that a low quota locks no client out. */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
-/** A rate, the number of tokens of a burst, and the maximum debt that a request may leave. */
+/** Tokens per second, tokens of a burst, and the maximum debt that a request may leave. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -52,8 +40,7 @@ interface Rate {
 }
 
 /**
- * Minimum wait in milliseconds for which a project counts as far over its quota. If the wait is
- * shorter, the body is scanned to count its refused events.
+ * Minimum wait of a project far over its quota. Below it, a body is scanned to count its events.
  */
 const farOverMs = 100;
 
@@ -64,46 +51,35 @@ const expansionRate: Rate = {
 };
 
 /**
- * A token bucket: tokens are refilled at a rate, up to a burst. If there is a token, a request may
- * take more than there are, so that a request larger than the burst is accepted. The debt is paid
- * off before the next request. Every accepted request is paid in full, so the rate holds. The debt
- * of a quota is at most a burst. Keys are public, and one request of a stranger must not lock a
- * project out for hours.
+ * Tokens are refilled at a rate, up to a burst. If there is a token, a request may take more than
+ * there are, so that one larger than the burst is accepted. The debt is paid off before the next
+ * request. It is limited, so that a stranger's request does not lock a project out for hours.
  */
 class TokenBucket {
-  #perSecond: number;
-  #burst: number;
-  #debtMax: number;
+  #rate: Rate;
   #level: number;
   #filledMonotonicMs: number;
 
-  constructor({ perSecond, burst, debtMax }: Rate, monotonicMs: number) {
-    this.#perSecond = perSecond;
-    this.#burst = burst;
-    this.#debtMax = debtMax;
-    this.#level = burst;
+  constructor(rate: Rate, monotonicMs: number) {
+    this.#rate = rate;
+    this.#level = rate.burst;
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /**
-   * Changes the rate. Tokens and debt stay, so that a change of the quota does not grant a second
-   * burst.
-   */
-  change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
+  /** Tokens and debt stay, so that a change of the quota does not grant a second burst. */
+  change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
-    this.#perSecond = perSecond;
-    this.#burst = burst;
-    this.#debtMax = debtMax;
-    this.#level = Math.max(-debtMax, Math.min(this.#level, burst));
+    this.#rate = rate;
+    this.#level = Math.max(-rate.debtMax, Math.min(this.#level, rate.burst));
   }
 
   /** Maximum number of tokens that one request can ever take. */
   get requestMax(): number {
-    return this.#burst + this.#debtMax;
+    return this.#rate.burst + this.#rate.debtMax;
   }
 
   get perSecond(): number {
-    return this.#perSecond;
+    return this.#rate.perSecond;
   }
 
   /** Whether there were no tokens at the last call of `waitMs`. */
@@ -111,16 +87,13 @@ class TokenBucket {
     return this.#level <= 0;
   }
 
-  /**
-   * Returns 0 if there is a token and taking `tokens` would leave an allowed debt. Otherwise
-   * returns the milliseconds until then, at least 1.
-   */
+  /** Returns the milliseconds until `tokens` leave an allowed debt; 0 if now. */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
-    const due = Math.max(0, tokens - this.#debtMax);
+    const due = Math.max(0, tokens - this.#rate.debtMax);
     return this.#level > 0 && this.#level >= due
       ? 0
-      : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
+      : Math.max(1, ((due - this.#level) / this.#rate.perSecond) * 1_000);
   }
 
   /** Takes tokens, and returns their number. `waitMs` must have returned 0 for them. */
@@ -129,62 +102,48 @@ class TokenBucket {
     return tokens;
   }
 
-  /**
-   * Returns tokens to the bucket, up to the burst, because others may have been refilled meanwhile.
-   */
+  /** Returns tokens, up to the burst, because others may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
-    if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
+    if (tokens > 0) this.#level = Math.min(this.#rate.burst, this.#level + tokens);
   }
 
   #fill(monotonicMs: number): void {
     const elapsedMs = monotonicMs - this.#filledMonotonicMs;
     this.#filledMonotonicMs = monotonicMs;
     // A clock that went back adds nothing, and removes nothing.
-    if (elapsedMs > 0)
-      this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
+    if (elapsedMs > 0) {
+      const { burst, perSecond } = this.#rate;
+      this.#level = Math.min(burst, this.#level + (elapsedMs / 1_000) * perSecond);
+    }
   }
 }
 
 export class Meter implements ProjectMeter {
-  /**
-   * The number of this meter among the meters of the same project. An earlier meter may have been
-   * evicted.
-   */
+  /** The number of this meter among those of the project. An earlier one may have been evicted. */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
-  /** The bucket for the expansion; undefined until the first body that expands far. */
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
   /** Whether the last limit that was hit is the one for bytes, not the one for events. */
   #isOverBytes = false;
-  #stored = 0;
-  #storedBytes = 0;
-  #unknown = 0;
-  #dropped = 0;
-  #rateLimitedRequests = 0;
-  #rateLimitedEvents = 0;
-  #rateLimitedBytes = 0;
+  readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
 
-  /**
-   * Creates a meter without a quota. `monotonicMs` is read only for a project with a quota, and for
-   * bodies that expand far.
-   */
+  /** `monotonicMs` is read only for a project with a quota, and for bodies that expand far. */
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
   }
 
-  /** Applies this quota from now on. If the quota is unchanged, does nothing. */
   setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
     this.#events = this.#bucketOf(
       this.#events,
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
     );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
-    // Refusals by the previous quota do not count for this one.
+    // Rejections by the previous quota do not count for this one.
     this.#portions = new Portions();
   }
 
@@ -203,9 +162,9 @@ export class Meter implements ProjectMeter {
     if (refusal !== undefined) return refusal;
     const waitMs = this.#quotaWaitMs(cost);
     if (waitMs > 0) {
-      this.#rateLimitedRequests++;
-      this.#rateLimitedEvents += cost.events;
-      this.#rateLimitedBytes += cost.bytes;
+      this.#counts.rateLimitedRequests++;
+      this.#counts.rateLimitedEvents += cost.events;
+      this.#counts.rateLimitedBytes += cost.bytes;
       return this.#rateRefusal(waitMs);
     }
     return new Ticket(this, cost, {
@@ -222,8 +181,8 @@ export class Meter implements ProjectMeter {
       this.#bytes?.waitMs(1, monotonicMs) ?? 0,
     );
     if (leastMs < farOverMs) return undefined;
-    this.#rateLimitedRequests++;
-    this.#rateLimitedBytes += bytes;
+    this.#counts.rateLimitedRequests++;
+    this.#counts.rateLimitedBytes += bytes;
     return this.#rateRefusal(this.#quotaWaitMs({ events: 1, bytes }));
   }
 
@@ -248,13 +207,11 @@ export class Meter implements ProjectMeter {
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
   }
 
-  /** Returns a refusal that names the rate with the longer wait. */
   #rateRefusal(waitMs: number): MeterRefusal {
     const what = this.#isOverBytes || this.#events === undefined ? "bytes" : "events";
     return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
   }
 
-  /** Returns tokens that a request has taken to the buckets. */
   giveBack({ events, bytes, expansion }: Tokens): void {
     if (events + bytes + expansion === 0) return;
     const monotonicMs = this.#monotonicMs();
@@ -264,32 +221,24 @@ export class Meter implements ProjectMeter {
   }
 
   countStored(events: number, bytes: number): void {
-    this.#stored += events;
-    this.#storedBytes += bytes;
+    this.#counts.accepted += events;
+    this.#counts.storedBytes += bytes;
   }
 
   countUnknown(events: number): void {
-    this.#unknown += events;
+    this.#counts.unknown += events;
   }
 
   countDropped(events: number): void {
-    this.#dropped += events;
+    this.#counts.dropped += events;
   }
 
   get counts(): Counts {
-    return {
-      accepted: this.#stored,
-      storedBytes: this.#storedBytes,
-      unknown: this.#unknown,
-      dropped: this.#dropped,
-      rateLimitedRequests: this.#rateLimitedRequests,
-      rateLimitedEvents: this.#rateLimitedEvents,
-      rateLimitedBytes: this.#rateLimitedBytes,
-    };
+    return { ...this.#counts };
   }
 }
 
-/** The tokens that a request has taken and not returned since; 0 for a rate without a limit. */
+/** The tokens that a request has taken and not returned; 0 for a rate without a limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -324,7 +273,6 @@ class Ticket implements Taken {
     });
   }
 
-  /** Returns all tokens beyond these to the buckets. */
   #retain({ events, bytes, expansion }: Tokens): void {
     const taken = this.#taken;
     const rest = {
@@ -368,10 +316,91 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/**
- * Returns the number of event tokens that a request costs, at least 1: a request without events is
- * work too.
- */
+/** At least 1, because a request without events is work too. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
+}
+
+/**
+ * A flood is admitted in portions of this time. Otherwise each request would be a frame with an
+ * fsync, which delays other projects.
+ */
+export const portionMs = 25;
+/** Rejections within that time that count as a flood: 300 a second. */
+export const refusalsOfFlood = 8;
+
+class Portions {
+  #sinceMonotonicMs = Number.NEGATIVE_INFINITY;
+  #refusals = 0;
+
+  waitMs(monotonicMs: number): number {
+    if (this.#refusals < refusalsOfFlood) return 0;
+    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
+    // A clock that went back blocks no project.
+    return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
+  }
+
+  refused(monotonicMs: number): void {
+    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
+    if (elapsedMs >= 0 && elapsedMs < portionMs) {
+      this.#refusals++;
+      return;
+    }
+    this.#sinceMonotonicMs = monotonicMs;
+    this.#refusals = 1;
+  }
+}
+
+export interface KnownMeter {
+  readonly projectId: string;
+  readonly meter: Meter;
+}
+
+const deletedMaxDefault = 1_000;
+
+export class Meters {
+  readonly #monotonicMs: () => number;
+  readonly #deletedMax: number;
+  readonly #meters = new Map<string, Meter>();
+  readonly #deleted = new Set<string>();
+  #evicted: KnownMeter[] = [];
+  #evictions = 0;
+
+  constructor({
+    monotonicMs,
+    deletedMax = deletedMaxDefault,
+  }: { monotonicMs: () => number; deletedMax?: number }) {
+    this.#monotonicMs = monotonicMs;
+    this.#deletedMax = deletedMax;
+  }
+
+  of(projectId: string): Meter {
+    this.#deleted.delete(projectId);
+    const known = this.#meters.get(projectId);
+    if (known !== undefined) return known;
+    const meter = new Meter(this.#monotonicMs, this.#evictions);
+    this.#meters.set(projectId, meter);
+    return meter;
+  }
+
+  /** Marks the project as deleted. If it is added again soon, its meter continues. */
+  leave(projectId: string): void {
+    if (this.#meters.has(projectId)) this.#deleted.add(projectId);
+    if (this.#deleted.size <= this.#deletedMax) return;
+    const [longestDeleted = ""] = this.#deleted;
+    this.#deleted.delete(longestDeleted);
+    this.#evictions++;
+    this.#evicted.push({ projectId: longestDeleted, meter: this.#meters.get(longestDeleted)! });
+    this.#meters.delete(longestDeleted);
+  }
+
+  takeEvicted(): readonly KnownMeter[] {
+    const evicted = this.#evicted;
+    this.#evicted = [];
+    return evicted;
+  }
+
+  *all(): Generator<KnownMeter> {
+    for (const [projectId, meter] of this.#meters) yield { projectId, meter };
+  }
 }

@@ -1,24 +1,15 @@
-// Parses a project's quota from its registry entry, and formats it as text for people. meter.ts
-// enforces it.
+// Parses a project's quota from its registry entry, and formats it as text for people.
 
 import type { ProjectQuota } from "../project.ts";
 
 /** Default burst in seconds: as long as SDKs collect events before they send them. */
 export const burstSecondsDefault = 10;
 
-/** The quota, undefined if the entry has none; or the error in the value, without the value. */
-type ParsedQuota =
-  | { readonly ok: true; readonly quota: ProjectQuota | undefined }
-  | { readonly ok: false; readonly fault: string };
-
-/**
- * Parses the field `limits` of a stored entry, which holds the quota. Ignores unknown fields, which
- * a newer version may have written.
- */
-export function parseQuota(value: unknown): ParsedQuota {
-  if (value === undefined) return { ok: true, quota: undefined };
+/** Parses the field `limits` of a stored entry. Returns the error in it, without the value. */
+export function parseQuota(value: unknown): ProjectQuota | string | undefined {
+  if (value === undefined) return undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return { ok: false, fault: "limits is not an object" };
+    return "limits is not an object";
   }
   const { events_per_second, bytes_per_second, burst_seconds, stream_share } = value as Record<
     string,
@@ -31,7 +22,7 @@ export function parseQuota(value: unknown): ParsedQuota {
     stream_share,
   })) {
     if (number !== undefined && !isPositive(number)) {
-      return { ok: false, fault: `limits.${name} is not a positive number` };
+      return `limits.${name} is not a positive number`;
     }
   }
   const quota = {
@@ -41,9 +32,9 @@ export function parseQuota(value: unknown): ParsedQuota {
     streamShare: stream_share as number | undefined,
   };
   if (!isStreamShare(quota.streamShare ?? streamShareMax)) {
-    return { ok: false, fault: "limits.stream_share is not a number from 1 to 100" };
+    return "limits.stream_share is not a number from 1 to 100";
   }
-  return { ok: true, quota };
+  return quota;
 }
 
 export function quotaValue({
@@ -60,7 +51,6 @@ export function quotaValue({
   };
 }
 
-/** Returns the quota as one line for people; "" for no quota. */
 export function quotaText(quota: ProjectQuota | undefined): string {
   if (quota === undefined) return "";
   const { eventsPerSecond, bytesPerSecond, burstSeconds, streamShare } = quota;
@@ -75,15 +65,11 @@ export function quotaText(quota: ProjectQuota | undefined): string {
 
 const streamShareMax = 100;
 
-/** Returns whether the value can be the percentage of a stream that a project may fill. */
 export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/**
- * Returns whether the value is a positive finite number. JSON can contain 1e999, which is read as
- * Infinity.
- */
+/** JSON can contain 1e999, which is read as Infinity. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -1,7 +1,5 @@
-// Follows the registry's bucket by polling. Reads the whole bucket first. Then queries the bucket's
-// leader at an interval for the last sequence, and reads each entry that was added since. A bucket
-// that lost entries, was recreated or may have been restored is read again from the start. Does not
-// evaluate the readings.
+// Follows the registry's bucket by polling: reads all of it, and then each new entry. A bucket that
+// lost entries, was recreated or may have been restored is read again from the start.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -9,70 +7,50 @@ import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, restartLoop, SparseWarning } from "../../../platform/base/retry.ts";
 import { isConnected } from "../../../platform/nats/api.ts";
 import {
+  type BucketEntry,
   type BucketPlace,
+  type BucketReader,
+  type BucketState,
   bucketName,
+  bucketReader,
   openBucket,
   openExistingBucket,
   parseProject,
   raiseReplicas,
+  readWhole,
 } from "./bucket.ts";
-import {
-  type BucketEntry,
-  type BucketReader,
-  type BucketState,
-  bucketReader,
-} from "./bucket-state.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
-import { lossMark, markLoss } from "./loss-mark.ts";
-import { lossOfAll, nothingStored, type StoredEvents } from "./stored-events.ts";
-import { readWhole } from "./whole-reading.ts";
+import { lossMark, lossOfAll, markLoss, nothingStored, type StoredEvents } from "./loss-mark.ts";
 
 interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** Interval between two queries to the bucket's leader, in milliseconds. */
   readonly pollMs: number;
-  /**
-   * Returns the data on projects in the streams. Called before a bucket is read for the first time.
-   */
+  /** Returns the projects in the streams. Called before a bucket is read for the first time. */
   readonly storedEvents: () => Promise<StoredEvents>;
   /** Returns whether projects are known, and this process cannot have missed any. */
   readonly knowsProjects: () => boolean;
-  /**
-   * Called if the bucket is missing although it existed before, or should exist. The bucket is not
-   * created again.
-   */
+  /** Called if the bucket is missing although it should exist. It is not created again. */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
   /** Called with the reason if the bucket cannot be read before the first reading. */
   readonly onFailure: (error: unknown) => void;
-  /** Called with each new entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
 }
 
-/** The position up to which the bucket has been read. */
 interface Progress {
-  /** When the bucket was created. */
   readonly created: string;
   sequence: number;
-  /**
-   * Every key that has an entry or a deletion marker. The bucket holds one entry or marker per key.
-   */
+  /** Every key that has an entry or a deletion marker. The bucket holds one per key. */
   readonly keys: Set<string>;
 }
 
 const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
-/**
- * Number of consecutive unanswered queries after which the whole bucket is read again. After fewer,
- * polling continues from the same entry, because a reading would slow a slow store further.
- */
+/** After fewer, polling continues, because a reading would slow a slow store further. */
 const unansweredInARowMax = 3;
-/**
- * Milliseconds without an answer to a query after which nothing is confirmed: the store may be cut
- * off from this gateway and accept projects from others.
- */
+/** Time without an answer after which the store may be cut off from this gateway. */
 const unansweredMsMax = 250;
 
 export class BucketFollower {
@@ -83,16 +61,11 @@ export class BucketFollower {
   /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
   /**
-   * Whether the connection was lost since the last reading began. The next server may have other
-   * data.
+   * Whether the connection was lost since the last reading: the next server may have other data.
    */
   #mustReadAgain = false;
-  /** Whether `onRead` or `onMissing` has been called yet. */
   #isReported = false;
-  /**
-   * Whether a reading has been compared with the streams. From then on, the known projects are more
-   * complete than those in the streams.
-   */
+  /** Whether a reading was compared with the streams. From then on, more projects are known. */
   #isCompared = false;
 
   constructor(options: BucketFollowerOptions) {
@@ -107,7 +80,6 @@ export class BucketFollower {
     return this.#isUpToDate && !isLate;
   }
 
-  /** Follows the bucket until `close` is called or the connection is closed. */
   async follow(): Promise<void> {
     const { connection, log } = this.#options;
     const warning = new SparseWarning(log, warningEveryMs);
@@ -135,7 +107,6 @@ export class BucketFollower {
     this.#closing.abort();
   }
 
-  /** Reads the whole bucket, then polls it until it must be read again. */
   async #readAndPoll(): Promise<void> {
     const { connection, prefix, replicas, log } = this.#options;
     this.#mustReadAgain = false;
@@ -148,8 +119,7 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // Requested before the reading begins, so that the reading has every project with events stored
-    // by now.
+    // Before the reading, so that the reading has every project with events stored by now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -171,10 +141,7 @@ export class BucketFollower {
     }
   }
 
-  /**
-   * Polls the bucket, and returns when it must be read again. Rejects after several consecutive
-   * unanswered queries.
-   */
+  /** Returns when the bucket must be read again. Rejects after several unanswered queries. */
   async #poll(reader: BucketReader, progress: Progress): Promise<void> {
     const { connection, pollMs } = this.#options;
     const { signal } = this.#closing;
@@ -195,8 +162,7 @@ export class BucketFollower {
 
   /**
    * Reads the entries that were added since the last call. Returns false if the bucket is missing,
-   * was recreated, ends earlier than before, or has fewer entries: a purge or an age limit removes
-   * entries without a marker.
+   * was recreated, ends earlier, or has fewer entries: a purge or an age limit leaves no marker.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -224,10 +190,7 @@ export class BucketFollower {
     }
   }
 
-  /**
-   * Opens the bucket and reads its state; returns undefined if it is missing. Creates the bucket
-   * only at a first start: if it vanishes while this process runs, data is lost.
-   */
+  /** Returns undefined if the bucket is missing. Creates it only at a first start. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
@@ -237,10 +200,7 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /**
-   * Marks the bucket as having lost projects. If the mark cannot be written, only this process
-   * detects the loss.
-   */
+  /** If the mark cannot be written, only this process detects the loss. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

@@ -1,22 +1,25 @@
-// The registry's bucket in JetStream, and the format of its values. Both sides of the registry, the
-// follower and the commands, read values through this file only.
+// The registry's bucket in JetStream, and the format of its values.
 
-import { jetstream, type StreamConfig } from "@nats-io/jetstream";
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstream, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import { apiCodes, isApiError, managerOf } from "../../../platform/nats/api.ts";
-import { bucketSubjects } from "../../../platform/nats/names.ts";
+import {
+  apiCodes,
+  apiPrefixOf,
+  isApiError,
+  isFromLeader,
+  ledStreamInfo,
+  managerOf,
+  NoLeaderError,
+} from "../../../platform/nats/api.ts";
+import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
-import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
-import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
-/**
- * The place of a bucket: there is one bucket per subject prefix. `replicas` is used when the bucket
- * is created, and a gateway raises an existing bucket to its own setting.
- */
+/** One bucket per subject prefix. A gateway raises `replicas` to its own setting. */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
@@ -31,11 +34,7 @@ export function bucketName(prefix: string): string {
   return `${prefix}_projects`;
 }
 
-/**
- * Opens the bucket, and creates it if there is none. Rejects if JetStream does not answer, or if
- * the bucket has no leader. Also rejects for a mirror that has never caught up with the hub: until
- * then existing projects would be unknown.
- */
+/** Opens or creates the bucket. Rejects if a mirror has never caught up with the hub. */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
   if (found !== undefined) return found;
@@ -43,8 +42,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // Only the last value of each project is retained, so that keys removed by a rotation do not
-  // remain in older ones.
+  // Keys that were removed by a rotation do not remain in older values.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
@@ -54,20 +52,13 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   return bucket;
 }
 
-/**
- * Returns the error to throw. If the server has no cluster for the replicas, the error names the
- * setting.
- */
 function replicasError(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
   const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
   return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
 }
 
-/**
- * Opens the bucket without creating it; returns undefined if there is no bucket. Rejects like
- * `openBucket`.
- */
+/** Opens the bucket without creating it; undefined if there is none. Rejects like `openBucket`. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -76,15 +67,11 @@ export async function openExistingBucket(
   const name = bucketName(prefix);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
-  // `open` only binds to the bucket: one that has just vanished must not be created here. Reads go
-  // to the leader.
+  // `open` does not create a bucket that has just vanished.
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
-/**
- * Returns the prefix of the subjects of projects' entries, for writing. On a leaf node these are
- * the hub's subjects, and the changes return through the mirror.
- */
+/** Returns the prefix of the subjects for writing. On a leaf node these are the hub's. */
 export async function entrySubjects(
   connection: NatsConnection,
   { prefix }: BucketPlace,
@@ -96,23 +83,11 @@ export async function entrySubjects(
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-interface BucketReplicas {
-  /** The configuration of the bucket's stream. */
-  readonly config: StreamConfig;
-  readonly replicas: number;
-  readonly log: Pick<Log, "warn">;
-}
-
-/**
- * Raises a bucket to `replicas`, because the process that created it may have had a lower setting.
- * If JetStream cannot do so, for example because nodes are missing, logs the failure and leaves the
- * bucket unchanged.
- */
+/** The process that created the bucket may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
-  options: BucketReplicas,
+  { config, replicas, log }: { config: StreamConfig; replicas: number; log: Pick<Log, "warn"> },
 ): Promise<void> {
-  const { config, replicas, log } = options;
   if (config.num_replicas >= replicas) return;
   const bucket = config.name;
   try {
@@ -124,8 +99,7 @@ export async function raiseReplicas(
   }
 }
 
-/** Returns whether the key is valid: printable ASCII without spaces. */
-export function isProjectKey(key: string): boolean {
+function isProjectKey(key: string): boolean {
   return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
 }
 
@@ -136,51 +110,43 @@ export function isProjectName(name: string): boolean {
   );
 }
 
-/** A complete Project; or the error in the value, without the value. */
-type ParsedValue =
-  | { readonly ok: true; readonly project: Project }
-  | { readonly ok: false; readonly fault: string };
-
 type ParsedProject =
-  | Extract<ParsedValue, { ok: true }>
-  | (Extract<ParsedValue, { ok: false }> & {
-      /**
-       * Whether the entry's name cannot be a project id. The keys in such an entry belong to no
-       * project: 401. A key in any other unreadable entry may be a project's: 503.
-       */
+  | { readonly ok: true; readonly project: Project }
+  | {
+      readonly ok: false;
+      /** The error in the value, without the value. */
+      readonly fault: string;
+      /** Keys in the entry belong to no project: 401. A key in any other one may be valid: 503. */
       readonly isUnowned: boolean;
-    });
+    };
 
-/** Parses the value of an entry. `id`: the name of the entry, which should be the project's id. */
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!isProjectId(id))
     return { ok: false, fault: "its name is not a project id", isUnowned: true };
   const parsed = parseValue(id, value);
-  return parsed.ok ? parsed : { ...parsed, isUnowned: false };
+  return typeof parsed === "string"
+    ? { ok: false, fault: parsed, isUnowned: false }
+    : { ok: true, project: parsed };
 }
 
-function parseValue(id: string, value: Uint8Array): ParsedValue {
+function parseValue(id: string, value: Uint8Array): Project | string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder().decode(value));
   } catch {
-    return { ok: false, fault: "it is not JSON" };
+    return "it is not JSON";
   }
-  if (typeof parsed !== "object" || parsed === null)
-    return { ok: false, fault: "it is not an object" };
+  if (typeof parsed !== "object" || parsed === null) return "it is not an object";
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
-  if (ownId !== id) return { ok: false, fault: "its id is not the entry's" };
-  if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
-  if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
+  if (ownId !== id) return "its id is not the entry's";
+  if (typeof name !== "string") return "name is not a string";
+  if (typeof enabled !== "boolean") return "enabled is not a boolean";
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
-    return { ok: false, fault: "keys is not a list of keys" };
+    return "keys is not a list of keys";
   }
   const quota = parseQuota(limits);
-  if (!quota.ok) return quota;
-  return {
-    ok: true,
-    project: { id, name, keys: keys as string[], enabled, quota: quota.quota },
-  };
+  if (typeof quota === "string") return quota;
+  return { id, name, keys: keys as string[], enabled, quota };
 }
 
 export function projectValue({ id, name, keys, enabled, quota }: Project): string {
@@ -193,14 +159,200 @@ export function projectValue({ id, name, keys, enabled, quota }: Project): strin
   });
 }
 
-/**
- * Returns the value with the fields of `changed` replaced. All other fields stay, including those
- * of newer versions.
- */
+/** Replaces fields of the value. All others stay, including those of newer versions. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
   const { quota, ...others } = changed;
   const limits =
     "quota" in changed ? { limits: quota && { ...entry.limits, ...quotaValue(quota) } } : {};
   return JSON.stringify({ ...entry, ...others, ...limits });
+}
+
+/** An expected failure of a command. The message is for the operator. */
+export class ProjectError extends Error {}
+
+/** Prefixes of PostHog's secret keys. Clients publish a project's key. */
+const secretKinds = [
+  ["phx_", "a personal key"],
+  ["phs_", "a secret key"],
+] as const;
+
+export function requireId(id: string): void {
+  if (!isProjectId(id))
+    throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+}
+
+export function requireName(name: string): void {
+  if (!isProjectName(name))
+    throw new ProjectError("the project's name must be at most 200 printable characters");
+}
+
+/** The message does not show the key, which may be a secret. */
+export function requireKey(key: string): void {
+  if (!isProjectKey(key)) {
+    throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
+  }
+  const secret = secretKinds.find(([beginning]) => key.startsWith(beginning));
+  if (secret !== undefined) {
+    const [beginning, kind] = secret;
+    throw new ProjectError(
+      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that must not appear in apps and pages. Use the project's key, which begins with phc_, or omit the key to create one`,
+    );
+  }
+}
+
+const filledMark = "penstock-filled";
+
+function mirrorOf(bucket: string, hubDomain: string): StreamSource {
+  return { name: bucketStream(bucket), external: { api: apiPrefixOf(hubDomain), deliver: "" } };
+}
+
+export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean {
+  return mirror?.external?.api === apiPrefixOf(hubDomain);
+}
+
+export function isFilled({ metadata }: StreamConfig): boolean {
+  return metadata?.[filledMark] !== undefined;
+}
+
+/** Rejects unless the bucket is a mirror of that hub's and has once caught up with it. */
+async function requireFilled(
+  connection: NatsConnection,
+  { bucket, hubDomain }: { bucket: string; hubDomain: string },
+): Promise<void> {
+  const found = await (await bucketReader(connection, bucket)).state();
+  if (found === undefined)
+    throw new Error(`open the project registry: there is no bucket ${bucket}`);
+  const { config, lastSequence } = found;
+  if (!isMirrorOf(config, hubDomain)) {
+    throw new Error(
+      `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is recreated as a mirror`,
+    );
+  }
+  if (isFilled(config)) return;
+  const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
+  if (lastSequence < atHub) {
+    throw new Error(
+      `open the project registry: its mirror has ${lastSequence} of the hub's ${atHub} entries`,
+    );
+  }
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const metadata = { ...config.metadata, [filledMark]: new Date().toISOString() };
+  await manager.streams.update(config.name, { metadata });
+}
+
+async function lastSequenceAtHub(
+  connection: NatsConnection,
+  stream: string,
+  hubDomain: string,
+): Promise<number> {
+  try {
+    const hub = await managerOf(connection, {
+      domain: hubDomain,
+      timeoutMs: registryTimeoutMs,
+    });
+    const info = await hub.streams.info(stream);
+    if (!isFromLeader(info)) throw new NoLeaderError(stream);
+    return info.state.last_seq;
+  } catch (error) {
+    const missing = isApiError(error, apiCodes.streamNotFound);
+    const why = missing
+      ? "has no projects yet: run `penstock gather` there"
+      : `does not answer: ${(error as Error).message}`;
+    throw new Error(`open the project registry: the hub, domain ${hubDomain}, ${why}`, {
+      cause: error,
+    });
+  }
+}
+
+export interface BucketState {
+  /** When the stream was created. Distinguishes buckets of the same name. */
+  readonly created: string;
+  /** The sequence of the newest entry, even if the entry was removed. */
+  readonly lastSequence: number;
+  readonly entries: number;
+  readonly config: StreamConfig;
+}
+
+export interface BucketReader {
+  readonly name: string;
+  /**
+   * Returns undefined if there is no bucket. Rejects if JetStream or the leader does not answer.
+   */
+  state(): Promise<BucketState | undefined>;
+  /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
+  next(sequence: number): Promise<BucketEntry | undefined>;
+}
+
+export interface BucketEntry {
+  /** The project's id, if the entry is a project's. */
+  readonly key: string;
+  readonly operation: "PUT" | "DEL" | "PURGE";
+  readonly revision: number;
+  readonly value: Uint8Array;
+}
+
+export const registryTimeoutMs = 3_000;
+
+export async function bucketReader(
+  connection: NatsConnection,
+  bucket: string,
+): Promise<BucketReader> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const name = bucketStream(bucket);
+  const subjects = bucketSubjects(bucket);
+  return {
+    name,
+    async state() {
+      const info = await ledStreamInfo(manager, name);
+      if (info === undefined) return undefined;
+      const { created, config, state } = info;
+      return { created, config, lastSequence: state.last_seq, entries: state.messages };
+    },
+    async next(sequence) {
+      // Not a direct get, because any member may answer that, and only the leader counts.
+      const query = { seq: sequence, next_by_subj: `${subjects}>` };
+      const message = await manager.streams.getMessage(name, query);
+      if (message === null) return undefined;
+      const operation = message.header?.get("KV-Operation");
+      return {
+        key: message.subject.slice(subjects.length),
+        operation: operation === "DEL" || operation === "PURGE" ? operation : "PUT",
+        revision: message.seq,
+        value: message.data,
+      };
+    },
+  };
+}
+
+export interface WholeReading {
+  /** The sequence up to which the reading is complete. It has nothing that was written later. */
+  readonly lastSequence: number;
+  readonly entries: ReadonlyMap<string, BucketEntry>;
+}
+
+const triesMax = 10;
+const retryMs = 100;
+
+/** Rejects if the leader does not answer, or if the delivering replica keeps lagging. */
+export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
+  for (let tries = 1; ; tries++) {
+    const state = await reader.state();
+    if (state === undefined || state.entries === 0)
+      return { lastSequence: state?.lastSequence ?? 0, entries: new Map() };
+    const entries = new Map<string, BucketEntry>();
+    let sequence = 0;
+    for await (const entry of await bucket.history()) {
+      entries.set(entry.key, entry);
+      sequence = Math.max(sequence, entry.revision);
+    }
+    // Entries can be removed permanently, so a reading that ends below the last sequence is also
+    // complete if the leader has no later entry.
+    const isWhole =
+      sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
+    if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };
+    if (tries === triesMax)
+      throw new Error(`read stream ${reader.name}: the answering replica lags behind its leader`);
+    await delay(retryMs);
+  }
 }

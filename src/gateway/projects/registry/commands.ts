@@ -1,60 +1,52 @@
-// An operator's changes to the registry: add, list, enable, disable and limit projects, rotate
-// keys, and declare a registry complete again. Changes are compare-and-set, so that concurrent
-// operators do not overwrite each other. They compare the entry. If a key is assigned, they compare
-// the whole bucket, because no other project may have received the key meanwhile. Keys are
-// generated here. If a cluster has no leader yet, every command waits some seconds.
+// An operator's changes to the registry. They are compare-and-set, so that concurrent operators do
+// not overwrite each other: on the entry or, if a key is assigned, on the whole bucket, because no
+// other project may have received the key meanwhile.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../project.ts";
 import { burstSecondsDefault } from "../quota/quota.ts";
 import {
+  type BucketEntry,
   type BucketPlace,
   bucketName,
+  bucketReader,
   changedValue,
   openBucket,
   openExistingBucket,
+  ProjectError,
   parseProject,
   projectValue,
+  readWhole,
+  requireId,
+  requireKey,
+  requireName,
+  type WholeReading,
 } from "./bucket.ts";
-import { type BucketEntry, bucketReader } from "./bucket-state.ts";
-import { type EntryToWrite, writeEntry } from "./entry-write.ts";
+import { writeEntry } from "./entry-write.ts";
 import { onceLed } from "./leader-wait.ts";
-import { isMarked, lossMark, markLoss, projectsLacking, requireNoneLacking } from "./loss-mark.ts";
-import { ProjectError, requireId, requireKey, requireName } from "./project-arguments.ts";
-import { lossOfAll, storedEvents } from "./stored-events.ts";
-import { readWhole, type WholeReading } from "./whole-reading.ts";
+import {
+  isMarked,
+  lossMark,
+  lossOfAll,
+  markLoss,
+  requireNoneLacking,
+  storedEvents,
+} from "./loss-mark.ts";
 
-interface AddProject extends BucketPlace {
+interface OfProject extends BucketPlace {
   readonly id: string;
-  /** The name of the project. Default: its id. */
+}
+
+interface AddProject extends OfProject {
   readonly name?: string | undefined;
-  /** The key of the project. Default: a generated key. */
   readonly key?: string | undefined;
 }
 
-interface RotateKey extends BucketPlace {
-  readonly id: string;
+interface RotateKey extends OfProject {
   /** Whether the current keys stay valid next to the new one. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
-}
-
-interface SetEnabled extends BucketPlace {
-  readonly id: string;
-  readonly enabled: boolean;
-}
-
-interface SetQuota extends BucketPlace {
-  readonly id: string;
-  /** The quota that replaces the whole current one; undefined for no quota. */
-  readonly quota: ProjectQuota | undefined;
-}
-
-interface ChangeLimits extends BucketPlace {
-  readonly id: string;
-  /** The fields of the quota to change. The others stay. */
-  readonly limits: Partial<ProjectQuota>;
 }
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -67,9 +59,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/**
- * Adds a project. Throws a ProjectError if the id or the key is already taken, or is not valid.
- */
+/** Throws a ProjectError if the id or the key is already taken, or is not valid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -81,23 +71,21 @@ export async function addProject(
   await onceLed(() => openBucket(connection, options));
   await markLoss(connection, options);
   const project: Project = { id, name, keys: [key], enabled: true };
-  return await write(connection, options, async () => {
+  await writeEntry(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
-    // A project of the same id is excluded here: it is refused below, with its own message.
+    // A project of the same id is rejected below, with its own message.
     requireFree(
       key,
       projects.filter((other) => other.id !== id),
     );
     if (entries.get(id)?.operation === "PUT")
       throw new ProjectError(`add project: there is a project ${id} already`);
-    return { project, value: projectValue(project), expect: { lastSequence } };
+    return { key: id, value: projectValue(project), expect: { lastSequence } };
   });
+  return project;
 }
 
-/**
- * Returns all projects, sorted by id. Skips values that are not projects; the gateway ignores and
- * logs them.
- */
+/** Returns all projects, sorted by id. Skips values that are not projects. */
 export async function listProjects(
   connection: NatsConnection,
   place: BucketPlace,
@@ -105,26 +93,20 @@ export async function listProjects(
   return [...(await onceLed(() => read(connection, place))).projects];
 }
 
-/** Throws a ProjectError if there is no such project. */
 export async function requireExisting(
   connection: NatsConnection,
-  options: BucketPlace & { id: string },
+  options: OfProject,
 ): Promise<void> {
   const { entries } = await onceLed(() => read(connection, options));
   projectOfEntry(options.id, entries.get(options.id));
 }
 
-/** Returns whether the registry has an entry or a deletion marker for the project. */
-export async function hasEntry(
-  connection: NatsConnection,
-  options: BucketPlace & { id: string },
-): Promise<boolean> {
+export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
   const { entries } = await onceLed(() => read(connection, options));
   return entries.has(options.id);
 }
 
 interface ReadProjects extends WholeReading {
-  /** All projects, sorted by id. */
   readonly projects: readonly Project[];
 }
 
@@ -143,51 +125,46 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/**
- * Gives a project a new key as its last one, and returns the project. Without `keepOld`, removes
- * the other keys.
- */
+/** Adds a new key as the project's last one. Without `keepOld`, removes the other keys. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
-  return await write(connection, options, async () => {
+  const { project } = await writeEntry(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
     requireFree(key, projects);
     const found = projectOfEntry(id, entries.get(id));
     const keys = [...(keepOld ? found.project.keys : []), key];
     const project = { ...found.project, keys };
-    return { project, value: changedValue(found.value, { keys }), expect: { lastSequence } };
+    const value = changedValue(found.value, { keys });
+    return { key: id, value, expect: { lastSequence }, project };
   });
+  return project;
 }
 
-/**
- * Removes all keys of a project except the newest. Ends a rotation that kept the old keys for a
- * while.
- */
-export async function retireKeys(
-  connection: NatsConnection,
-  options: BucketPlace & { id: string },
-): Promise<Project> {
+/** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
+export async function retireKeys(connection: NatsConnection, options: OfProject): Promise<Project> {
   return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
 export async function setEnabled(
   connection: NatsConnection,
-  options: SetEnabled,
+  options: OfProject & { enabled: boolean },
 ): Promise<Project> {
-  const { enabled } = options;
-  return await change(connection, options, () => ({ enabled }));
+  return await change(connection, options, () => ({ enabled: options.enabled }));
 }
 
-export async function setQuota(connection: NatsConnection, options: SetQuota): Promise<Project> {
-  const { quota } = options;
-  return await change(connection, options, () => ({ quota }));
+/** Replaces the whole quota; undefined for no quota. */
+export async function setQuota(
+  connection: NatsConnection,
+  options: OfProject & { quota: ProjectQuota | undefined },
+): Promise<Project> {
+  return await change(connection, options, () => ({ quota: options.quota }));
 }
 
-/** Changes fields of a project's quota. Throws a ProjectError if there is a burst but no rate. */
+/** Changes the given fields of the quota. Throws a ProjectError if there is a burst but no rate. */
 export async function changeLimits(
   connection: NatsConnection,
-  options: ChangeLimits,
+  options: OfProject & { limits: Partial<ProjectQuota> },
 ): Promise<Project> {
   const { id, limits } = options;
   return await change(connection, options, ({ quota: before }) => {
@@ -202,10 +179,8 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none, and returns it. An existing one stays unchanged. If the
- * registry has lost projects, adds nothing and returns undefined: a new project would hide the loss
- * from a process that reads the registry for the first time, and the lost demo project may have had
- * another key.
+ * Adds the project `demo` if there is none. If the registry has lost projects, returns undefined: a
+ * new project would hide the loss from a process that reads it for the first time.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -220,7 +195,6 @@ export async function ensureDemoProject(
       replicas: place.replicas,
     });
   } catch (error) {
-    // Another process may have added the project meanwhile.
     const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
     if (added === undefined) throw error;
     return added;
@@ -250,29 +224,25 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
 /** Makes a change that assigns no key, by compare-and-set on the project's entry. */
 async function change(
   connection: NatsConnection,
-  options: BucketPlace & { id: string },
+  options: OfProject,
   edit: (project: Project) => Partial<Project>,
 ): Promise<Project> {
   const { id } = options;
   const bucket = await onceLed(() => openExistingBucket(connection, options));
-  return await write(connection, options, async () => {
+  const { project } = await writeEntry(connection, options, async () => {
     requireId(id);
-    const entry = (await bucket?.get(id)) ?? undefined;
-    const found = projectOfEntry(id, entry);
+    const found = projectOfEntry(id, (await bucket?.get(id)) ?? undefined);
     const changed = edit(found.project);
-    const project = { ...found.project, ...changed };
-    return {
-      project,
-      value: changedValue(found.value, changed),
-      expect: { lastSubjectSequence: found.revision },
-    };
+    const value = changedValue(found.value, changed);
+    const expect = { lastSubjectSequence: found.revision };
+    return { key: id, value, expect, project: { ...found.project, ...changed } };
   });
+  return project;
 }
 
 /**
- * Declares that the registry has all projects again after a loss. From then on a key that no
- * project has is unknown. Throws a ProjectError if the streams have events of a project without an
- * entry in the registry. Returns the number of projects.
+ * Declares that the registry has all projects again after a loss, and returns their number. Throws
+ * a ProjectError if the streams have events of a project without an entry.
  */
 export async function declareComplete(
   connection: NatsConnection,
@@ -281,29 +251,11 @@ export async function declareComplete(
   await onceLed(() => openBucket(connection, place));
   const written = await writeEntry(connection, place, async () => {
     const { lastSequence, projects, entries } = await read(connection, place);
-    requireNoneLacking(await projectsLacking(connection, place, entries));
+    await requireNoneLacking(connection, place, entries);
     const count = projects.length;
     return { key: lossMark, value: undefined, expect: { lastSequence }, count };
   });
   return written.count;
-}
-
-interface Entry extends Pick<EntryToWrite, "expect"> {
-  readonly project: Project;
-  readonly value: string;
-}
-
-/** Writes a project's entry, and returns the project as written. */
-async function write(
-  connection: NatsConnection,
-  place: BucketPlace,
-  make: () => Promise<Entry>,
-): Promise<Project> {
-  const written = await writeEntry(connection, place, async () => {
-    const entry = await make();
-    return { ...entry, key: entry.project.id };
-  });
-  return written.project;
 }
 
 interface FoundProject {

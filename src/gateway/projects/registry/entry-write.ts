@@ -1,33 +1,24 @@
-// Writes one entry of the bucket by compare-and-set. The entry is derived from the bucket's
-// content. If another writer was faster, it is derived again. Does not interpret entries.
+// Writes one entry of the bucket by compare-and-set.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
 import { apiCodes, isApiError } from "../../../platform/nats/api.ts";
-import { type BucketPlace, entrySubjects } from "./bucket.ts";
+import { type BucketPlace, entrySubjects, ProjectError } from "./bucket.ts";
 import { onceLed } from "./leader-wait.ts";
-import { ProjectError } from "./project-arguments.ts";
 
 export interface EntryToWrite {
   readonly key: string;
-  /** The value to write; undefined for a deletion marker. */
   readonly value: string | undefined;
-  /**
-   * The last sequence of the bucket or of the entry from which this was derived. The server rejects
-   * the write if a newer one exists.
-   */
+  /** The sequence of the bucket or of the entry from which this was derived. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/**
- * Writes the entry that `make` returns, and returns it. If `make` returns undefined, writes
- * nothing. If another writer was faster, calls `make` again, to start from the new state.
- */
+/** Writes the entry that `make` returns, if any. If another writer was faster, calls it again. */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
   place: BucketPlace,

@@ -1,20 +1,14 @@
-// Maps keys to projects. Updated entry by entry, so that the cost of a change depends on one
-// project's keys, not on the number of projects. A key that two projects claim belongs to neither
-// of them until one gives it up, because a rule that picks one could assign it the events of the
-// other.
+// Maps keys to projects. A key that two projects claim belongs to neither until one gives it up,
+// because a rule that picks one could assign it the events of the other.
 
 import type { MeteredProject } from "../project.ts";
 
 export interface Clash {
-  /** The ids of two projects that claim at least one common key. */
   readonly projects: readonly [string, string];
   readonly isOver: boolean;
 }
 
-/**
- * Called once when the first shared key of two projects appears, and once when the last one is
- * given up.
- */
+/** Called when the first shared key of two projects appears, and when the last one is given up. */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
@@ -29,7 +23,6 @@ export class KeyMap {
     this.#onClash = onClash;
   }
 
-  /** Returns the project that has the key; undefined if no project or more than one claims it. */
   get(key: string): MeteredProject | undefined {
     return this.#projectOf.get(key);
   }
@@ -38,12 +31,11 @@ export class KeyMap {
     return this.#contested.has(key);
   }
 
-  /** The ids of the pairs of projects that both claim at least one key. */
   get contestedPairs(): readonly (readonly [string, string])[] {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }
 
-  /** Adds or updates a project. `before`: its previous version, if it was known. */
+  /** `before`: the project's previous version, if it was known. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
     for (const key of before?.keys ?? [])
       if (!project.keys.includes(key)) this.#drop(key, project.id);

@@ -1,34 +1,23 @@
-// The projects known to this process, and the rules by which a reading of the bucket changes them.
-// A project is removed only by a deletion marker. A reading that lacks a known project, or is older
-// than an earlier one, shows an inconsistent registry, and removes nothing. Does not access NATS.
+// The projects known to this process. A project is removed only by a deletion marker. A reading
+// that lacks a known project, or is older than an earlier one, shows an inconsistent registry, and
+// removes nothing.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";
-import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
-/**
- * The content of an entry.
- * - `project`: a project.
- * - `deleted`: the deletion of a project.
- * - `damaged`: an unreadable value.
- * - `unowned`: a value that cannot belong to a project.
- * - `lost`: the mark that the bucket has lost projects.
- */
+/** `unowned`: a value that cannot belong to a project. `lost`: the mark of lost projects. */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
   | { readonly kind: "damaged" | "unowned" | "lost"; readonly revision: number };
 
-/** The whole content of a bucket at one moment. */
 export interface Reading {
-  /** When the bucket was created. */
   readonly created: string;
   readonly lastSequence: number;
-  /** The entries by project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
-  /** Ids of projects for which the reading must have an entry, because they have stored events. */
+  /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
   /** The loss that an empty bucket indicates; undefined if there is none. */
   readonly loss?: string | undefined;
@@ -36,12 +25,9 @@ export interface Reading {
 
 interface Known {
   readonly project: MeteredProject;
-  /** The project as in its entry, without its meter. */
   readonly stated: Project;
   readonly revision: number;
-  /**
-   * When the bucket of the entry was created. Revisions of different buckets cannot be compared.
-   */
+  /** When the bucket was created. Revisions of different buckets cannot be compared. */
   readonly created: string;
 }
 
@@ -60,25 +46,17 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
-  /** Ids of projects that the bucket lacks, or has only in an entry older than the known one. */
+  /** Projects that the bucket lacks, or has only in an entry older than the known one. */
   readonly #missing = new Set<string>();
-  /** Names of entries that cannot be read. */
   readonly #damaged = new Set<string>();
-  /** Names of entries that cannot belong to a project. */
   readonly #unowned = new Set<string>();
-  /** Ids of deleted projects of which the bucket again contains an old entry. */
+  /** Deleted projects of which the bucket again contains an old entry. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
-  /**
-   * Entries of unknown projects, from a bucket that ends earlier than before. Only when the bucket
-   * has reached its former end is it known whether these projects are new.
-   */
+  /** Entries of unknown projects, held until a bucket that ends early reaches its former end. */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
-  /**
-   * The loss of the bucket, until an operator declares it complete. Projects that are added again
-   * do not show whether others are still missing.
-   */
+  /** Stays until an operator declares the bucket complete: others may still be missing. */
   #loss: string | undefined;
   /** The bucket and its last sequence at the last consistent reading. */
   #consistentTo = { created: "", sequence: 0 };
@@ -116,15 +94,11 @@ export class KnownProjects {
     return `it lacks ${count} that it had (${named}), and has no markers of their deletion${why}`;
   }
 
-  /**
-   * Whether the bucket may lack projects that this process has never read. A process that has once
-   * read a whole bucket has read all of them, and reports missing ones by name.
-   */
+  /** Whether the bucket may lack projects that this process has never read. */
   get lacksUnknown(): boolean {
     return this.#loss !== undefined && this.#consistentTo.created === "";
   }
 
-  /** Ids of the first few projects that the bucket lacks. */
   get missing(): readonly string[] {
     return firstOf(this.#missing);
   }
@@ -133,25 +107,19 @@ export class KnownProjects {
     return this.#damaged.size > 0;
   }
 
-  /** Names of the first few entries that cannot be read. */
   get damaged(): readonly string[] {
     return firstOf(this.#damaged);
   }
 
-  /** Names of the first few entries that cannot belong to a project. */
   get unowned(): readonly string[] {
     return firstOf(this.#unowned);
   }
 
-  /** Records that the bucket is missing, with the entries of all known projects. */
   bucketMissing(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
-  /**
-   * Applies a reading of the whole bucket. A known project without an entry in the bucket stays
-   * known.
-   */
+  /** Applies a reading of the whole bucket. A known project without an entry stays known. */
   takeWhole({ created, lastSequence, entries, expected = noIds, loss }: Reading): void {
     // Another bucket, for example a restored one, has its own mark of a loss.
     if (created !== this.#created) this.#loss = undefined;
@@ -173,12 +141,14 @@ export class KnownProjects {
     this.#noteConsistent();
   }
 
-  /** Applies one more entry of the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);
     this.#apply(projectId, news);
-    if (!this.#lags) this.#applyHeld();
+    if (!this.#lags) {
+      for (const [held, entry] of this.#held) this.#apply(held, entry);
+      this.#held.clear();
+    }
     this.#noteConsistent();
   }
 
@@ -186,11 +156,6 @@ export class KnownProjects {
     return (
       this.#consistentTo.created === this.#created && this.#readTo < this.#consistentTo.sequence
     );
-  }
-
-  #applyHeld(): void {
-    for (const [projectId, news] of this.#held) this.#apply(projectId, news);
-    this.#held.clear();
   }
 
   #apply(projectId: string, news: EntryNews): void {
@@ -227,8 +192,7 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // The revision alone is not enough: after an older copy of the store was restored, the same
-    // revision can occur with other content.
+    // After an older copy of the store was restored, the same revision can have other content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -242,7 +206,7 @@ export class KnownProjects {
   }
 }
 
-/** Returns the first few names. Does not copy the whole set, because a request may call this. */
+/** Does not copy the whole set, because a request may call this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {
@@ -250,4 +214,33 @@ function firstOf(names: ReadonlySet<string>): string[] {
     first.push(name);
   }
   return first;
+}
+
+interface Deletion {
+  readonly revision: number;
+  readonly created: string;
+}
+
+const deletionsMax = 10_000;
+
+export class Deletions {
+  readonly #deletions = new Map<string, Deletion>();
+
+  note(projectId: string, deletion: Deletion): void {
+    if (this.isUndoneBy(projectId, deletion)) return;
+    this.#deletions.delete(projectId);
+    this.#deletions.set(projectId, deletion);
+    if (this.#deletions.size > deletionsMax)
+      this.#deletions.delete(this.#deletions.keys().next().value!);
+  }
+
+  forget(projectId: string): void {
+    this.#deletions.delete(projectId);
+  }
+
+  /** Returns whether the entry is older than the deletion: a copy of the bucket was restored. */
+  isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
+    const deletion = this.#deletions.get(projectId);
+    return deletion !== undefined && deletion.created === created && revision < deletion.revision;
+  }
 }

@@ -1,31 +1,35 @@
-// The mark of a bucket that has lost projects. It stays in the bucket from the detection of the
-// loss until an operator declares the registry complete. Without it, the loss of the other projects
-// could not be detected after the first project is added again. The mark is an entry that cannot be
-// a project's, so that it is copied together with the entries.
+// Detects that the registry has lost projects, and marks the bucket until an operator declares it
+// complete. Without the mark, the loss of the other projects could not be detected after the first
+// is added again. The mark is an entry, so that it is copied with the others.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type BucketPlace, bucketName } from "./bucket.ts";
-import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { isProjectId } from "../../../platform/base/forms.ts";
+import { isFromLeader, managerOf, NoLeaderError } from "../../../platform/nats/api.ts";
+import { lanes } from "../../../platform/nats/names.ts";
+import {
+  type BucketEntry,
+  type BucketPlace,
+  type BucketState,
+  bucketName,
+  bucketReader,
+  ProjectError,
+  registryTimeoutMs,
+} from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
-import { ProjectError } from "./project-arguments.ts";
-import { lossOfAll, type StoredEvents, storedEvents } from "./stored-events.ts";
 
 /** The key of the mark's entry. It has a dot, unlike a project's id. */
 export const lossMark = "registry.incomplete";
 
-/** The advice to an operator whose registry has lost projects. */
 export const lossAdvice =
   "restore it from a backup, or add every project again with its key and then run `penstock project complete`";
 
-/** Returns whether the registry has not yet been declared complete. */
 export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operation">>): boolean {
   return entries.get(lossMark)?.operation === "PUT";
 }
 
 /**
- * Marks the bucket if it is empty and has lost its content. Must be called before anything is added
- * to the bucket. Does nothing on a leaf node: its streams do not show a loss, and its registry is
- * the hub's.
+ * Marks an empty bucket that has lost its content. Must be called before anything is added. Does
+ * nothing on a leaf node, whose registry is the hub's.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -43,24 +47,75 @@ export async function markLoss(
   });
 }
 
-/** Returns the projects with events in the streams that have no entry in the bucket. */
-export async function projectsLacking(
+const namedMax = 10;
+
+/** Throws a ProjectError if projects with events in the streams have no entry. */
+export async function requireNoneLacking(
   connection: NatsConnection,
   place: BucketPlace,
   entries: ReadonlyMap<string, unknown>,
-): Promise<string[]> {
-  if (place.hubDomain !== undefined) return [];
+): Promise<void> {
+  if (place.hubDomain !== undefined) return;
   const { projectIds } = await storedEvents(connection, place.prefix);
-  return [...projectIds].filter((id) => !entries.has(id));
-}
-
-const namedMax = 10;
-
-/** Throws a ProjectError that names the projects that the registry lacks, if there are any. */
-export function requireNoneLacking(lacking: readonly string[]): void {
+  const lacking = [...projectIds].filter((id) => !entries.has(id));
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";
   throw new ProjectError(
     `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each again, or write a deletion marker for one that should not exist (\`nats kv del <prefix>_projects <id>\`)`,
   );
+}
+
+export interface StoredEvents {
+  /** Whether the streams have ever had events, even if all of them have been removed since. */
+  readonly any: boolean;
+  /** Projects that have events now, except in messages shared with other projects. */
+  readonly projectIds: ReadonlySet<string>;
+}
+
+export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
+
+/** Sequential stream queries would delay a start with many partitions. */
+const askedAtOnce = 16;
+
+/** Reads the streams of the prefix. Not for a leaf's streams, which do not begin at 1. */
+export async function storedEvents(
+  connection: NatsConnection,
+  prefix: string,
+): Promise<StoredEvents> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const streams: { name: string; subjects: string }[] = [];
+  for (const lane of lanes) {
+    const subjects = `${prefix}.${lane}.>`;
+    for await (const name of manager.streams.names(subjects)) streams.push({ name, subjects });
+  }
+  const ask = async ({ name, subjects }: (typeof streams)[number]) => {
+    const info = await manager.streams.info(name, { subjects_filter: subjects });
+    if (!isFromLeader(info)) throw new NoLeaderError(name);
+    return info;
+  };
+  const projectIds = new Set<string>();
+  let any = false;
+  for (let at = 0; at < streams.length; at += askedAtOnce) {
+    for (const { state } of await Promise.all(streams.slice(at, at + askedAtOnce).map(ask))) {
+      any ||= state.last_seq > 0;
+      for (const subject of Object.keys(state.subjects ?? {})) {
+        const id = subject.slice(subject.lastIndexOf(".") + 1);
+        if (isProjectId(id)) projectIds.add(id);
+      }
+    }
+  }
+  return { any, projectIds };
+}
+
+/** Returns what an empty bucket has lost, as far as a process that has never read it can detect. */
+export function lossOfAll(
+  { lastSequence, entries }: Pick<BucketState, "lastSequence" | "entries">,
+  stored: StoredEvents,
+): string | undefined {
+  if (entries > 0) return undefined;
+  if (lastSequence > 0)
+    return "its entries are gone, and it has no markers of their projects' deletion";
+  return stored.any
+    ? "it never had a project, but the streams contain events of projects"
+    : undefined;
 }

@@ -1,38 +1,28 @@
-// The projects in memory. Follows the bucket, so that a change takes effect within a second, and a
-// lookup is one Map read in any state of NATS. If the bucket is missing or has less than at an
-// earlier reading, this is an outage: the known projects stay in use, and no key counts as unknown.
-// Never changes projects.
+// The projects in memory. Follows the bucket, so that a change takes effect within a second. If the
+// bucket is missing or has less than before, the known projects stay in use, and no key counts as
+// unknown.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../../../platform/base/errors.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { bucketStream } from "../../../platform/nats/names.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../project.ts";
-import { type KnownMeter, Meters } from "../quota/meters.ts";
+import { type KnownMeter, Meters } from "../quota/meter.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects, type Reading } from "./known-projects.ts";
-import { lossAdvice } from "./loss-mark.ts";
-import { nothingStored, type StoredEvents } from "./stored-events.ts";
+import { lossAdvice, nothingStored, type StoredEvents } from "./loss-mark.ts";
 
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** The signal that ends the wait for the first reading. */
   readonly signal?: AbortSignal | undefined;
-  /** Interval between polls of the bucket, in milliseconds. Default: 0.5 s. */
+  /** Interval between polls of the bucket. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
-  /**
-   * Returns the data on projects in the streams. A registry that is read for the first time must
-   * have an entry for each project with stored events; otherwise it has lost that project. Default:
-   * no events are stored.
-   */
+  /** Returns the projects in the streams, each of which must have an entry at the first reading. */
   readonly storedEvents?: () => Promise<StoredEvents>;
-  /**
-   * Returns the error that ends the wait for the first reading, if `error` shows that waiting is
-   * useless.
-   */
+  /** Returns the error that ends the wait for the first reading, if waiting is useless. */
   readonly refusal?: (error: unknown) => Error | undefined;
 }
 
@@ -41,9 +31,8 @@ const warnedPairsMax = 5;
 const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
 /**
- * Waits without a limit until the projects have been read once, or are known to be lost. Rejects if
- * the signal aborts, if NATS refuses the reading permanently, or if the connection is closed
- * before.
+ * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
+ * NATS refuses the reading permanently, or the connection is closed.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -92,15 +81,11 @@ export class Registry implements ProjectLookup {
     return this.#known.size;
   }
 
-  /** Returns the project's own share of a stream in per cent; undefined if it has none. */
   streamShareOf(projectId: string): number | undefined {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
-  /**
-   * The reason why there may be projects that this process has not read, for the operator;
-   * undefined if there is no reason.
-   */
+  /** Why there may be projects that this process has not read; undefined if there are none. */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
@@ -108,10 +93,9 @@ export class Registry implements ProjectLookup {
       : `the project registry, stream ${this.#stream}, is inconsistent: ${found}`;
   }
 
-  /** Problems for the operator's attention that do not prevent the storing of events. */
   get warnings(): readonly string[] {
     const clashes = this.#known.keys.contestedPairs.map(
-      ([one, other]) => `projects ${one} and ${other} claim one key: its events are refused (503)`,
+      ([one, other]) => `projects ${one} and ${other} claim one key: its events are rejected (503)`,
     );
     const more = clashes.length - warnedPairsMax;
     return [
@@ -134,10 +118,7 @@ export class Registry implements ProjectLookup {
     return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
-  /**
-   * Returns the project that has the key. The time of a lookup does not reveal which part of a key
-   * was right, because a Map uses a seeded hash of the whole text.
-   */
+  /** The time of a lookup reveals nothing about a key: a Map uses a seeded hash. */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
   }
@@ -154,10 +135,6 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
-  /**
-   * Returns the meter of each project in this process, including those of recently deleted
-   * projects. Returns each evicted meter once.
-   */
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
   }
@@ -217,10 +194,7 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /**
-   * Called after a whole reading, or when the bucket is missing. From the first call on, requests
-   * may be answered.
-   */
+  /** From the first call on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();
@@ -247,7 +221,7 @@ export class Registry implements ProjectLookup {
     else
       this.#log.error(
         { projects },
-        "two projects claim one key: its events are refused until one of them gives it up",
+        "two projects claim one key: its events are rejected until one of them gives it up",
       );
   }
 }

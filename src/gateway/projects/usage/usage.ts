@@ -1,23 +1,24 @@
-// The usage record: what each project has sent. It is a separate bucket next to the registry's,
-// with one value per project and gateway process. Values with three parts in their keys belong to
-// gateway/streams/project-shares.ts. This file has the format of a value, and the sums over the
-// processes that an operator reads. usage-writer.ts writes the values.
+// The usage record: what each project has sent. A bucket with one value per project and gateway
+// process. Values with three parts in their keys belong to gateway/streams/project-shares.ts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import { apiCodes, isApiError, managerOf, nanosPerMs } from "../../../platform/nats/api.ts";
-import { type Counts, noCounts } from "../quota/meter.ts";
+import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import {
+  apiCodes,
+  isApiError,
+  isConnected,
+  managerOf,
+  nanosPerMs,
+} from "../../../platform/nats/api.ts";
+import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/**
- * One process's counts of one project. They cover the whole life of the process, so a value
- * replaces the previous one.
- */
-export interface UsageRecord extends Counts {
-  /** Begin and end of the counts, in milliseconds since the epoch. */
+/** One process's counts of one project since its start, so a value replaces the previous one. */
+interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
   /** The last interval of counting, which ended at `atMs`: its length and its events. */
@@ -28,10 +29,7 @@ export interface UsageRecord extends Counts {
   };
 }
 
-/**
- * One project's counts, summed over all processes. Ended processes are included, until their
- * records are too old.
- */
+/** One project's counts, summed over all processes, including ended ones. */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
   /** The earliest `sinceMs` and the latest `atMs` of the records in the sum. */
@@ -44,15 +42,9 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
-/**
- * Maximum bytes of the bucket: room for some 200,000 values. If the bucket is full, a new value
- * replaces the value that has been unchanged for the longest time.
- */
+/** Room for some 200,000 values. When full, the longest unchanged value is replaced. */
 export const usageBytesMax = 67_108_864;
-/**
- * Maximum age in milliseconds of a record that counts for the rates: three times the interval at
- * which a busy project's record is rewritten.
- */
+/** Maximum age of a record that counts for the rates: three writing intervals. */
 const latelyMsMax = 30_000;
 
 export function usageBucketName(prefix: string): string {
@@ -60,18 +52,12 @@ export function usageBucketName(prefix: string): string {
 }
 
 interface OpenUsageBucket extends BucketPlace {
-  /**
-   * Milliseconds for which the streams retain events. The bucket retains its values at least as
-   * long. Default: 30 days.
-   */
+  /** Milliseconds for which the streams retain events. Default: 30 days, the minimum. */
   readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
 }
 
-/**
- * Opens the bucket, and creates it if there is none. A bucket with fewer replicas than `replicas`
- * is raised to that number. Rejects if JetStream does not answer.
- */
+/** Opens or creates the bucket, and raises its replicas. Rejects if JetStream does not answer. */
 export async function openUsageBucket(
   connection: NatsConnection,
   options: OpenUsageBucket,
@@ -90,11 +76,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/**
- * Configures a full bucket to evict its oldest values, and raises the maximum age of the values.
- * The client creates a bucket that refuses every write when it is full, even one that replaces an
- * older value.
- */
+/** Lets a full bucket evict its oldest values. The client creates one that rejects every write. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
@@ -107,31 +89,22 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** Returns the key of a value. `processId` may have only the characters of a project id. */
+/** `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
 
 export function usageValue(record: UsageRecord): string {
-  const {
-    accepted,
-    storedBytes,
-    unknown,
-    dropped,
-    rateLimitedRequests,
-    rateLimitedEvents,
-    rateLimitedBytes,
-    lately,
-  } = record;
+  const { accepted, unknown, dropped, lately } = record;
   return JSON.stringify({
     accepted,
-    stored_bytes: storedBytes,
+    stored_bytes: record.storedBytes,
     unknown,
     dropped,
     rate_limited: {
-      requests: rateLimitedRequests,
-      events: rateLimitedEvents,
-      bytes: rateLimitedBytes,
+      requests: record.rateLimitedRequests,
+      events: record.rateLimitedEvents,
+      bytes: record.rateLimitedBytes,
     },
     since: new Date(record.sinceMs).toISOString(),
     at: new Date(record.atMs).toISOString(),
@@ -143,7 +116,6 @@ export function usageValue(record: UsageRecord): string {
   });
 }
 
-/** Returns the record in the value; undefined if the value is not a usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
     const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
@@ -174,16 +146,11 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
 }
 
 interface ReadUsage extends BucketPlace {
-  /** Id of the only project to read. Default: all projects. */
   readonly projectId?: string | undefined;
-  /** The current time in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
-/**
- * Returns the usage of each project, sorted by project id. A project that has sent nothing is
- * omitted. Creates no bucket: without one, nothing has been sent.
- */
+/** Sorted by project id, without projects that have sent nothing. Creates no bucket. */
 export async function readUsage(
   connection: NatsConnection,
   options: ReadUsage,
@@ -192,7 +159,10 @@ export async function readUsage(
   if (projectId !== undefined && !isProjectId(projectId)) return [];
   const js = jetstream(connection, { timeout: apiTimeoutMs });
   const bucket = await new Kvm(js).open(usageBucketName(options.prefix));
-  const entries = await bucket.history({ key: `${projectId ?? "*"}.*` }).catch(noneIfAbsent);
+  const entries = await bucket.history({ key: `${projectId ?? "*"}.*` }).catch((error: unknown) => {
+    if (isApiError(error, apiCodes.streamNotFound)) return [];
+    throw error;
+  });
   const usages = new Map<string, ProjectUsage>();
   for await (const { key, value, operation } of entries) {
     const record = operation === "PUT" ? parseUsage(value) : undefined;
@@ -203,10 +173,7 @@ export async function readUsage(
   return [...usages.values()].sort((left, right) => (left.projectId < right.projectId ? -1 : 1));
 }
 
-function noneIfAbsent(error: unknown): never[] {
-  if (isApiError(error, apiCodes.streamNotFound)) return [];
-  throw error;
-}
+const countNames = Object.keys(noCounts) as (keyof Counts)[];
 
 function noUsage(projectId: string): ProjectUsage {
   return {
@@ -220,21 +187,163 @@ function noUsage(projectId: string): ProjectUsage {
 }
 
 function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUsage {
-  const { lately } = record;
-  const isRecent = nowMs - record.atMs <= latelyMsMax && lately.seconds > 0;
-  return {
-    projectId: usage.projectId,
-    accepted: usage.accepted + record.accepted,
-    storedBytes: usage.storedBytes + record.storedBytes,
-    unknown: usage.unknown + record.unknown,
-    dropped: usage.dropped + record.dropped,
-    rateLimitedRequests: usage.rateLimitedRequests + record.rateLimitedRequests,
-    rateLimitedEvents: usage.rateLimitedEvents + record.rateLimitedEvents,
-    rateLimitedBytes: usage.rateLimitedBytes + record.rateLimitedBytes,
-    sinceMs: Math.min(usage.sinceMs, record.sinceMs),
-    atMs: Math.max(usage.atMs, record.atMs),
-    acceptedPerSecond: usage.acceptedPerSecond + (isRecent ? lately.accepted / lately.seconds : 0),
-    rateLimitedPerSecond:
-      usage.rateLimitedPerSecond + (isRecent ? lately.rateLimited / lately.seconds : 0),
-  };
+  const { seconds, accepted, rateLimited } = record.lately;
+  const isRecent = nowMs - record.atMs <= latelyMsMax && seconds > 0;
+  const total = { ...usage };
+  for (const name of countNames) total[name] += record[name];
+  total.sinceMs = Math.min(usage.sinceMs, record.sinceMs);
+  total.atMs = Math.max(usage.atMs, record.atMs);
+  if (isRecent) {
+    total.acceptedPerSecond += accepted / seconds;
+    total.rateLimitedPerSecond += rateLimited / seconds;
+  }
+  return total;
+}
+
+interface UsageWriterOptions extends BucketPlace {
+  readonly connection: NatsConnection;
+  /** Distinguishes this process's records. Only letters, digits, `-` and `_`. */
+  readonly processId: string;
+  readonly meters: () => Iterable<KnownMeter>;
+  readonly log: Pick<Log, "warn">;
+  readonly wallMs: () => number;
+  /** Interval between two rounds of writing. Default: 10 s. */
+  readonly intervalMs?: number;
+}
+
+interface Collected {
+  readonly counts: Counts;
+  atMs: number;
+  isWritten: boolean;
+}
+
+interface Change {
+  readonly key: string;
+  readonly record: UsageRecord;
+  readonly seen: Collected;
+}
+
+const intervalMsDefault = 10_000;
+/** Consecutive failures that end a round. Each try may take a second. */
+const failuresInARowMax = 3;
+/** Values between two pauses: at most 100 a second, because each may need an fsync. */
+const writesInARow = 10;
+const pauseMs = 100;
+const writesAtOnceAtEnd = 64;
+const endMsMax = 1_000;
+const warningEveryMs = 60_000;
+
+export class UsageWriter {
+  readonly #options: UsageWriterOptions;
+  readonly #intervalMs: number;
+  readonly #closing = new AbortController();
+  readonly #sinceMs: number;
+  readonly #collected = new WeakMap<Meter, Collected>();
+  readonly #warning: SparseWarning;
+  readonly #writing: Promise<void>;
+  #collectedMs: number;
+  #bucket: Promise<KV> | undefined;
+
+  constructor(options: UsageWriterOptions) {
+    this.#options = options;
+    this.#intervalMs = options.intervalMs ?? intervalMsDefault;
+    this.#sinceMs = options.wallMs();
+    this.#collectedMs = this.#sinceMs;
+    this.#warning = new SparseWarning(options.log, warningEveryMs);
+    this.#writing = this.#keepWriting();
+  }
+
+  /** Writes the counts that are not written yet, for a second at most. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const written = new AbortController();
+    await Promise.race([this.#writeRest(), pauseUntilAborted(endMsMax, written.signal)]);
+    written.abort();
+  }
+
+  async #keepWriting(): Promise<void> {
+    const { signal } = this.#closing;
+    await pauseUntilAborted(this.#intervalMs, signal, { ref: false });
+    while (!signal.aborted) {
+      let count = 0;
+      let failures = 0;
+      for (const change of this.#changes()) {
+        failures = (await this.#write(change)) ? 0 : failures + 1;
+        if (++count % writesInARow === 0) await pauseUntilAborted(pauseMs, signal, { ref: false });
+        if (signal.aborted || failures >= failuresInARowMax) break;
+      }
+      await pauseUntilAborted(this.#intervalMs, signal, { ref: false });
+    }
+  }
+
+  *#changes(): Generator<Change> {
+    const { processId, wallMs } = this.#options;
+    for (const { projectId, meter } of this.#collect()) {
+      const before = this.#collected.get(meter)!;
+      const { counts } = meter;
+      const atMs = wallMs();
+      if (before.isWritten && areSame(counts, before.counts)) {
+        before.atMs = atMs;
+        continue;
+      }
+      const seen = { counts, atMs, isWritten: false };
+      this.#collected.set(meter, seen);
+      const lately = {
+        seconds: (atMs - before.atMs) / 1_000,
+        accepted: counts.accepted - before.counts.accepted,
+        rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
+      };
+      const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
+      // The counts of a project's later meter begin at 0, and must not replace the evicted one's.
+      const from = meter.series === 0 ? processId : `${processId}-${meter.series}`;
+      yield { key: usageKey(projectId, from), record, seen };
+    }
+  }
+
+  /**
+   * Records new meters as of the last collection. A round may end early, so all are recorded first.
+   */
+  #collect(): KnownMeter[] {
+    const all = [...this.#options.meters()];
+    for (const { meter } of all) {
+      if (!this.#collected.has(meter))
+        this.#collected.set(meter, { counts: noCounts, atMs: this.#collectedMs, isWritten: true });
+    }
+    this.#collectedMs = this.#options.wallMs();
+    return all;
+  }
+
+  async #write({ key, record, seen }: Change): Promise<boolean> {
+    try {
+      this.#bucket ??= openUsageBucket(this.#options.connection, this.#options);
+      await (await this.#bucket).put(key, usageValue(record));
+      seen.isWritten = true;
+      return true;
+    } catch (error) {
+      // The bucket may have been deleted: the next try opens it again, or creates it.
+      this.#bucket = undefined;
+      if (isConnected(this.#options.connection))
+        this.#warning.warn(
+          { reason: (error as Error).message },
+          "usage record cannot be written: trying again",
+        );
+      return false;
+    }
+  }
+
+  async #writeRest(): Promise<void> {
+    await this.#writing;
+    const rest = [...this.#changes()];
+    for (let from = 0; from < rest.length; from += writesAtOnceAtEnd) {
+      const some = rest.slice(from, from + writesAtOnceAtEnd);
+      const written = await Promise.all(some.map((change) => this.#write(change)));
+      if (!written.includes(true)) return;
+    }
+  }
+}
+
+function areSame(left: Counts, right: Counts): boolean {
+  // No other count changes unless one of these does.
+  const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
+  return names.every((name) => left[name] === right[name]);
 }

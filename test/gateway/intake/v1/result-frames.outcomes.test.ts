@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { UuidList } from "../../../../src/gateway/intake/v1/uuid-list.ts";
+import { UuidList } from "../../../../src/gateway/intake/v1/uuids.ts";
 import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
 import type { FrameOutcome } from "../../../../src/gateway/publish/port.ts";
 import type { ProjectShares } from "../../../../src/gateway/streams/project-shares.ts";

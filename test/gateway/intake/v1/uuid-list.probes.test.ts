@@ -4,7 +4,7 @@
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { UuidList } from "../../../../src/gateway/intake/v1/uuid-list.ts";
+import { UuidList } from "../../../../src/gateway/intake/v1/uuids.ts";
 
 /** Close to what fills half of the slots, the most that the list ever fills. */
 const uuids = 16_000;

@@ -2,7 +2,7 @@
 // is stored for ever.
 
 import { describe, expect, test } from "vitest";
-import { Meters } from "../../../../src/gateway/projects/quota/meters.ts";
+import { Meters } from "../../../../src/gateway/projects/quota/meter.ts";
 import { openBucket, projectValue } from "../../../../src/gateway/projects/registry/bucket.ts";
 import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";

@@ -3,8 +3,7 @@
 // exceeds its quota, nor small requests after one that is too large for the available tokens.
 
 import { beforeEach, describe, expect, test } from "vitest";
-import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
-import { portionMs, refusalsOfFlood } from "../../../../src/gateway/projects/quota/portions.ts";
+import { Meter, portionMs, refusalsOfFlood } from "../../../../src/gateway/projects/quota/meter.ts";
 import { costOf, refusalOf, waitMsOf } from "../../../kit/cost-of.ts";
 
 let nowMs: number;

@@ -36,7 +36,7 @@ describe("contested keys belong to no project", () => {
       expect(registry.refusalOf("phc_same")).toContain("More than one project");
     }
     expect(reported()).toEqual([
-      { fields: { projects: ["a", "z"] }, message: expect.stringContaining("refused") },
+      { fields: { projects: ["a", "z"] }, message: expect.stringContaining("rejected") },
     ]);
     expect(registry.warnings).toEqual([expect.stringContaining("projects a and z claim one key")]);
     expect(registry.fault).toBeUndefined();

@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
-import { Deletions } from "../../../../src/gateway/projects/registry/deletions.ts";
 import {
+  Deletions,
   type EntryNews,
   KnownProjects,
 } from "../../../../src/gateway/projects/registry/known-projects.ts";

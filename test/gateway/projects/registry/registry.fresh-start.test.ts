@@ -13,7 +13,7 @@ import {
   declareComplete,
   ensureDemoProject,
 } from "../../../../src/gateway/projects/registry/commands.ts";
-import { storedEvents } from "../../../../src/gateway/projects/registry/stored-events.ts";
+import { storedEvents } from "../../../../src/gateway/projects/registry/loss-mark.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();

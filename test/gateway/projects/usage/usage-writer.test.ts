@@ -6,14 +6,13 @@ import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
-import { Meters } from "../../../../src/gateway/projects/quota/meters.ts";
+import { Meter, Meters } from "../../../../src/gateway/projects/quota/meter.ts";
 import {
   openUsageBucket,
   readUsage,
+  UsageWriter,
   usageBucketName,
 } from "../../../../src/gateway/projects/usage/usage.ts";
-import { UsageWriter } from "../../../../src/gateway/projects/usage/usage-writer.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();

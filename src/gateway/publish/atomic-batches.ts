@@ -1,23 +1,59 @@
-// The atomic batches that were sent and not answered. A batch is sent once. Either its frames are
-// acknowledged together, or each frame is sent again alone under its existing message id. So frames
-// that the stream already has are not stored twice. No frame is ever in a second batch.
+// The atomic batches that were sent and not answered. A batch is sent once. If it is not
+// acknowledged, each frame is sent again alone under its existing message id, so it is not stored
+// twice. No frame is ever in a second batch.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { noteStored } from "../../platform/nats/readiness.ts";
-import type { AckInbox } from "./ack-inbox.ts";
-import type { AtomicBatch } from "./atomic-batch.ts";
-import type { Flushes } from "./flushes.ts";
-import type { Frame } from "./frame.ts";
-import type { LateAcks } from "./late-acks.ts";
-import { consequences } from "./outcomes.ts";
+import { noteStored, type StreamState } from "../../platform/nats/readiness.ts";
+import type { AckInbox, LateAcks } from "./ack-inbox.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
+import { consequences, type PublishMetrics } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
-import type { PublishMetrics } from "./publish-metrics.ts";
+
+/** The default maximum of nats-server. */
+const framesMax = 1_000;
+/** The server writes a batch twice, and blocks the stream meanwhile. */
+const bytesMax = 1_048_576;
+/** To write a larger frame takes more time than a batch saves. */
+const frameBytesMax = 32_768;
+
+export function fitsBatch({ length }: Frame): boolean {
+  return length <= frameBytesMax;
+}
+
+export class AtomicBatch {
+  readonly frames: Frame[] = [];
+  #bytes = 0;
+  /** Identifies the batch in its reply subject, like a frame's token. */
+  token = "";
+  /** Identifies the batch to JetStream. Unique among all batches. */
+  id = "";
+  retryMonotonicMs = Number.POSITIVE_INFINITY;
+  /** Whether the frames were sent again, each alone. A later answer to the batch still counts. */
+  isSplit = false;
+
+  /** Whether there may be no room for another frame that fits a batch. */
+  get isFull(): boolean {
+    return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
+  }
+
+  get stream(): StreamState {
+    return this.frames[0]!.queue.stream;
+  }
+
+  get departures(): FrameQueue["departures"] {
+    return this.frames[0]!.queue.departures;
+  }
+
+  add(frame: Frame): void {
+    this.frames.push(frame);
+    this.#bytes += frame.length;
+  }
+}
 
 interface BatchesUnderWayOptions {
   readonly link: Pick<NatsLink, "send">;
-  /** The prefix of the batches' ids. Unique to this process. */
   readonly processId: string;
   readonly ackTimeoutMs: number;
   readonly monotonicMs: () => number;
@@ -25,21 +61,20 @@ interface BatchesUnderWayOptions {
   readonly log: Pick<Log, "warn">;
   readonly inbox: Pick<AckInbox, "replySubject">;
   readonly lateAcks: Pick<LateAcks, "remember">;
-  /** Returns whether the frame was sent and has no outcome yet. */
   readonly isUnderWay: (frame: Frame) => boolean;
   /** Called for each frame without an outcome when its batch is acknowledged. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
-  /** Sends a frame of a split batch again alone, after the pause. */
   readonly retryAlone: (frame: Frame, pauseMs: number) => void;
-  readonly flushes: Pick<Flushes, "wake" | "now">;
+  readonly flushes: {
+    wake(departures: AtomicBatch["departures"]): void;
+    now(departures: AtomicBatch["departures"]): void;
+  };
 }
 
 /**
- * The consequence for frames that may be stored or not. Either the link broke while the batch was
- * sent, or the server acknowledged its last frame as a single message, as servers before 2.12 do.
+ * The frames may be stored or not: the link broke, or a server before 2.12 stored the last frame.
  */
 const uncertain = { isRefused: false, pauseMs: 0 };
-/** The number of the send in which a frame is in a batch: always the first. */
 const firstSend = 1;
 
 export class BatchesUnderWay {
@@ -88,8 +123,8 @@ export class BatchesUnderWay {
   }
 
   /**
-   * Splits the batches that were not answered in time; their frames are then due to be sent again.
-   * Removes split batches whose frames all have an outcome.
+   * Splits batches that were not answered in time, and removes those whose frames all have an
+   * outcome.
    */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
@@ -120,14 +155,13 @@ export class BatchesUnderWay {
     if (!batch.isSplit) {
       const { departures } = batch;
       departures.batchEnded(true);
-      // One acknowledgement ends up to a thousand requests. The next batch is sent before their
-      // answers.
+      // The next batch is sent before the answers to up to a thousand requests of this one.
       flushes.now(departures);
       metrics.batchEnded("stored", frames.length);
     }
     noteStored(batch.stream, monotonicMs());
-    // The client also writes to the socket in a microtask. So the next batch is sent while the
-    // requests of this one are answered: at 1,000 projects, 10 % more events per second.
+    // The client writes to the socket in a microtask too, so the next batch is sent first: at 1,000
+    // projects, 10 % more events per second.
     queueMicrotask(() => this.#acknowledgeFrames(batch, ack));
   }
 
@@ -165,7 +199,6 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Splits the batch: its frames are sent again one by one, and the next batch may be sent. */
   #split(batch: AtomicBatch): void {
     const { flushes, metrics } = this.#options;
     const { departures } = batch;
@@ -181,9 +214,8 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
 }
 
 /**
- * Updates the acknowledged sequence of the stream at once. Frames that are sent from now on follow
- * this acknowledgement, while the frames of the batch are processed later. Does nothing if a
- * frame's own acknowledgement will show that the stream's sequence decreased, or will not count.
+ * Updates the stream's sequence at once, because frames sent from now on follow this one. Does
+ * nothing if a frame's own acknowledgement will show that the sequence decreased.
  */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;
