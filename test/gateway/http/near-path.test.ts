@@ -14,7 +14,7 @@ const paths = [
   "/robots.txt",
 ];
 
-describe("a similar path is suggested", () => {
+describe("the suggested path in a 404 answer", () => {
   test.each([
     ["/captur", "/capture/"],
     ["/capturre/", "/capture/"],
@@ -30,12 +30,12 @@ describe("a similar path is suggested", () => {
     ["/i/v1/e", "/i/v0/e/"],
     ["/ingest/e/", "/e/"],
     ["/robot.txt", "/robots.txt"],
-  ])("%s: %s", (path, near) => {
+  ])("for %s is %s", (path, near) => {
     expect(nearPath(path, paths)).toBe(near);
   });
 
   test.each(["/", "", "/x", "/admin", "/wp-login.php", `/${"x".repeat(200)}`, "/static/thing.js"])(
-    "suggests nothing for %s",
+    "is absent for %s",
     (path) => {
       expect(nearPath(path, ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/"])).toBe(
         undefined,
@@ -43,7 +43,7 @@ describe("a similar path is suggested", () => {
     },
   );
 
-  test("suggests only a path that exists", () => {
+  test("is a path that exists", () => {
     expect(nearPath("/api/events", ["/e"])).toBe(undefined);
     expect(nearPath("/E", ["/e"])).toBe("/e");
   });
@@ -61,11 +61,11 @@ describe("a similar path is suggested", () => {
     ["/flag", "/flags"],
     ["/Report//", "/report"],
     ["/doc/errors", "/docs/errors"],
-  ])("does not suggest at %s a path that discards events: %s", (path, near) => {
+  ])("for %s is not a path that discards events: %s", (path, near) => {
     expect(nearPath(path, paths, sinks)).toBe(near);
   });
 
-  test("prefers a path that takes events to an equally similar one that does not", () => {
+  test("is one that accepts events if two are equally similar", () => {
     expect(nearPath("/batcs", ["/batch/"], ["/batch2", "/bats"])).toBe("/batch/");
   });
 
@@ -73,13 +73,12 @@ describe("a similar path is suggested", () => {
     ["/captre/", "did you mean /capture/?"],
     ["/static/arry.js", "did you mean /static/array.js?"],
   ])(
-    "limits suggestions for %s per turn of the event loop, and resumes in the next turn",
+    "is absent for %s above a limit per turn of the event loop, and returns in the next turn",
     async (path, meant) => {
       const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
       const server = await startTestServer({ files });
       const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
       for (let turn = 0; turn < 2; turn++) {
-        // All have arrived when the server reads.
         for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", path));
         const details = await Promise.all(
           wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
