@@ -1,5 +1,4 @@
-// The tables of docs/reference/event-fields.md, row by row: events whose name determines what they
-// must hold, and the times that events state.
+// The tables of docs/reference/event-fields.md, row by row: reserved event names and times.
 
 import { describe } from "vitest";
 import { type Case, tryCases } from "./outcome-kit.ts";
@@ -251,6 +250,6 @@ const cases: Case[] = [
   ],
 ];
 
-describe("named and timed events end as the table says", () => {
+describe("documented outcome of an event by its name or time", () => {
   tryCases(cases);
 });

@@ -1,5 +1,4 @@
-// The tables of docs/reference/event-fields.md, row by row: stored events, dropped events, item
-// errors and warnings, except rules for an event's name or time.
+// The tables of docs/reference/event-fields.md, row by row, except the rules for names and times.
 
 import { createHash } from "node:crypto";
 import { describe } from "vitest";
@@ -246,6 +245,6 @@ const batchOnlyCases: Case[] = [
   ["item empty", {}, { dropped: "no_event" }],
 ];
 
-describe("every event ends as the table says", () => {
+describe("documented outcome of an event", () => {
   tryCases(cases, batchOnlyCases);
 });
