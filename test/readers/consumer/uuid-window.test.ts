@@ -5,7 +5,7 @@ function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
   return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
 }
 
-test("finds a duplicate in another frame of the project, not in the event's own frame", () => {
+test("the deduplication window finds a uuid in another frame of the project, not in the same frame", () => {
   const window = windowAt({ ms: 0 });
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
@@ -13,7 +13,7 @@ test("finds a duplicate in another frame of the project, not in the event's own 
   expect(window.duplicateOf("shop/a", 3)).toBe(1);
 });
 
-test("is limited in number: the oldest are removed", () => {
+test("the deduplication window holds a limited number of uuids, and removes the oldest", () => {
   const window = windowAt({ ms: 0 });
   for (const uuid of ["a", "b", "c", "d"]) window.duplicateOf(`shop/${uuid}`, 1);
   expect(window.size).toBe(3);
@@ -21,7 +21,7 @@ test("is limited in number: the oldest are removed", () => {
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
 });
 
-test("is limited in time", () => {
+test("the deduplication window ends after its duration", () => {
   const clock = { ms: 0 };
   const window = windowAt(clock);
   window.duplicateOf("shop/a", 1);
@@ -32,7 +32,7 @@ test("is limited in time", () => {
   expect(window.size).toBe(1);
 });
 
-test("remembers nothing if its size is 0", () => {
+test("a deduplication window of size 0 holds nothing", () => {
   const window = windowAt({ ms: 0 }, 0);
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
