@@ -1,6 +1,3 @@
-// The time until unread events leave their stream: by age, and by size if the stream discards old
-// messages.
-
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -30,7 +27,7 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   return { watch, publish };
 }
 
-test("by the age of the oldest unread message", async () => {
+test("the time until unread events expire follows from the age of the oldest one", async () => {
   const { watch } = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
@@ -38,11 +35,11 @@ test("by the age of the oldest unread message", async () => {
   expect(one).toMatchObject({ sequence: 2, lastSequence: 5, retentionSeconds: 3_600 });
   expect(one?.lagSeconds).toBeGreaterThanOrEqual(10);
   expect((one?.lagSeconds ?? 0) + (one?.expirySeconds ?? 0)).toBeCloseTo(3_600, 3);
-  // Old reports are not passed on.
+  // An old report is not returned.
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("reports nothing if everything is written", async () => {
+test("the time until unread events expire is infinite if all are written", async () => {
   const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([
@@ -53,17 +50,20 @@ test("reports nothing if everything is written", async () => {
 test.each([
   [DiscardPolicy.Old, true],
   [DiscardPolicy.New, false],
-])("by size at the present rate, with discard %s: %s", async (discard, leaves) => {
-  const name = `C${discard}`;
-  const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
-  const nowMs = Date.now();
-  await watch.ask(manager, nowMs);
-  await publish(10);
-  await watch.ask(manager, nowMs + 10_000);
-  const [one] = watch.streams(nowMs + 10_000);
-  const seconds = one?.expirySeconds ?? 0;
-  // One message a second, and room for some 75 more before the oldest unread one is discarded.
-  if (leaves) expect(seconds).toBeGreaterThan(60);
-  if (leaves) expect(seconds).toBeLessThan(90);
-  else expect(seconds).toBe(Number.POSITIVE_INFINITY);
-});
+])(
+  "unread events expire by size at the current rate or not, with discard %s: %s",
+  async (discard, leaves) => {
+    const name = `C${discard}`;
+    const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
+    const nowMs = Date.now();
+    await watch.ask(manager, nowMs);
+    await publish(10);
+    await watch.ask(manager, nowMs + 10_000);
+    const [one] = watch.streams(nowMs + 10_000);
+    const seconds = one?.expirySeconds ?? 0;
+    // One message a second, and room for some 75 more before the oldest unread one is discarded.
+    if (leaves) expect(seconds).toBeGreaterThan(60);
+    if (leaves) expect(seconds).toBeLessThan(90);
+    else expect(seconds).toBe(Number.POSITIVE_INFINITY);
+  },
+);

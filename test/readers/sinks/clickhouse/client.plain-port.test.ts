@@ -1,12 +1,10 @@
-// An https address of a server that speaks only HTTP.
-
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/readers/sinks/clickhouse/address.ts";
 import { ClickHouseClient } from "../../../../src/readers/sinks/clickhouse/client.ts";
 
-test("reports that the port speaks no TLS in its own message", async () => {
+test("the ClickHouse client reports an https address of a port without TLS", async () => {
   const server = createServer();
   onTestFinished(() => void server.close());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -1,5 +1,3 @@
-// Numbers that jsonb would write with thousands of digits.
-
 import { expect, test } from "vitest";
 import { hasHugeNumber } from "../../../../src/readers/sinks/postgres/huge-numbers.ts";
 
@@ -15,14 +13,14 @@ test.each([
   ['["a\\\\\\",1e1000"]', false],
   ["[12345678901234567890e2]", false],
   ["{}", false],
-])("%s: %s", (json, isHuge) => {
+])("JSON has a number too long for PostgreSQL: %s: %s", (json, isHuge) => {
   expect(hasHugeNumber(Buffer.from(json))).toBe(isHuge);
 });
 
 test.each([
   [60_000, false],
   [70_000, true],
-])("%i numbers of a thousand digits each: %s", (count, isHuge) => {
+])("JSON with %i numbers of a thousand digits is too long for PostgreSQL: %s", (count, isHuge) => {
   const json = Buffer.from(JSON.stringify(Array(count).fill(0)).replaceAll("0", "1e-999"));
   expect(hasHugeNumber(json)).toBe(isHuge);
 });

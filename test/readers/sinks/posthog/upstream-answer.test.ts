@@ -1,5 +1,3 @@
-// How the sink reads each answer of an upstream.
-
 import { expect, test } from "vitest";
 import {
   readUpstreamAnswer,
@@ -19,12 +17,12 @@ test.each([
   ["in small letters", { status: "ok" }],
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
-  ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
-])("takes a 200 as accepting all: %s", (_, said) => {
+  ["with warnings about stored events", { status: "Ok", warnings: [note(1, "missing_set")] }],
+])("the PostHog sink reads a 200 as accepting all events: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
 
-test("rejects only the events that a Penstock gateway drops and names", () => {
+test("the PostHog sink rejects the events that a Penstock gateway names as dropped", () => {
   const said = {
     ...{ status: "Ok", accepted: 1, dropped: 2 },
     ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
@@ -61,11 +59,11 @@ test.each([
   [500, "", "retry"],
   [503, "", "retry"],
   [599, "", "retry"],
-] as const)("reads %d with %j: %s", (status, said, kind) => {
+] as const)("the PostHog sink reads the answer %d with %j as: %s", (status, said, kind) => {
   expect(read(status, said).kind).toBe(kind);
 });
 
-test("reads the wait time in seconds or as a date, and limits it", () => {
+test("the PostHog sink reads Retry-After in seconds or as a date, up to a maximum", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
     return answer.kind === "retry" ? answer.afterMs : undefined;
@@ -80,7 +78,7 @@ test("reads the wait time in seconds or as a date, and limits it", () => {
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("shows one short line of an answer, and the detail of a problem", () => {
+test("the PostHog sink logs one short line of an answer, or the detail of a problem document", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";
