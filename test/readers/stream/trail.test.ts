@@ -10,7 +10,7 @@ const empty: AskedStream = {
   messageFrom: async () => undefined,
 };
 
-test("remembers reported messages until the reading has passed them, and adds nothing before it", () => {
+test("the trail remembers reported messages until the position has passed them", () => {
   const before = [entry(1), entry(2)];
   let trail = [...trailReportedTo(before, 8)];
   expect(reportedTo({ sequence: 2, trail: before })).toBe(0);
@@ -23,7 +23,7 @@ test("remembers reported messages until the reading has passed them, and adds no
   expect(trail.map(({ sequence }) => sequence)).toEqual([1, 2, 8, 9]);
 });
 
-test("misses only unreported messages of those that have left the stream", async () => {
+test("only unreported messages of those that have expired count as missed", async () => {
   const place = { epoch: 1, created: "monday", sequence: 4, trail: trailReportedTo([], 8) };
   const state = { created: "monday", firstSequence: 12, lastSequence: 20, beginsAt: 1 };
   const { incidents } = await resume(place, empty, state, { acceptExpired: false });
