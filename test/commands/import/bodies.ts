@@ -1,5 +1,3 @@
-// The requests that an import would send for a text: the whole bodies, and its reports on lines.
-
 import type { LineNote } from "../../../src/commands/import/batch.ts";
 import { Batches, type BatchesOptions } from "../../../src/commands/import/batches.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
