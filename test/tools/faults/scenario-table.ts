@@ -1,7 +1,5 @@
-// The fault scenarios in their short form: what each run shows, on what it runs, and what its
-// answers must satisfy, in addition to the promises that every run is checked against
-// (short-run.ts). The runs with a cluster are in one file, so that they run one after the other:
-// elections need CPU time. `npm run faults` runs the same scenarios longer and on more
+// The fault scenarios in their short form. The runs with a cluster are in one file, so that they
+// run one after the other. `npm run faults` runs the same scenarios longer and on more
 // nats-servers.
 
 /** How often something was: never, at least once, or more than 100 times. */
@@ -177,9 +175,8 @@ export const clusterRuns: readonly ShortRun[] = [
     shows: "a power cut of the whole cluster loses nothing acknowledged",
     timeoutMs: 180_000,
   },
-  // If nats-server loses what it has acknowledged, as before 2.12 here, the gateway must have
-  // reported that its store went back. Newer ones wait for the last node that has everything, which
-  // `npm run faults` shows.
+  // If nats-server loses acknowledged events, as before 2.12 here, the gateway must have reported
+  // it.
   {
     scenario: "cluster-disk-lost-while-lagging",
     shows: "the oldest nats-server loses what only that node had, and the gateway reports it",
