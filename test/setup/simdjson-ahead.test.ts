@@ -1,7 +1,3 @@
-// In a new checkout, set-up compiles simdjson while npm installs, and builds the addon with it. It
-// does not use a package other than that of package-lock.json. npm is a stand-in: it packs a
-// simdjson of one function, and installs by links.
-
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -52,7 +48,6 @@ function projectWith(integrity: (packed: Buffer) => string): string {
   return folder;
 }
 
-/** Whether the addon that set-up builds there contains the packed simdjson. */
 async function isBuiltAhead(folder: string): Promise<boolean> {
   const run = setUp(folder);
   expect(await ended(run)).toBe(0);
@@ -63,14 +58,14 @@ async function isBuiltAhead(folder: string): Promise<boolean> {
   return built.includes(mark);
 }
 
-describe("simdjson is compiled while npm installs", () => {
+describe("simdjson, which set-up compiles while npm installs,", () => {
   const sha512 = (bytes: Buffer) => `sha512-${createHash("sha512").update(bytes).digest("base64")}`;
 
-  test("and the addon is built with it", async () => {
+  test("is used for the addon", async () => {
     expect(await isBuiltAhead(projectWith(sha512))).toBe(true);
   });
 
-  test("and is not used if its package differs from the locked one", async () => {
+  test("is not used if its package differs from the locked one", async () => {
     expect(await isBuiltAhead(projectWith(() => sha512(Buffer.from("another"))))).toBe(false);
   });
 });
