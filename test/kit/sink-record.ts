@@ -4,7 +4,6 @@ import type { SinkRecord } from "../../src/readers/sinks/sink-records.ts";
 
 const storedAtMs = Date.UTC(2026, 10, 23, 12);
 
-/** The given values replace the defaults. */
 export function sinkRecord(wanted: Partial<SinkRecord> = {}): SinkRecord {
   const properties = wanted.properties ?? Buffer.from("{}");
   return {
