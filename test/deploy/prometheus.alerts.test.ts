@@ -42,7 +42,7 @@ describe("the alerts", () => {
   });
 
   describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-    test("have a scenario in which they fire, and a moment in which they do not", () => {
+    test("has a scenario in which it fires, and a moment in which it does not", () => {
       const own = scenarios
         .filter(({ name }) => name.startsWith(`${alert}: `))
         .flatMap((found) => found.promql_expr_test);
@@ -58,7 +58,7 @@ describe("the alerts", () => {
       expect(looksAt.some(({ exp_samples }) => !exp_samples.some(isNamed))).toBe(true);
     });
 
-    test("state their severity, their meaning, the first step, and where to read more", () => {
+    test("states its severity, its meaning, the first step, and where to read more", () => {
       expect(["page", "ticket"]).toContain(labels?.["severity"]);
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
