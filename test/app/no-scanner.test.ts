@@ -44,7 +44,7 @@ test.each([
   expect(status).toBe(1);
 });
 
-test("without the native scanner, doctor reports that as a failure", () => {
+test("without the native scanner, doctor fails and names it", () => {
   const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
   expect(checks).toContainEqual(
     expect.objectContaining({

@@ -46,7 +46,7 @@ test.each([
 
 const noNats = { stderr: expect.stringContaining("find NATS"), status: 1 };
 
-test("an option after -- is accepted, whatever npm has kept", () => {
+test("an option after -- is accepted, even if npm consumed the same option before it", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 

@@ -91,7 +91,7 @@ describe("tail selects events", () => {
     await tailed({ distinctIds: ["unknown"] }, []);
   });
 
-  test("as one line of limited length each", async () => {
+  test("and prints each as one line of limited length", async () => {
     const { context, said, stop } = commandWorld();
     const options = { project: alpha.id, lanes, fromStart: true, format: "text" } as const;
     const running = tail(gateway.config, options, context);

@@ -24,7 +24,7 @@ const shown = new Set(
   expressions.flatMap((expr) => expr.match(/\bpenstock_\w+|\bjob\w*:[\w:]+/g) ?? []),
 );
 
-describe("the dashboard or an alert", () => {
+describe("the dashboard with the alerts", () => {
   test.each(metrics)("uses %s", (name, { type }) => {
     const series = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
@@ -40,7 +40,7 @@ describe("the dashboard or an alert", () => {
     expect(recorded.filter((name) => !shown.has(name))).toEqual([]);
   });
 
-  test("is up to date: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
+  test("equals the output of node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
     expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(
       dashboardText(),
     );

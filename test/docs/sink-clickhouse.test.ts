@@ -77,7 +77,7 @@ describe.each(clickHouses)("the guide's ClickHouse sink", (clickhouse) => {
   });
 });
 
-test("prints tables for current servers if none is given", async () => {
+test("sink clickhouse --ddl without a server prints tables for current servers", async () => {
   const printed = penstock("sink", "clickhouse", "--ddl", "--database", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", modernForm, { withPerson: false }));
@@ -90,7 +90,7 @@ test.each([
   [["https://me:hunter%2@db"], /not followed by two digits/],
   [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
   [["https://db", "--database", 'x"; DROP'], /must match/],
-])("rejects the arguments %j", async (args, said) => {
+])("sink clickhouse rejects the arguments %j", async (args, said) => {
   const sink = penstock("sink", "clickhouse", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);

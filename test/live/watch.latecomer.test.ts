@@ -121,7 +121,7 @@ describe("a viewer who joins later", () => {
   });
 });
 
-test("gets the counts of the last minute and the projects", async () => {
+test("a new viewer gets the counts of the last minute and the projects", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();

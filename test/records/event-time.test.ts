@@ -37,7 +37,7 @@ describe("the time of an event", () => {
       ["a minute behind", -60_000],
       ["years ahead", 9 * 365 * 24 * hourMs],
       ["at its factory setting", -receivedAtMs + 1_000],
-    ])("that is %s is corrected by the time of sending", (_title, aheadMs) => {
+    ])("is corrected by the time of sending if the clock is %s", (_title, aheadMs) => {
       const happenedMs = receivedAtMs - 5_000;
       const { record, warnings } = stored(
         { timestamp: at(happenedMs + aheadMs) },
@@ -78,7 +78,7 @@ describe("the time of an event", () => {
       ]);
     });
 
-    test("that is correct is stored in the standard form, whatever was sent", () => {
+    test("is stored in the standard form if the clock is correct, whatever was sent", () => {
       for (const timestamp of [
         "2026-06-15T11:00:00.67 Z",
         "2026-06-15T11:00:00.67  ",
@@ -228,7 +228,7 @@ describe("the time of an event", () => {
       ["1e3", 1_000],
       ["15000000000000000e-13", 1_500],
       [62_167_219_200_000, 62_167_219_200_000],
-    ] as const)("of %s is that long ago, whatever the timestamp is", (offset, agoMs) => {
+    ] as const)("lies %s ms before the receipt, whatever the timestamp is", (offset, agoMs) => {
       const body = `{"batch":[{"event":"e","distinct_id":"u","timestamp":"2026-01-01T00:00:00.000Z","offset":${offset}}],"sent_at":"2026-01-01T00:00:00Z"}`;
       const { records, warnings } = take(body);
       expect(warnings).toEqual([]);
@@ -256,7 +256,7 @@ describe("the time of an event", () => {
       "1e300",
       "99999999999999999999999",
       "63949046400001",
-    ])("of %s is ignored with a warning", (offset) => {
+    ])("ignores the invalid offset %s, with a warning", (offset) => {
       const { records, warnings } = take(
         `{"event":"e","distinct_id":"u","timestamp":"2026-06-15T11:00:00Z","offset":${offset}}`,
       );
@@ -264,7 +264,7 @@ describe("the time of an event", () => {
       expect(records[0]).toMatchObject({ timestamp: "2026-06-15T11:00:00.000Z" });
     });
 
-    test("of null is ignored", () => {
+    test("ignores the offset null", () => {
       expect(stored({ offset: null })).toMatchObject({
         record: { timestamp: receivedAt },
         warnings: [],
@@ -296,7 +296,7 @@ describe("the time of an event", () => {
       },
     );
 
-    test("or before year 0 after the correction is replaced by the time of receipt", () => {
+    test("is replaced by the time of receipt if the correction moves it before year 0", () => {
       const clockMs = receivedAtMs + (Date.parse("0003-01-01") - Date.parse("0000-01-01"));
       const { record, warnings } = stored({ timestamp: "0002-12-31T23:59:59Z" }, at(clockMs));
       expect(warnings).toEqual(["invalid_timestamp"]);

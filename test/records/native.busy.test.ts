@@ -33,14 +33,14 @@ describe("a busy scanner", () => {
     });
   }
 
-  test("is not busy if a scan could not start", async () => {
+  test("accepts calls if the scan could not start", async () => {
     const scanner = createNativeScanner(1);
     await expect(scanner.scanInBackground("{}" as unknown as Buffer)).rejects.toThrow(TypeError);
     await expect(scanner.scanMoreInBackground(Buffer.from("{}"))).rejects.toThrow(/another length/);
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
   });
 
-  test("reports a body or a table that is detached during the scan, and is free again", async () => {
+  test("reports a body or a table that is detached during the scan, and accepts calls afterwards", async () => {
     const table = new Uint32Array(tableWords(1));
     const scanner = new (loadAddon().EventScanner)(table);
     const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");

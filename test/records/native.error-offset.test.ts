@@ -48,7 +48,7 @@ describe("the error offset of a scan", () => {
       }
     });
 
-    test(`is found immediately for a short body only (${name})`, () => {
+    test(`is found immediately by scanAtOnce for a short body only (${name})`, () => {
       const { ExplainedAtOnceBytes } = ScanLimit;
       const short = Buffer.alloc(ExplainedAtOnceBytes, "[");
       expect(scanner.scanAtOnce(short)).toBe(InvalidJson);

@@ -18,19 +18,19 @@ function storedText(body: string): {
 
 describe("person fields", () => {
   describe.each(["$set", "$set_once"] as const)("%s", (field) => {
-    test("at the top level stays there", () => {
+    test("is stored at the top level if it is sent there", () => {
       const { record } = stored({ [field]: { a: 1 }, properties: { b: 2 } });
       expect(record[field]).toEqual({ a: 1 });
       expect(record["properties"]).toEqual({ b: 2 });
     });
 
-    test("in properties is copied to the top level", () => {
+    test("is copied to the top level if it is sent in properties", () => {
       const { record } = stored({ properties: { b: 2, [field]: { a: 1 } } });
       expect(record[field]).toEqual({ a: 1 });
       expect(record["properties"]).toEqual({ b: 2, [field]: { a: 1 } });
     });
 
-    test("in both is merged key by key, and the top level has precedence", () => {
+    test("is merged key by key if it is sent in both, and the top level has precedence", () => {
       const nested = { a: "nested", b: { deep: 1 }, c: null };
       const { record } = stored({
         properties: { [field]: nested },
@@ -73,14 +73,14 @@ describe("person fields", () => {
       expect(record[field]).toEqual(JSON.parse(expected));
     });
 
-    test("that is null or missing is not in the record", () => {
+    test("is not in the record if it is null or missing", () => {
       for (const said of [{}, { [field]: null }, { properties: { [field]: null } }]) {
         expect(stored(said).record).not.toHaveProperty(field);
       }
     });
 
     test.each([[1], ["x"], [["a"]], [true], [""]])(
-      "that is %j is ignored with a warning",
+      "is ignored with a warning if it is %j",
       (value) => {
         for (const said of [
           { [field]: value, properties: { a: 1 } },
@@ -94,7 +94,7 @@ describe("person fields", () => {
       },
     );
 
-    test("that is an empty array counts as an empty object", () => {
+    test("counts as an empty object if it is an empty array", () => {
       expect(stored({ [field]: [] }).warnings).toEqual([]);
       const { record, warnings } = stored({ [field]: { a: 1 }, properties: { [field]: [] } });
       expect(warnings).toEqual([]);
@@ -102,7 +102,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("of more than 512 KiB in two places together fails only its own event", () => {
+    test("fails only its own event if it exceeds 512 KiB in two places together", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -138,13 +138,13 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual(properties);
     });
 
-    test.each([null, undefined])("that is %j is not in the record", (value) => {
+    test.each([null, undefined])("is not in the record if it is %j", (value) => {
       expect(stored({ $unset: value, properties: { $unset: null } }).record).not.toHaveProperty(
         "$unset",
       );
     });
 
-    test.each([["email"], [1], [true], [""]])("that is %j is ignored with a warning", (value) => {
+    test.each([["email"], [1], [true], [""]])("is ignored with a warning if it is %j", (value) => {
       for (const said of [{ $unset: value }, { properties: { $unset: value } }]) {
         const { record, warnings } = stored(said);
         expect(warnings).toEqual(["invalid_unset"]);
@@ -156,7 +156,7 @@ describe("person fields", () => {
       });
     });
 
-    test("of an array keeps its names and ignores other values with a warning", () => {
+    test("keeps the names of an array, and ignores other values with a warning", () => {
       const { record, warnings } = stored({
         $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
       });
@@ -164,14 +164,14 @@ describe("person fields", () => {
       expect(record["$unset"]).toEqual(["a", "g"]);
     });
 
-    test("of more than 64 KiB fails its event", () => {
+    test("fails its event if it exceeds 64 KiB", () => {
       expect(take({ event: "e", distinct_id: "u", $unset: ["x".repeat(65_536)] }).errors).toEqual([
         "event_too_large",
       ]);
     });
   });
 
-  test("of a `$set` event come with a kind of its own", () => {
+  test('of a `$set` event are stored in a record of the kind "set"', () => {
     const { record, warnings } = stored({
       event: "$set",
       properties: { $set: { a: 1 }, $unset: ["b"] },
@@ -182,7 +182,7 @@ describe("person fields", () => {
     expect(stored({ event: "$settled" }).record["kind"]).toBe("custom");
   });
 
-  test("merged for one event are not in the next", () => {
+  test("of one event do not appear in the next one", () => {
     const person = { $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"] };
     const both = { event: "both", distinct_id: "u", ...person, properties: person };
     const none = { event: "none", distinct_id: "u" };

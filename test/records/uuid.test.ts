@@ -98,7 +98,7 @@ describe("uuids", () => {
   });
 });
 
-test("with a byte that is not ASCII is invalid", () => {
+test("a client's uuid with a byte that is not ASCII is invalid", () => {
   const uuid = Buffer.from("0199b1c2-0000-7abc-8def-00000000000f");
   for (const before of [1, 3_001]) {
     for (let at = 0; at < uuidBytes; at++) {

@@ -239,14 +239,14 @@ describe("the age of the data", () => {
   });
 });
 
-test("is replaced by the command that creates the database if there is none", async () => {
+test("penstock person names the command that creates the database if there is none", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
     "`penstock effects` creates it when it first runs",
   );
 });
 
-test("is printed as unknown by status without NATS", async () => {
+test("penstock effects status prints an unknown lag without NATS", async () => {
   const { out, err } = await run("effects", "status");
   expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);

@@ -179,7 +179,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
     expect(lines).toEqual([[1, 3]]);
   });
 
-  test("except bytes that are not UTF-8, which are replaced as in the gateway", async () => {
+  test("and replaces bytes that are not UTF-8, as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ n: "?" }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
@@ -190,7 +190,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(
-    "except NaN and Infinity, which become null as in the gateway: %s",
+    "and stores NaN and Infinity as null, as the gateway does: %s",
     async (name) => {
       const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
       const properties = { time: 1, n: 0 };
@@ -205,7 +205,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
     },
   );
 
-  test("except a byte order mark and blank lines, which are skipped", async () => {
+  test("and skips a byte order mark and blank lines", async () => {
     const { lines, notes } = await bodiesOf([`\ufeff${line()}\n  \n${line().trim()}`]);
     expect([lines, notes]).toEqual([[[1, 4]], []]);
   });

@@ -141,7 +141,7 @@ describe("a dropped event in the answer", () => {
     expect(await gateway.events(own)).toHaveLength(3);
   });
 
-  test("that is an item of an array is not taken for a batch", async () => {
+  test("is not called a batch if it is an item of an array", async () => {
     const events = [{ event: "e", distinct_id: "u" }];
     const [note] = await warningsOf([{ api_key: project.key, events }]);
     expect(note).toEqual({
@@ -174,7 +174,7 @@ describe("a dropped event in the answer", () => {
       "missing_survey_id",
       /"surveyId": write "\$survey_id"$/,
     ],
-  ])("or one without effect has its code and typo: %j", async (item, code, detail) => {
+  ])("has its code and typo if it is stored without effect: %j", async (item, code, detail) => {
     const sent = { distinct_id: "u", ...item };
     const notes = await warningsOf({ api_key: project.key, batch: [sent] });
     expect(notes).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);

@@ -8,7 +8,7 @@ function postTo(path: string, body = "{}"): Buffer {
   ]);
 }
 
-describe("query parameters", () => {
+describe("query parameters and beacons", () => {
   test.each([
     ["_=1700000000000", 1_700_000_000_000],
     ["ip=0&_=1700000000000&ver=1.449.0&compression=", 1_700_000_000_000],

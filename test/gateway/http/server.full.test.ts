@@ -16,7 +16,7 @@ const large = 262_145;
 const fullBytes = (inflightBytesMax * 9) / 8;
 
 describe("the memory budget of requests", () => {
-  test("gives its bytes once, and takes back no more than it gave", () => {
+  test("grants its bytes once, and takes back no more than it granted", () => {
     const admission = createAdmission(10);
     const take = (bytes: number) => admission.tryTake(bytes, large);
     expect([take(6), take(5), take(4)]).toEqual([true, false, true]);

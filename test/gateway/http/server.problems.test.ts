@@ -89,7 +89,7 @@ describe("a problem of the HTTP layer", () => {
     expect(JSON.parse(reply.body)).toMatchObject({ detail: 'say "who"', errors, errors_total: 24 });
   });
 
-  test("with the API key keeps the connection usable", async () => {
+  test("keeps the connection usable if the API key is unknown", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.answer = (exchange) =>

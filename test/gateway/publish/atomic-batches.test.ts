@@ -302,7 +302,7 @@ describe("an existing stream", () => {
   });
 });
 
-test("gets more frames than one batch holds in several batches", async () => {
+test("more frames than one batch holds are sent in several batches", async () => {
   const rig = await startRig(server, { settings: { streamBytesMax: 256 * mebibyte } });
   const ids = Array.from({ length: 2_500 }, (_, at) => `p-${at}`);
   expect(await sendEach(rig, ids)).toEqual(ids.map(() => stored));

@@ -13,7 +13,7 @@ function queuesOf(frameScope: "project" | "partition"): FrameQueues {
 }
 
 test.each(ways)(
-  "an idle queue is removed after many others were used, but not a used one (%s)",
+  "an idle frame queue is removed after many others were used, and a used one is not (%s)",
   (way) => {
     const queues = queuesOf("project");
     const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));
@@ -30,7 +30,7 @@ test.each(ways)(
   },
 );
 
-test("a few idle queues, and all that are used now and then, are retained", () => {
+test("a few idle frame queues, and all that are used now and then, are retained", () => {
   const queues = queuesOf("project");
   const ids = Array.from({ length: 4_000 }, (_, at) => `project-${at}`);
   const found = ids.map((id) => queues.of("live", id));

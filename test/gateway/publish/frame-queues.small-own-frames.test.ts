@@ -19,7 +19,7 @@ async function sendOwnFrames(
   return sends;
 }
 
-describe("frames of one request each, in flight at the same time", () => {
+describe("of the frames of single requests, the expected number is in flight at the same time", () => {
   test.each([
     ["live", "of a few bytes", "x", 32],
     ["live", "of 16 KiB", "x".repeat(16_384), 2],

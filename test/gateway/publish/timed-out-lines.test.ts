@@ -70,14 +70,14 @@ test("a retry with other events, another order or other fields is not recognised
   expect(isKnown("a\nb\n")).toBe(true);
 });
 
-test("the same events from another address are not recognised", () => {
+test("the same events from another address are not recognised as a retry", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\n");
   expect(isKnown("a\n", allUuidless, "10.0.0.2")).toBe(false);
   expect(isKnown("a\n")).toBe(true);
 });
 
-test("events are not recognised while nothing has timed out", () => {
+test("events are not recognised as a retry while nothing has timed out", () => {
   const { timeOut, isKnown, named, wait } = rig();
   expect(isKnown("a\n")).toBe(false);
   timeOut("b\n");
@@ -98,7 +98,7 @@ test("a retry is recognised again after it fails, until the duplicate window end
   expect(isKnown("a\n")).toBe(false);
 });
 
-test("events are not recognised if their frame was not stored", () => {
+test("events are not recognised as a retry if their frame was not stored", () => {
   const { timeOut, isKnown } = rig();
   const frame = timeOut("a\n");
   frame.fate!.frame = undefined;

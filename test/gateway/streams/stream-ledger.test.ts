@@ -115,7 +115,7 @@ test("a burst of large messages after small ones counts in full for its project"
   expect(stream.isOver("hidden", 60)).toBe(true);
 });
 
-test("messages that left the stream stop counting, except one slice per project", () => {
+test("messages that left the stream no longer count, except one slice per project", () => {
   const stream = new Model();
   for (let times = 0; times < 640; times++) stream.store(`p${times % 2}`, 700);
   for (let left = 0; left < 640; left += 7) {
@@ -219,7 +219,7 @@ test("a project keeps what it has in the reserve, and may add an equal part", ()
   expect(stream.mayUseReserve("main", 4)).toBe(false);
 });
 
-test("an older reading of the stream does not hide newer bytes from the reserve", () => {
+test("bytes stored after the stream was last read count towards the limit of the reserve", () => {
   const model = new Model();
   for (let filled = 0; filled < 930_000; filled += 1_000) {
     if (filled % 50_000 === 0) model.ask();

@@ -49,7 +49,7 @@ describe("the text of a client address", () => {
     ["::", true, "127.0.0.1"],
     ["127.0.0.1", false, ""],
   ])(
-    "of a client is recorded or not by a server on %s with addresses: %s",
+    "is recorded or not by a server on %s with the addresses of clients: %s",
     async (host, recordIp, text) => {
       const server = await startTestServer({ host, recordIp });
       const wire = await connectTo(server);

@@ -71,7 +71,7 @@ function given(): { file: string; below: string; folder: string; inside: string 
   return { file, below: path.join(file, "data"), folder: root, inside };
 }
 
-describe("up fails, and doctor reports, for a data folder", () => {
+describe("`penstock up` fails, and doctor reports an error, for a data folder", () => {
   test.each([
     ["file", (at: string) => `start on ${at}: it is a file, not a folder`],
     ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, not a folder`],

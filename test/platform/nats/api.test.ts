@@ -21,7 +21,7 @@ describe("a JetStream API answer", () => {
     expect(isApiError({ code: apiCodes.streamNotFound }, apiCodes.streamNotFound)).toBe(false);
   });
 
-  test("is an error that passes, a lack of space, or a refusal, by its code", () => {
+  test("shows by its code whether JetStream is not ready yet", () => {
     const { notEnabled, clusterNotLeader, clusterNoPeers } = apiCodes;
     for (const code of [notEnabled, clusterNotLeader, clusterNoPeers])
       expect(isNotReady(errorOf(code)), String(code)).toBe(true);
@@ -35,7 +35,7 @@ describe("a JetStream API answer", () => {
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("of a member is that of the leader if it names no other leader", () => {
+  test("comes from the leader if it names no other leader", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);

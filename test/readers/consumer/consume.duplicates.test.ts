@@ -53,7 +53,7 @@ test("an event whose frame leaves the stream before it is acknowledged is delive
   expect(idsOf(await two.takeAndAck(2))).toEqual([first.messageId, ...later]);
 });
 
-test("an event whose frame leaves the stream is delivered from its duplicate, without its acknowledged events", async () => {
+test("an event whose frame leaves the stream is delivered from its duplicate, with the acknowledged events of that frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -136,7 +136,7 @@ test("frames that wait for a frame in progress do not time out", async () => {
   expect((await infoOf(connection, "long")).num_ack_pending).toBe(3);
 });
 
-test("a program gets as many frames as it may hold, with or without duplicates", async () => {
+test("a program gets the maximum of frames that it may hold, with or without duplicates", async () => {
   const connection = await freshStreams(nats);
   const [first, second, ...more] = framesOf(4);
   const twice = [first!, again(first!), second!, again(second!)];

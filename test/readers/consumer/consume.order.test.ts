@@ -93,7 +93,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect(idsOf([...frames, ...(await take(1))])).toEqual([...ids, last]);
   });
 
-  test("delivers the frames that projects share without the events of other projects", async () => {
+  test("omits the events of other projects from frames that several projects share", async () => {
     const connection = await freshStreams(nats);
     const line = (uuid: string, projectId: string) => ({ ...frameOf(projectId).events[0]!, uuid });
     const shared = [line("a", "shop"), line("b", "other"), line("c", "shop")];

@@ -6,7 +6,7 @@ function message(seq: number): JsMsg {
   return { seq, data: new Uint8Array(10) } as unknown as JsMsg;
 }
 
-test("frames sent to an earlier consumer are missing until all of them have arrived", () => {
+test("the held frames are incomplete until all frames sent to an earlier consumer have arrived", () => {
   const hand = new HeldFrames();
   hand.expect(2, 7);
   expect(hand.isComplete).toBe(false);
@@ -18,7 +18,7 @@ test("frames sent to an earlier consumer are missing until all of them have arri
   expect(hand.lowest).toBe(5);
 });
 
-test("a frame is acknowledged once, which is remembered until the server confirms it", () => {
+test("a frame is acknowledged only once, until the server has confirmed that", () => {
   const hand = new HeldFrames();
   const [first, second] = [hand.add(message(1)), hand.add(message(2))];
   expect([hand.ack(second), hand.ack(second), hand.isAcked(2)]).toEqual([true, false, true]);

@@ -195,7 +195,7 @@ describe("a stream without the newest messages that were read", () => {
     });
   });
 
-  test("stops too if messages that may have been unread have expired", async () => {
+  test("stops also if messages that may have been unread have expired", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },

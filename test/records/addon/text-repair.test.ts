@@ -183,14 +183,14 @@ describe("the recorded places of a repair", () => {
   });
 });
 
-test("end when the text has grown by 2 MiB, after which malformed bytes become ?", () => {
+test("replacements end when the text has grown by 2 MiB, after which malformed bytes become ?", () => {
   const count = growthBytesMax / 2;
   const body = Buffer.from(`{"${"\xff".repeat(count)}\xff\xff":NaN}`, "latin1");
   const { text } = repairedBy(native, body, 100_000)!;
   expect(text).toBe(`{"${"\xef\xbf\xbd".repeat(count)}??":null}`);
 });
 
-test("are never written beyond the text or their list", () => {
+test("replacements are never written beyond the buffers for the text and its places", () => {
   const body = Buffer.from("[\xff,NaN]", "latin1");
   const repair = (text: number, places: readonly [number, number], progress: number[]) => () =>
     native.repair(body, body.length, {

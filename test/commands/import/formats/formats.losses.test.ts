@@ -169,7 +169,7 @@ describe("import reads numeric times", () => {
   });
 });
 
-describe("of several times of a line, import uses the first valid one,", () => {
+describe("import from a line with several times", () => {
   const call = { type: "track", event: "e", userId: "u" };
   const amplitude = { event_type: "e", user_id: "u" };
   const hidden = [
@@ -178,7 +178,7 @@ describe("of several times of a line, import uses the first valid one,", () => {
     ...["9999-12-31T23:59:59Z", "2026-02-29T10:00:00Z"],
   ];
 
-  test.each(hidden)("and %j is not valid", async (bad) => {
+  test.each(hidden)("uses the first valid one, and skips %j", async (bad) => {
     const calls = ["originalTimestamp", "original_timestamp", "sentAt", "sent_at"].map((name) => ({
       ...{ ...call, timestamp: bad, received_at: "2024-07-07T00:00:00Z", [name]: time },
     }));
@@ -201,7 +201,7 @@ describe("of several times of a line, import uses the first valid one,", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("and counts a loss if none is valid, but not if there is none", async () => {
+  test("counts a loss if none is valid, but not if there is none", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],

@@ -136,7 +136,7 @@ describe("import from Mixpanel links", () => {
       [uuid, uuid.toUpperCase()],
       uuid.toUpperCase(),
     ],
-  ])("by a $merge whose main id is a %s of the file", async (_, shown, ids, main) => {
+  ])("ids by a $merge whose main id is a %s of the file", async (_, shown, ids, main) => {
     const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
     const { batch } = await eventsOf([view(shown), merge]);
     expect(batch.at(-1)).toMatchObject({
@@ -182,7 +182,7 @@ describe("import from Mixpanel links", () => {
     expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
   });
 
-  test("with the same uuid in another file", async () => {
+  test("a device to its user with the same uuid in another file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
     ) as [JsonObject, JsonObject];
@@ -206,7 +206,7 @@ describe("import from Mixpanel links", () => {
       { distinct_id: "m", $identified_id: "u", $anon_id: "a" },
       { $anon_distinct_id: "a" },
     ],
-  ])("by a $identify %s", async (_, properties, linked) => {
+  ])("a device to its user by a $identify %s", async (_, properties, linked) => {
     const { batch } = await eventsOf([
       { event: "$identify", properties: { time: seconds, ...properties } },
     ]);
@@ -248,7 +248,7 @@ describe("import from Mixpanel links", () => {
         ["w", "u"],
       ],
     ],
-  ])("by a $merge %s", async (_, properties, links) => {
+  ])("ids by a $merge %s", async (_, properties, links) => {
     const line = { event: "$merge", properties: { time: seconds, ...properties } };
     const { batch, notes } = await eventsOf([line]);
     expect(notes).toEqual([]);

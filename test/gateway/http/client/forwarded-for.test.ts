@@ -145,7 +145,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     }
   });
 
-  test("gives an address from its text or none, and the same one again", () => {
+  test("gives the expected address for random entries, and the same one when asked again", () => {
     const forwardedFor = createForwardedFor(trusts);
     const entry = fc.oneof(
       fc.ipV4(),

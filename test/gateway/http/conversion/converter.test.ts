@@ -132,7 +132,7 @@ describe("the conversion thread", () => {
   );
 });
 
-test("starts with the first body, ends when idle, and starts again", async () => {
+test("the conversion thread starts with the first body, ends when idle, and starts again", async () => {
   const thread = threadOf(60_000, 50);
   const { outcomes, take } = converterOf(thread);
   expect(thread.isRunning).toBe(false);
@@ -146,7 +146,7 @@ test("starts with the first body, ends when idle, and starts again", async () =>
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("ends with the gateway, which rejects all bodies, including the current one", async () => {
+test("the conversion thread ends with the gateway, which rejects all bodies, including the current one", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

@@ -84,7 +84,7 @@ describe("links", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("create ids that were never seen, with the event's own first", () => {
+  test("create ids that were never seen, the event's own id first", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
@@ -101,7 +101,7 @@ describe("links", () => {
     expect(rows.personOf("anon1")?.person).toMatchObject({ idsTotal: 4, mainId: "two" });
   });
 
-  test("make the target of an identify known, even if it was refused", () => {
+  test("make the target of an identify known, even if the link is refused because both ids are known", () => {
     const { rows, run } = world();
     run(link("identify", "anon", "one"));
     expect(run(link("identify", "one", "new")).links[0]?.outcome).toBe("refused_both_known");

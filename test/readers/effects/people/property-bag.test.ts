@@ -120,7 +120,7 @@ test("the newest $set, else the oldest $set_once, applies, and $unset removes a 
   expect(bag.columns().json).toBe('{"first":3}');
 });
 
-test("a property without room is rejected and reported, and nothing changes", () => {
+test("a property beyond the size limit is rejected and reported, and nothing changes", () => {
   const bag = new PropertyBag();
   const bounded = room(400);
   expect(bag.write(writesOf({ set: [["a", "1"]] }), stampOf(1), bounded)).toBe(true);

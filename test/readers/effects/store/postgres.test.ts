@@ -78,7 +78,7 @@ async function halfWay(
 }
 
 // First of these, because each test leaves a database, and all of them are copied.
-test("the PostgreSQL store has the older last commit after a restore from an older copy", async () => {
+test("the PostgreSQL store reports the older last commit after a restore from an older copy", async () => {
   const { store } = await newStore();
   await store.commit(annCommit);
   const copy = await server.copyData();

@@ -171,7 +171,7 @@ function tests(rig: WriterRig): void {
   });
 }
 
-test("a sink with persons adds the column to a table without it, and one without persons leaves it", async () => {
+test("a sink with persons adds the person_uuid column to a table, and a sink without persons keeps it", async () => {
   const url = await newDatabase(postgres);
   const batchOf = (sequence: number) => ({
     before: new Map(

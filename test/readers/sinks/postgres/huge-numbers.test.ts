@@ -13,7 +13,7 @@ test.each([
   ['["a\\\\\\",1e1000"]', false],
   ["[12345678901234567890e2]", false],
   ["{}", false],
-])("JSON has a number too long for PostgreSQL: %s: %s", (json, isHuge) => {
+])("the JSON text %s has a number too long for PostgreSQL: %s", (json, isHuge) => {
   expect(hasHugeNumber(Buffer.from(json))).toBe(isHuge);
 });
 
