@@ -12,7 +12,7 @@ function curl(line: string): string {
 }
 
 describe("the gateway process", () => {
-  test("works from the first `penstock up`, with curl, tail and project, to a stop without a process left", async () => {
+  test("starts with `penstock up`, works with curl, tail and project, and leaves no process when stopped", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("./penstock tail");

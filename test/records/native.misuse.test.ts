@@ -95,7 +95,7 @@ describe("the addon's binding throws on", () => {
     expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
   });
 
-  test("nothing for an empty or a detached body, which counts as empty", async () => {
+  test("neither an empty nor a detached body, which count as empty", async () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     const detached = Buffer.from(new ArrayBuffer(4));
     structuredClone(detached.buffer, { transfer: [detached.buffer] });

@@ -36,7 +36,7 @@ describe("only the start is read", () => {
     },
   );
 
-  test("of a name, which is reserved in every notation, but not if it is longer", () => {
+  test("of a name to find that it is reserved, in any notation", () => {
     const escaped = [..."$pageview"]
       .map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
       .join("");

@@ -6,7 +6,7 @@ import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
 
 describe("doctor checks the SDK's scripts and", () => {
-  test("reports those of a package with version and folder, or that they are off", async () => {
+  test("reports the version and folder of their package, or that they are off", async () => {
     const folder = temporaryFolder();
     mkdirSync(path.join(folder, "dist"));
     writeFileSync(path.join(folder, "package.json"), '{"version":"1.2.3"}');

@@ -56,7 +56,7 @@ test.each([
   ["delete", "whose events share frames with those of others", sharedFrameOf],
   ["lose", "whose registry entry is lost", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
 ] as const)(
-  "a removed project (%s), %s, can still be exported and erased from",
+  "a removed project (%s), %s, can still be exported, and persons can be erased from it",
   async (how, _, frame) => {
     const before = (await exported(natsUrl)).lines.length;
     await storedAndRemoved([frame([eventOf("ada"), eventOf("bob")], [eventOf("eve")])], how);

@@ -72,7 +72,7 @@ describe("the uuid that import gives to a line without one", () => {
     expect((await uuidsOf(line(members)))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("replaces an invalid uuid, which is reported", async () => {
+  test("replaces an invalid uuid, and reports that", async () => {
     const { notes } = await bodiesOf([line({ uuid: "17" })]);
     expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);

@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("has the address without user and password, which may change", async () => {
+  test("omits the user and password of the address, so that these may change", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;

@@ -266,7 +266,7 @@ describe("import fails", () => {
     expect(error?.message).toContain("401 unknown_api_key");
   });
 
-  test("for a 200 of another server, which may have stored the events", async () => {
+  test("for a 200 that does not state whether events were stored", async () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
     const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);

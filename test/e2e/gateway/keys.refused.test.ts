@@ -52,7 +52,7 @@ describe("the answer to a rejected API key", () => {
     expect(headers(disabled)).toEqual(headers(unknown));
   });
 
-  test("is that of an unknown key for keys similar to real or disabled ones", async () => {
+  test("does not reveal whether an unknown key resembles a real or disabled one", async () => {
     const far = await answer("phc_nobody");
     const rest = ({ headers, json, ...of }: Answer): object => ({
       ...of,

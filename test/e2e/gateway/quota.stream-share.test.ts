@@ -110,7 +110,7 @@ describe("a project's share of a stream", () => {
     expect(await one.metrics()).toMatch(/^penstock_projects_over_share 0$/m);
   });
 
-  test("does not apply to a project with little data in a full stream, which gets store_full", async () => {
+  test("never refuses a project with little data in a full stream, which is stored or refused as store_full", async () => {
     const { subjectPrefix } = gateway.config;
     const subject = `${subjectPrefix}.live.0.stranger`;
     await stream(">");

@@ -74,7 +74,7 @@ describe("the memory budget for bodies", () => {
     expect((await first.reply()).status).toBe(200);
   });
 
-  test("rejects only the body that lacks room if evicting all the others would not be enough", async () => {
+  test("rejects only the body that does not fit if evicting all other bodies would not suffice", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires: Wire[] = [];
     for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
@@ -152,7 +152,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("treats a small body as slow after a second, and never evicts it for arriving later", () => {
+  test("evicts a small body only if it is slow after a second, not because it arrived later", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);

@@ -106,7 +106,7 @@ describe("concurrent inflation", () => {
     lane: "live",
   });
 
-  test("inflates a project's body while bodies without a key wait, and rejects none of those", async () => {
+  test("inflates a project's body while bodies without a key wait, and rejects none of the waiting bodies", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ peek: byFirstByte });
     const wires = await sendAll(server, held, held, held);

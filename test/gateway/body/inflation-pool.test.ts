@@ -32,7 +32,7 @@ function poolOf() {
   };
 }
 
-test("the inflation pool gives one of its two slots to bodies without a known key, and one to the others", () => {
+test("the inflation pool gives bodies without a known key only one of its two slots", () => {
   const { add, again, said } = poolOf();
   for (const group of ["x", "y", "z"]) add(`?${group}`, { isKnown: false });
   expect(said()).toBe("?x");

@@ -45,7 +45,7 @@ describe("a client that disconnects", () => {
       (exchange: Exchange) => exchange.answerProblem({ code: "timeout", detail: "late" }),
     ],
   ])(
-    "before the answer does not stop the intake, whose late answer (%s) is harmless",
+    "before the answer does not stop the intake, and a late answer (%s) is harmless",
     async (_, answer) => {
       const { server, wire } = await heldRequest();
       wire.socket.destroy();

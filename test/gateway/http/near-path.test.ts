@@ -65,7 +65,7 @@ describe("the suggested path in a 404 answer", () => {
     expect(nearPath(path, paths, sinks)).toBe(near);
   });
 
-  test("is one that accepts events if two are equally similar", () => {
+  test("prefers a path that accepts events if two paths are equally similar", () => {
     expect(nearPath("/batcs", ["/batch/"], ["/batch2", "/bats"])).toBe("/batch/");
   });
 

@@ -152,7 +152,7 @@ describe("one turn of the event loop", () => {
     );
   });
 
-  test("runs slices in the order of request, at least one, and continues after a slice that throws", async () => {
+  test("runs at least one slice, in the order of request, and continues after a slice that throws", async () => {
     let now = 0;
     const turns: (() => void)[] = [];
     const share = new LoopShare({

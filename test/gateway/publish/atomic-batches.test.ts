@@ -108,7 +108,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("keep the order of each project, which has one frame per batch", async () => {
+  test("keep the order of each project, because a batch has one frame per project", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 1_024 } });
     const padding = "x".repeat(700);
     const sends = [0, 1, 2].flatMap((round) =>

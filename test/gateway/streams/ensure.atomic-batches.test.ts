@@ -75,7 +75,7 @@ authorization {
 }`,
 });
 
-test("atomic batches stay disabled if the gateway may not update streams, which it logs", async () => {
+test("atomic batches stay disabled, with a log line, if the gateway may not update streams", async () => {
   const url = `nats://u:p@127.0.0.1:${guarded.port}`;
   const settings = streamSettings({ atomicBatches: false });
   await ensure(settings, url);

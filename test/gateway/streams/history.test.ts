@@ -46,7 +46,7 @@ function toldIn(rig: Rig): string[] {
 }
 
 describe("a loss of acknowledged events", () => {
-  test("is reported once when an acknowledgement is below an earlier one, which does not count", async () => {
+  test("is reported once if a frame gets a lower sequence than an earlier one, and its outcome is unknown", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     await backToAnOlderDisk({ server, rig });
     expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
@@ -63,7 +63,7 @@ describe("a loss of acknowledged events", () => {
     expect(rig.heard.wentBack).toEqual(["cut_back"]);
   });
 
-  test("makes the stream refuse events until its server is restarted, if the server ran meanwhile", async () => {
+  test("makes the stream refuse events until nats-server is restarted if sequences repeat on a running server", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     const name = liveStream(rig);
     for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);

@@ -140,7 +140,7 @@ test("the ledger keeps few slices per project, for slow and for fast senders", (
   expect(stream.counted("much")).toBe(stream.held("much"));
 });
 
-test("nothing counts after a purge of the whole stream, or after it was recreated", () => {
+test("no bytes count after the whole stream is purged or recreated", () => {
   const stream = new Model();
   stream.flood("p", 50, 2);
   stream.expire(stream.messages.length);

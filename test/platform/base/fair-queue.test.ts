@@ -138,7 +138,7 @@ describe("the fair queue", () => {
     expect(queue.running.size).toBe(3);
   });
 
-  test("lets work whose group changes keep its slot, which counts in the new group", async () => {
+  test("lets work whose group changes keep its slot, and counts it in the new group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     const found = add("found", { group: "unknown" });
     add("a1");

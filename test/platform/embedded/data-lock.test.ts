@@ -30,7 +30,7 @@ async function addressOf(gateway: SpeakingProcess): Promise<string> {
 }
 
 describe("the lock of a data folder", () => {
-  test("fails a second start with the pid and address of the first, which continues", async () => {
+  test("fails a second start with the pid and address of the first gateway, which keeps running", async () => {
     const dataDir = temporaryFolder();
     const first = penstock(...own(dataDir));
     const address = await addressOf(first);
@@ -47,7 +47,7 @@ describe("the lock of a data folder", () => {
     expect(first.exitCode).toBe(null);
   });
 
-  test("is taken by one of ten that try at the same time, and then by the next", async () => {
+  test("is taken by one of ten simultaneous starts, and afterwards by another start", async () => {
     const dataDir = temporaryFolder();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => lockDataDir(dataDir, process.pid)),

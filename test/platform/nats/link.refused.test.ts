@@ -200,7 +200,7 @@ describe("at the start the gateway waits for a NATS server", () => {
 });
 
 describe("a NATS server that rejects a running gateway does not end it", () => {
-  test("after its token was changed, which is logged at the begin and at the end", async () => {
+  test("after its token was changed, and the log states the begin and the end", async () => {
     const folder = temporaryFolder();
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);

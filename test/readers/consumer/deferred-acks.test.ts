@@ -44,7 +44,7 @@ test("two frames that each omit an event of the other do not wait for each other
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame waits for the frame that holds its omitted events now, not only for the first one", () => {
+test("a frame waits also for the frames for which the frame with its omitted events waits", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -185,7 +185,7 @@ describe("a stream without the newest messages that were read", () => {
     },
   );
 
-  test("stops, or is read as recreated, if its messages differ from those read at their sequences", async () => {
+  test("stops, or is read as recreated, if its messages differ from those that were read at the same sequences", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });

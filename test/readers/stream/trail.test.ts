@@ -23,7 +23,7 @@ test("the trail remembers reported messages until the position has passed them",
   expect(trail.map(({ sequence }) => sequence)).toEqual([1, 2, 8, 9]);
 });
 
-test("only unreported messages of those that have expired count as missed", async () => {
+test("of the messages that have expired, only unreported ones count as missed", async () => {
   const place = { epoch: 1, created: "monday", sequence: 4, trail: trailReportedTo([], 8) };
   const state = { created: "monday", firstSequence: 12, lastSequence: 20, beginsAt: 1 };
   const { incidents } = await resume(place, empty, state, { acceptExpired: false });

@@ -22,7 +22,7 @@ describe("the load test sends nothing if it cannot reach", () => {
     );
   });
 
-  test("a running gateway, which it reports before a missing data folder", async () => {
+  test("a running gateway, and reports that before a missing data folder", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     await expect(load("--url", url, "--data-dir", temporaryFolder())).rejects.toThrow(
       /nothing answers at/,

@@ -95,7 +95,7 @@ describe("an event has one uuid in all Mixpanel exports", () => {
     expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
   });
 
-  test("but two users with the nil UUID as insert id have different ones", async () => {
+  test("but a different one for each of two users with the nil UUID as insert id", async () => {
     const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
     const { batch } = await eventsOf([view(nil), view(nil)]);
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
@@ -320,7 +320,7 @@ describe("the time zone of a Mixpanel project", () => {
       "2026-04-31T00:00",
     ],
     ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
-  ])("has no time %j, which is counted as a loss", async (time) => {
+  ])("has no time %j, and counts it as a loss", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);
     const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);

@@ -24,7 +24,7 @@ test.each(["track", "page", "screen", "identify", "alias"])(
   },
 );
 
-test("import of a Segment group call applies its traits to the group and those of the context to the user", async () => {
+test("import of a Segment group call applies its traits to the group, and the traits of its context to the user", async () => {
   const line = { type: "group", userId: "u", groupId: "g1", context, traits: { name: "ACME" } };
   const [event, ofUser, ...more] = await converted(line);
   const $groups = { company: "g1" };

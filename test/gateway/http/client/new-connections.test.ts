@@ -40,7 +40,7 @@ const range = (start: number, end: number): number[] =>
 const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
 
 describe("the queue of new connections", () => {
-  test("reads a few at once; if there are many, a fixed number per turn, the oldest and newest of an address", () => {
+  test("reads a few connections at once, and many at a fixed rate per turn, the oldest and newest of an address", () => {
     const kit = new Kit();
     const half = readPerTurnMax / 2;
     const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];

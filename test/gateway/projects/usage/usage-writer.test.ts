@@ -33,7 +33,7 @@ describe("the usage record", () => {
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("makes room when full by removing the values unchanged for the longest", async () => {
+  test("removes the values that are unchanged for the longest when it is full", async () => {
     const place = newPlace();
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,
@@ -50,7 +50,7 @@ describe("the usage record", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("gets the other values while one cannot be written, and that one later", async () => {
+  test("gets the other values while one cannot be written, and that value later", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);

@@ -194,7 +194,7 @@ describe("the HTTP port of the effects, on missing data and bad parameters,", ()
     expect(await statusFor("/livez", "attacker.example")).toBe(200);
   });
 
-  test("is unready, alive, and returns 503 while the database is unavailable", async () => {
+  test("is alive but not ready, and returns 503 for data while the database is unavailable", async () => {
     const away = await effectsHttp(undefined);
     const failing = await effectsHttp(
       readerOf({ applied: async () => Promise.reject(new Error("no")) }),

@@ -39,7 +39,7 @@ test("a request whose wait takes too long is answered 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("the number of waiting requests is limited, and the slot of one that ends is freed", async () => {
+test("the number of waiting requests is limited, and a request that ends frees its slot", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {

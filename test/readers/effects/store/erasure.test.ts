@@ -129,7 +129,7 @@ describe.each(databases)("erasing a person in $kind", (of) => {
     await store.close();
   });
 
-  test("reduces the project's large properties by those of the person", async () => {
+  test("subtracts the person's large properties from those of the project", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const large = (id: string, propertyBytes: number) => {

@@ -137,7 +137,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(person?.mergedFrom).toEqual(ids.slice(1, 101).map((id) => personUuid(project, id)));
   });
 
-  test("reports a missing row that another one points to as damage", async () => {
+  test("reports damage if a row points to a missing one", async () => {
     const members = [personRow("ann", { idsTotal: 2 }), mergedRow("anon", "ann")];
     await now.rig.store.commit(commitOf(0, { members }));
     await now.rig.deleteAll("members WHERE distinct_id = 'ann'");

@@ -220,7 +220,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(counts).toMatchObject({ events: 3, duplicates: 1 });
   });
 
-  test("rejects one event before it writes another one with its uuid", async () => {
+  test("rejects an event before it writes another event with the same uuid", async () => {
     const one = uuid();
     const half = line({ uuid: one }).replace('"d"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
