@@ -58,6 +58,6 @@ test("a setting of npm's own file is not an option of the command", () => {
   expect(npmRun(list, { NPM_CONFIG_JSON: "true" })).toEqual(noNats);
 });
 
-test("an option of another command is ignored", () => {
+test("an option that npm consumed is ignored if the command does not have it", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

@@ -6,7 +6,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("project limit prints the burst of a quota below the minimum burst only", async () => {
+test("project limit prints the burst only for a quota below the minimum burst", async () => {
   await project("add", "q1");
   const low = await project("limit", "q1", "--events-per-second", "1");
   expect(low).toContain("1 events/s, burst 10 s; a burst is at least 100 events");

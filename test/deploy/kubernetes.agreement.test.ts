@@ -55,7 +55,7 @@ describe("the Kubernetes manifests", () => {
     expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
   });
 
-  test("use the gateway's ports by existing names", () => {
+  test("refer to the gateway's ports by names that exist", () => {
     expect(container.ports).toEqual([
       { name: "http", containerPort: config.port },
       { name: "admin", containerPort: config.adminPort },

@@ -102,7 +102,7 @@ describe("the state on the live page", () => {
     expect(everything).not.toContain(key);
   });
 
-  test("has the drops of a request with a 503 once its retry succeeds", async () => {
+  test("has the drops of a request with a 503 after its retry succeeds", async () => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });

@@ -68,7 +68,7 @@ describe("conversion to text", () => {
     });
 
     test.each([400, 401, 5_000, 8_190, 8_191, 30_000])(
-      "of %d characters is found by the text that is stored",
+      "of %d characters has the same text in a look-up as in a record",
       (length) => {
         const id = "é1".repeat(length).slice(0, length);
         expect(storedIdText(id)).toBe(textOf(JSON.stringify(id), TokenType.PlainString).text);

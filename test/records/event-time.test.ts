@@ -238,7 +238,7 @@ describe("the time of an event", () => {
       });
     });
 
-    test("without a timestamp has no missing-timestamp warning and no timestamp_sent", () => {
+    test("has no missing-timestamp warning and no timestamp_sent if the event has no timestamp", () => {
       const body = { batch: [{ event: "e", distinct_id: "u", offset: 10 }] };
       const { records, warnings } = take(body, { historical: true });
       expect(warnings).toEqual([]);

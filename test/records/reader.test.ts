@@ -181,7 +181,7 @@ function linesOf(body: string): readonly string[] {
   }
 }
 
-test("the reader reads a record with replaced values by offsets, but not with a member after them", () => {
+test("the reader reads a record with replaced values by offsets, unless another member follows them", () => {
   const event = { event: "e", distinct_id: "u", timestamp: "soon", uuid: '}"],{' };
   const [line = ""] = take({ batch: [{ ...event, $set: { a: 1 } }] }).lines.map((text) =>
     text.trimEnd(),
@@ -203,7 +203,7 @@ test("the reader reads every kind by offsets, in either lane, with or without a 
   expect(agreed(projects)).toEqual(projects.map(() => true));
 });
 
-test("the reader reads a line by offsets after any other", () => {
+test("the reader reads a line by offsets after any other line", () => {
   const others = ["timestamp_sent", "sent_at"].map((name) =>
     recordOf({ received_at: undefined, ip: undefined, kind: undefined, [name]: "x" }),
   );

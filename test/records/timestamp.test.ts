@@ -145,7 +145,7 @@ describe("ISO 8601", () => {
       );
     });
 
-    test("is moved by its offset", () => {
+    test("is converted to UTC by its offset", () => {
       fc.assert(
         fc.property(fc.integer({ min: -1439, max: 1439 }), (minutes) => {
           const sign = minutes < 0 ? "-" : "+";

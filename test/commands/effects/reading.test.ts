@@ -217,7 +217,7 @@ describe("the age of the data", () => {
     expect((await run("person", project, "ada")).err).toBe("");
   });
 
-  test("is printed on standard error if the data is old, and for programs only in as_of", async () => {
+  test("is printed on standard error if the data is old, and with --json only in as_of", async () => {
     const file = path.join(dataDir, "old.sqlite");
     const old = new SqliteStore({ file });
     await old.open();

@@ -59,7 +59,7 @@ function idsIn(lines: readonly string[]): string[] {
   return lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
 }
 
-test("readers receive a rewritten copy once the next erasure has recorded it", async () => {
+test("readers receive a rewritten copy after the next erasure has recorded it", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [

@@ -30,7 +30,7 @@ test("import treats a raw carriage return between tokens as white space", async 
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
 });
 
-test("import makes a body large enough for the gateway to identify it", async () => {
+test("import pads a small body so that the gateway recognises it when it is repeated", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
   const many = await bodiesOf([line({ uuid }).repeat(600)]);

@@ -105,7 +105,7 @@ test("an import ends one request after its state cannot be written", async () =>
   expect(requests).toBe(2);
 });
 
-test("an import does not follow a link in place of its next state", async () => {
+test("an import does not follow a link in place of the file for its next state", async () => {
   const { port } = await answeringServer();
   const file = fileWith(linesOf(5));
   symlinkSync(`${file}.other`, `${file}.penstock-import.new`);

@@ -102,7 +102,7 @@ describe("while nats-server is down, the gateway", () => {
     expect(await names(project)).toHaveLength(stored);
   });
 
-  test("sends a Retry-After that grows with the outage, and is short at the next one", async () => {
+  test("sends a Retry-After that grows with the outage, and is short again in the next outage", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });

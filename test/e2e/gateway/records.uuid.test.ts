@@ -15,7 +15,7 @@ async function send(...events: string[]) {
   return { answer, stored: (await gateway.events(project)).map(({ uuid }) => uuid) };
 }
 
-describe("the result of a v1 event has the uuid that is stored, with", () => {
+describe("the uuid of a v1 event", () => {
   test.each([
     ["an escaped name", `"\\u0075uid":"${two}"`],
     ["an escaped name after a plain one", `"uuid":"${one}","uu\\u0069d":"${two}"`],
@@ -23,13 +23,13 @@ describe("the result of a v1 event has the uuid that is stored, with", () => {
     ["a duplicate name", `"uuid":"${one}","uuid":"${two}"`],
     ["an escaped value", `"uuid":"\\u0030${two.slice(1)}"`],
     ["an escaped value under an escaped name", `"uu\\u0069\\u0064":"${two.slice(0, -1)}\\u0032"`],
-  ])("%s", async (_, written) => {
+  ])("is the stored one in the results, with %s", async (_, written) => {
     const { answer, stored } = await send(written);
     expect(answer.json.results).toEqual({ [two]: { result: "ok" } });
     expect(stored).toEqual([two]);
   });
 
-  test("no result if the last uuid of an event, under an escaped name, is invalid", async () => {
+  test("is rejected as missing if the last one, under an escaped name, is invalid", async () => {
     const { answer, stored } = await send(`"uuid":"${two}"`, `"uuid":"${one}","uu\\u0069d":null`);
     expect([answer.status, answer.json.error_description]).toEqual([
       400,
@@ -38,7 +38,7 @@ describe("the result of a v1 event has the uuid that is stored, with", () => {
     expect(stored).toEqual([]);
   });
 
-  test("no result if a uuid occurs twice, once under an escaped name", async () => {
+  test("is rejected if another event has the same one under an escaped name", async () => {
     const { answer, stored } = await send(
       `"uuid":"${one}","uu\\u0069d":"${two}"`,
       `"uuid":"${two}"`,

@@ -269,7 +269,7 @@ describe("the inflation of request bodies", () => {
     }
   });
 
-  test("the noisy test body is too large to inflate on the event loop in every coding", () => {
+  test("the random test body cannot be inflated on the event loop in any coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 

@@ -12,7 +12,7 @@ describe("the peek at the start of a compressed body", () => {
     ["gzip", gzipSync],
     ["deflate", deflateSync],
   ] as const)(
-    "finds the key before equal events and before different ones: %s",
+    "finds the key at the start, whether equal or different events follow: %s",
     (coding, compress) => {
       const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
       const others = Array.from({ length: 5_000 }, (_, n) =>

@@ -58,7 +58,7 @@ describe("a client that disconnects", () => {
     },
   );
 
-  test("during inflation keeps its body from the intake", async () => {
+  test("during inflation does not have its body passed to the intake", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     // Every thread of the pool is busy for a while, so the body has to wait for one.

@@ -6,7 +6,7 @@ import { framingCases } from "./framing-cases.ts";
 const waitMsMax = 20_000;
 
 describe("a request with ambiguous framing", () => {
-  test("is the last that is read from its connection", { timeout: 120_000 }, async () => {
+  test("is the last request that is read from its connection", { timeout: 120_000 }, async () => {
     const target = await startTarget("--body-bytes-max", "1048576");
     const { port } = target;
     const forwarded = "X-Forwarded-For: 192.0.2.1";

@@ -25,7 +25,7 @@ describe("a path with extra leading slashes", () => {
     expect(server.taken).toHaveLength(1);
   });
 
-  test("rejects wrong methods and empty bodies as without them", async () => {
+  test("rejects wrong methods and empty bodies like the normal path", async () => {
     const server = await startTestServer();
     const asked = async (line: string, length: number) => {
       const wire = await connectTo(server);
@@ -47,7 +47,7 @@ describe("a path with extra leading slashes", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("accepts a GET with data and a preflight as without them", async () => {
+  test("accepts a GET with data and a preflight like the normal path", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -67,7 +67,7 @@ describe("a path with extra leading slashes", () => {
     ["///array/phc_a/config", "config 200"],
     ["//docs/errors", "page 200"],
     ["//", "page 200"],
-  ])("%s is answered as without them", async (path, finished) => {
+  ])("%s is answered like the normal path", async (path, finished) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Content-Length": "0" }, `GET ${path}`));

@@ -89,7 +89,7 @@ describe("the size limit of a request", () => {
   const inside = (name: string) => () =>
     `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
-  test("counts twice what a record stores twice, and what is added to each event", () => {
+  test("counts twice what a record stores twice, and counts what is added to each event", () => {
     // About 650 bytes per event, plus 256 for the record: 20,000 events need 70,800 bytes sent.
     const bytesArrived = 75_000;
     expect(expansionOfBatch(inside('"plain"'), { bytesArrived })).toBe(0);

@@ -71,7 +71,7 @@ describe("an acknowledgement", () => {
     });
   });
 
-  test("is awaited with further sends until it has a sequence", async () => {
+  test("without a sequence makes the gateway send the frame again", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 100 });
     await withoutStream(rig);
     const staged = `{"stream":"${liveStream(rig)}","seq":0,"duplicate":true}`;

@@ -143,7 +143,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("leads to batches by the waiting frames and those in flight together", () => {
+  test("leads to batches by the sum of waiting frames and frames in flight", () => {
     const kit = new Kit();
     measureAlone(kit, 0.1);
     kit.add(30);

@@ -61,7 +61,7 @@ test("a stream missing at a second reconnect is created again while another does
   seen.isSilent = false;
 });
 
-test("creating the streams restarts at a reconnect before all of them exist", async () => {
+test("the creation of streams restarts if NATS reconnects before all of them exist", async () => {
   const rig = rigOf();
   await rig.streams.ensure();
   const { streams, live, seen, reconnect } = rigOf(rig.settings);

@@ -54,7 +54,7 @@ test("a reader learns what was erased from its stream, and reads earlier erasure
   expect([await erased.placeOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
 });
 
-test("a rewritten frame counts where it was recorded, unless its original is elsewhere", async () => {
+test("a rewritten frame is a duplicate if it is not recorded and its original exists or has another copy", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(0);
   await manager.streams.add({ name: stream, subjects: ["penstock.live.0.>"] });

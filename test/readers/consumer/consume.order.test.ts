@@ -42,7 +42,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect(types(second.notices)).toEqual([]);
   });
 
-  test("acknowledges at the server", async () => {
+  test("sends its acknowledgements to the server", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(20));
     const { takeAndAck, consumer } = reader(nats, { durable: "floor" });

@@ -10,7 +10,7 @@ const empty: AskedStream = {
   messageFrom: async () => undefined,
 };
 
-test("the trail remembers reported messages until the position has passed them", () => {
+test("the position of a reader remembers reported messages until it has passed them", () => {
   const before = [entry(1), entry(2)];
   let trail = [...trailReportedTo(before, 8)];
   expect(reportedTo({ sequence: 2, trail: before })).toBe(0);

@@ -173,7 +173,7 @@ describe("normalising JSON", () => {
       expect(plainForm("[".repeat(1_000_000))).toBeUndefined();
     });
 
-    test("is never made from truncated text", () => {
+    test("is absent for truncated input", () => {
       const text = Buffer.from('{"a\\u00e9\\ud83d\\ude00":[true,-1.5e3,"x\\n"],"b":{}}');
       for (let length = 0; length < text.length; length++) {
         expect(native.normalise(text, 0, length, Buffer.alloc(text.length), 0)).toBe(

@@ -201,7 +201,7 @@ describe("import from a line with several times", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("counts a loss if none is valid, but not if there is none", async () => {
+  test("counts a loss if all times are invalid, but not if the line has no time", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],

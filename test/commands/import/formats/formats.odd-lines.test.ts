@@ -12,7 +12,7 @@ test.each([
   ["1720267200", "1"],
   ["1720267200.00000000000000000", "1"],
   ["1720267200000.0", '"1234567890123456"'],
-])("import from Mixpanel reads the time %s next to %s", async (seconds, long) => {
+])("import from Mixpanel reads the time %s in a line with the number %s", async (seconds, long) => {
   const { bodies } = await bodiesOf([
     `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
   ]);

@@ -69,7 +69,7 @@ describe("the queue of new connections", () => {
     expect(next.slice(0, 5).filter((id) => id > 9_000)).toEqual([9_001, 9_002]);
   });
 
-  test("starts as many TLS handshakes per turn as the signature time allows, at most one", () => {
+  test("starts at most one TLS handshake per turn, and fewer if signatures are slow", () => {
     expect(handshakesPerTurn(0)).toBe(1);
     expect(handshakesPerTurn(2.5)).toBe(1);
     expect(handshakesPerTurn(5)).toBe(0.5);

@@ -659,7 +659,7 @@ describe("an OpenTelemetry request", () => {
     expect(properties["$ai_input"]).toHaveLength(100_001);
   });
 
-  test("loses the spans of a resource that is too large, and cannot expand through it", () => {
+  test("loses the spans of a resource that is too large, alone or in total", () => {
     let large: TestSpans["resource"] = { x: 1 };
     for (let depth = 0; depth < 100; depth++) large = { a: large };
     const groups = [{ resource: large, spans: [ai, ai] }, { spans: [ai] }];

@@ -38,7 +38,7 @@ const errors = (registry: Registry): number =>
   registry.lines.filter(({ message }) => message.includes("registry inconsistent")).length;
 
 describe("a registry that lost projects", () => {
-  test("is reported after its bucket was deleted, and recovers with a bucket that has all of them", async () => {
+  test("is reported after its bucket was deleted, and recovers with a bucket that has all projects", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();

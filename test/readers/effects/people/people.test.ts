@@ -294,7 +294,7 @@ describe("groups", () => {
   });
 });
 
-test("the cached rows of people stay within their limit, and used rows stay", () => {
+test("the cached rows of people stay within their limit, and rows in use stay cached", () => {
   const cacheBytesMax = 400_000;
   const { people, rows, run } = world({ cacheBytesMax });
   for (let batch = 0; batch < 100; batch++) {

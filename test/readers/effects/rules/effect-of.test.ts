@@ -229,7 +229,7 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
 ];
 
 describe("the effect of an event", () => {
-  test.each(rows)("by the documented table: %s", (_, fields, usage, does) => {
+  test.each(rows)("follows the documented table: %s", (_, fields, usage, does) => {
     const { effect, ...line } = readLine(recordOf(fields));
     expect(effect).toMatchObject({ rejections: [], ...does });
     expect(line).toMatchObject({

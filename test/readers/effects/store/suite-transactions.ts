@@ -71,7 +71,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(found[2].map(({ type }) => type)).toEqual(["company"]);
   });
 
-  test("accepts a commit only after the one whose number it names", async () => {
+  test("accepts a commit only after the commit that it names as its predecessor", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
     const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
@@ -130,7 +130,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
   });
 
-  test("shows the parts of a commit only to look-ups until it is complete", async () => {
+  test("shows the parts of an incomplete commit to the writer, and not to readers", async () => {
     const { store } = now.rig;
     await store.commit(commitOf(0, { members: [personRow("ann")] }));
     const groupTypes = [{ projectId: project, type: "company" }];

@@ -116,7 +116,7 @@ test("the PostgreSQL sink writes the first event with a uuid that the table acce
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
-test("the PostgreSQL sink does not conclude a wrong table from one event that is sent and rejected often", async () => {
+test("the PostgreSQL sink does not report a wrong table because one event is sent and rejected often", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);

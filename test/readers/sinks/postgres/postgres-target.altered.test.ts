@@ -128,7 +128,7 @@ test("the PostgreSQL sink writes a rejected event when it is sent again and acce
   expect(await target.write(again(6))).toEqual({ written: 2, duplicates: 1, refused: 0 });
 });
 
-test("the PostgreSQL sink rejects no known event because of a user's unique index", async () => {
+test("the PostgreSQL sink counts a repeated event as a duplicate even if a user's unique index rejects it", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(

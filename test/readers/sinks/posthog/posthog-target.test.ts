@@ -219,7 +219,7 @@ test("the PostHog sink stops only the project of a rejected key, until the key i
   expect(asideIn(folder)).toEqual([]);
 });
 
-test("the PostHog sink continues other projects while one waits, until four batches wait with it", async () => {
+test("the PostHog sink continues with other projects for four batches while one project waits", async () => {
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-slow" ? { status: 503 } : undefined;
   const target = targetTo(upstream);
