@@ -5,7 +5,7 @@ const MIB = 1_048_576;
 
 afterEach(() => vi.useRealTimers());
 
-describe("BodyMemory", () => {
+describe("the pool of body memory", () => {
   test("reuses the smallest block that fits, but not for a much smaller body", () => {
     const memory = new BodyMemory();
     const [small, large] = [memory.take(MIB), memory.take(20 * MIB)];

@@ -21,7 +21,7 @@ async function begin(wire: Wire): Promise<void> {
 }
 
 describe("the memory budget for bodies", () => {
-  test("evicts the last body for the first, and answers 503 for the evicted one when it is complete", async () => {
+  test("evicts the newest body for the oldest, and answers 503 for the evicted one when it is complete", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires = [
       await connectTo(server),
@@ -109,7 +109,7 @@ describe("the memory budget for bodies", () => {
     senderAddress: "",
   });
 
-  test("evicts slow bodies first, the latest of them before the others", () => {
+  test("evicts slow bodies first, beginning with the latest", () => {
     const slow = arriving(30_000, 1_000_000);
     const alsoSlow = arriving(10_000, 1_000_000);
     const fast = arriving(10_000, 20_000_000);

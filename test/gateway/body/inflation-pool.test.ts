@@ -69,7 +69,7 @@ test("the inflation pool limits one project, and all bodies without a known key,
   expect(said()).toBe("b");
 });
 
-test("the inflation pool starts a body that needs more than all of its memory when it is alone", async () => {
+test("the inflation pool starts a body that exceeds its memory when no other body is in it", async () => {
   const { add, leave, said } = poolOf();
   add("huge", { mebibytes: 1_000 });
   add("next", { mebibytes: 1 });

@@ -151,7 +151,7 @@ describe("certificate renewal", () => {
     expect(shownBy(await secure(renewing))).toBe("next");
   });
 
-  test("a pair is loaded once, and rewritten identical files are ignored", async () => {
+  test("a certificate pair is loaded once, and rewritten identical files are ignored", async () => {
     const renewing = await start();
     const next = await authority.server({ name: "next" });
     writeFileSync(renewing.cert, next.cert);
@@ -175,7 +175,7 @@ describe("certificate renewal", () => {
       "certificate not valid yet",
       { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
     ],
-  ])("a pair is served with the warning: %s", async (what, dates) => {
+  ])("a certificate is served with the warning: %s", async (what, dates) => {
     const pair = await authority.server({ name: "first", ...dates });
     const renewing = await startOn(pair.certFile, pair.keyFile);
     expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);

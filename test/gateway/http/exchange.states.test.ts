@@ -159,7 +159,7 @@ test("a request whose idle timeout is extended stays paused until its turn to be
 });
 
 test.each([false, true])(
-  "a body rejected for its chunks is answered in a later turn (connection closed before: %s)",
+  "a body rejected because of its many chunks is answered in a later turn (connection closed before: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.refuseChunks(problem);

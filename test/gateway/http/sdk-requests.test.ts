@@ -273,7 +273,7 @@ describe("SDK requests other than events", () => {
     await endless.ended();
   });
 
-  test("all of them are answered while nothing can be stored and during a drain", async () => {
+  test("all such requests are answered while nothing can be stored and during a drain", async () => {
     const server = await startTestServer();
     server.refusal = "unavailable";
     const [first, second] = [await connectTo(server), await connectTo(server)];

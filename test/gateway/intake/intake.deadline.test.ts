@@ -8,7 +8,7 @@ const large = { name: "large", project: "a", events: 4_000 };
 
 describe("a request past its deadline", () => {
   test.each([small, { ...small, historical: true }, large, { ...large, historical: true }])(
-    "places none of its events: $name",
+    "publishes none of its events: $name",
     async (body) => {
       const kit = new IntakeKit();
       // Only a body inflated on the pool can already be late on arrival, and for it there is a
@@ -24,7 +24,7 @@ describe("a request past its deadline", () => {
     },
   );
 
-  test("that is late when it is scanned places none of its events", async () => {
+  test("publishes none of its events if it is late when it is scanned", async () => {
     const kit = new IntakeKit();
     let lateMs = 0;
     kit.monotonicMs = () => lateMs;
@@ -35,7 +35,7 @@ describe("a request past its deadline", () => {
     expect(["timeout", "overloaded"]).toContain(sent.answer);
   });
 
-  test("stops placing its events at the deadline", async () => {
+  test("stops publishing its events at the deadline", async () => {
     const kit = new IntakeKit();
     let monotonicMs = 0;
     let events = 0;

@@ -110,7 +110,7 @@ function order(): string[] {
 }
 
 describe("the intake", () => {
-  test("places a live event while a large body is being placed", async () => {
+  test("publishes a live event while a large body is being published", async () => {
     const large = send("large", "a", { events: 10_000, historical: false });
     await send("small", "a", { events: 1, historical: false });
     expect(order()).toEqual(["small"]);
@@ -120,7 +120,7 @@ describe("the intake", () => {
     expect(turns).toBeGreaterThan(15);
   });
 
-  test("places history of one project in order of arrival, small after large after small", async () => {
+  test("publishes history of one project in order of arrival, small after large after small", async () => {
     const work = [
       send("first", "a", { events: 2, historical: true }),
       send("large", "a", { events: 8_000, historical: true }),
@@ -152,7 +152,7 @@ describe("the intake", () => {
     expect(placed.length).toBe(30_001);
   });
 
-  test("places all of more large bodies than there are scanners", async () => {
+  test("publishes all large bodies even if there are more of them than scanners", async () => {
     await Promise.all(
       Array.from({ length: 7 }, (_, index) =>
         send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {
@@ -165,7 +165,7 @@ describe("the intake", () => {
     expect(placed).toHaveLength(35_000);
   });
 
-  test("places an event of 3 MB in one turn", async () => {
+  test("publishes an event of 3 MB in one turn", async () => {
     await send("huge", "a", { events: 1, historical: false, padding: 3_000_000 });
     expect(answers).toEqual(["huge 1"]);
   });

@@ -7,7 +7,7 @@ function nameOf(number: number): string {
   return [...number.toString(4)].map((digit) => "wxyz"[Number(digit)]).join("");
 }
 
-describe("the intake places history of a project in order of arrival", () => {
+describe("the intake publishes history of a project in order of arrival", () => {
   test.each([1, 2, 3])(
     "in a random mix of small, large, live and historical bodies (seed %i)",
     async (seed) => {

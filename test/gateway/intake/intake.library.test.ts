@@ -15,7 +15,7 @@ const own = `{"event":"","distinct_id":"u","properties":${library("mine")}}`;
 const nested = `{"event":"","properties":{"a":${library("none")}},"distinct_id":"u"}`;
 const valid = `     {"event":"","properties":${library("next")},"distinct_id":"u"}`;
 
-test("the intake reports the SDK name of a body that is placed", async () => {
+test("the intake reports the SDK name of a body that is published", async () => {
   const kit = new IntakeKit({ clientWarnings });
   const sent = kit.send(bodyWith("a", own, 10_000));
   await sent.work;

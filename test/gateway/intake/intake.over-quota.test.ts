@@ -86,7 +86,7 @@ describe("a large body of a project over its quota", () => {
     expect(meter.counts.rateLimitedRequests).toBe(0);
   });
 
-  test("is accepted if the project has no quota", async () => {
+  test("is accepted if the quota is absent", async () => {
     expect(await answerTo(large)).toBe("stored 500");
   });
 });

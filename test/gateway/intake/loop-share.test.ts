@@ -44,7 +44,7 @@ describe("one turn of the event loop", () => {
     ["a body below a mebibyte whose events are tiny", 1_000_000],
     ["a body whose events are tiny and whose bytes are few", 60_000],
     ["a body of some mebibytes", 4_000_000],
-  ])("places only a part of %s", async (_, bytes) => {
+  ])("publishes only a part of %s", async (_, bytes) => {
     const sent = kit.send(tinyEvents("a", bytes));
     await sent.work;
     expect(sent.answer).toBe(`stored ${Math.floor(bytes / 30)}`);
@@ -59,7 +59,7 @@ describe("one turn of the event loop", () => {
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(eventsOfSlicesMax);
   });
 
-  test("places only a part of many small bodies", async () => {
+  test("publishes only a part of many small bodies", async () => {
     const batches = Array.from({ length: 100 }, (_, index) => ({
       name: `n${"ab"[index % 2]}`,
       project: "ab"[index % 2]!,
@@ -107,7 +107,7 @@ describe("one turn of the event loop", () => {
     expect(long?.answer).toBe("invalid_json");
   });
 
-  test("places only a part of many 2 kB bodies with many events", async () => {
+  test("publishes only a part of many 2 kB bodies with many events", async () => {
     const all = Array.from({ length: 300 }, (_, index) =>
       kit.send(tinyEvents("ab"[index % 2]!, 2_000)),
     );
@@ -136,7 +136,7 @@ describe("one turn of the event loop", () => {
     },
   );
 
-  test("still places a single event immediately when others sent much in the same turn", async () => {
+  test("still publishes a single event immediately when others sent much in the same turn", async () => {
     const others = Array.from({ length: 60 }, () =>
       kit.send({ name: "other", project: "a", events: 300, padding: 200 }),
     );
@@ -146,7 +146,7 @@ describe("one turn of the event loop", () => {
     await Promise.all(others.map(({ work }) => work));
   });
 
-  test("places a batch of 100 ordinary events immediately", () => {
+  test("publishes a batch of 100 ordinary events immediately", () => {
     expect(kit.send({ name: "n", project: "a", events: 100, padding: 300 }).answer).toBe(
       "stored 100",
     );

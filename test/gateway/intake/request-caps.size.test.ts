@@ -112,7 +112,7 @@ describe("the size limit of a request", () => {
     expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
   });
 
-  test("includes the quota of the project", () => {
+  test("follows from the quota of the project if that allows less at once", () => {
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
     expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();

@@ -142,7 +142,7 @@ describe("gateways that share a stream", () => {
     }
   });
 
-  test("load after a start what was stored before", async () => {
+  test("know after a start what was stored before", async () => {
     const { gateway } = await placeOf();
     const first = await gateway();
     await first.add("flood", 6);
@@ -256,7 +256,7 @@ describe("gateways that share a stream", () => {
 });
 
 describe("messages that are removed from a stream", () => {
-  test("admit their project again after a purge of its subject, even a partial one", async () => {
+  test("let their project store again after a purge of its subject, even a partial one", async () => {
     const { gateway, purge, stream, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);

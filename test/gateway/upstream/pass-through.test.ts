@@ -39,7 +39,7 @@ test("a forwarded request has the method, path, query, body, relevant headers an
   });
 });
 
-test("a forwarded request has no address that the client only claims, and none if none is recorded", async () => {
+test("a forwarded request does not contain an address that the client claims, or any if none is recorded", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);

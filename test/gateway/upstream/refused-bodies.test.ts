@@ -82,7 +82,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "a failing server for %s counts as down only for them",
+  "a server that fails for %s counts as down for these only",
   async (kind) => {
     let isCut = false;
     const url = await listening(

@@ -49,7 +49,7 @@ describe("the address of a request", () => {
   );
 
   test.each(ways)(
-    "is correct when ids are reused by later connections, %s",
+    "is correct when connection ids are reused later, %s",
     async (_way, connectionId) => {
       const ids: number[] = [];
       const server = await startTestServer({

@@ -19,7 +19,7 @@ describe("the error page", () => {
     expect(page.body).toContain('id="not_found"');
   });
 
-  test("has one section for each code, and loads and runs nothing", async () => {
+  test("has one section for each code, loads no resource and runs no script", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));

@@ -41,7 +41,7 @@ describe("the results of a v1 request", () => {
     expect(given.givenBack).toBe(1);
   });
 
-  test("state why the remaining events are not placed after a failure", async () => {
+  test("state why the remaining events are not published after a failure", async () => {
     const batch = Array.from({ length: 60 }, () => event(60_000));
     let nowMs = 0;
     let isFull = false;
@@ -122,7 +122,7 @@ describe("the results of a v1 request", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("charge stored events and the bytes of stored and dropped events, and refund the rest", async () => {
+  test("lead to a charge for stored events and for the bytes of stored and dropped ones, and a refund of the rest", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });

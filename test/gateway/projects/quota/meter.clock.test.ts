@@ -229,7 +229,7 @@ describe("a quota meter", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("ignores an identical quota, keeps the debt under a new one, and drops it without one", () => {
+  test("ignores an identical quota, keeps its debt when the quota changes, and drops it with the quota", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
     meter.setQuota(limits);
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);

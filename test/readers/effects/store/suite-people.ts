@@ -54,7 +54,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("returns all rows on the path from an id to its person, once each", async () => {
+  test("returns all rows on the path from an id to its person, each once", async () => {
     const rows = [
       personRow("root", { idsTotal: 4 }),
       mergedRow("middle", "root"),
