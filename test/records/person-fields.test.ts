@@ -198,10 +198,10 @@ describe("person fields", () => {
     ]);
   });
 
-  describe("on /engage", () => {
+  describe("of an object without an event name", () => {
     const engaged = { isEngage: true };
 
-    test("make an object without a name a $identify event", () => {
+    test("make it a $identify event on /engage", () => {
       const said = { token: "t", $distinct_id: "u", $set: { email: "a@b.c" } };
       const { records, warnings } = take(said, engaged);
       expect(warnings).toEqual([]);
@@ -219,7 +219,7 @@ describe("person fields", () => {
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 
-    test("keep the name of an object, and a wrong name drops it", () => {
+    test("on /engage do not change an event name, and a wrong one drops the event", () => {
       expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
         event: "e",
         kind: "custom",
@@ -229,7 +229,7 @@ describe("person fields", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("make no event elsewhere", () => {
+    test("make no event of it on other paths", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });

@@ -127,7 +127,7 @@ describe("doctor checks the machine and reports", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("authorities by the last to expire, and certificate chains by the first", async () => {
+  test("the latest expiry of several authorities, and the earliest of a certificate chain", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };

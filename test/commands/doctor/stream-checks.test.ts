@@ -73,7 +73,7 @@ describe("doctor checks the streams and reports", () => {
     expect(expectOne(off, "streams", "ok").found).toContain("2, as configured");
   });
 
-  test("one missing stream of two", async () => {
+  test("one missing stream if the other one exists", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
     expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(
       `missing: ${live}`,

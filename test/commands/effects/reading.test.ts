@@ -202,7 +202,7 @@ describe("an unknown project", () => {
     expect(said.out).toBe("");
   });
 
-  test("fails with the nearest names first, and at most ten", () => {
+  test("fails with at most ten names, the most similar first", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? the projects are shop, .* and 4 more$/,

@@ -46,7 +46,7 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
 }
 
 test.each(steps)(
-  "an erasure of a rewritten message that is killed after %s is completed by the next",
+  "an erasure of a rewritten message that is killed after %s is completed by the next erasure",
   async (step) => {
     const connection = await withFrames([["ada", "bob", "eve"], []]);
     await erasing("ada");

@@ -145,7 +145,10 @@ test.each([
       errors: [{ index: 0, code: "invalid_properties", detail: "D" }],
     },
   ],
-])("import reads the answer %j", async (answer, outcome) => {
-  const { url } = await gatewayThatSays(answer);
-  expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
-});
+])(
+  "import decides by the answer %j whether events were stored, rejected or must be sent in smaller parts",
+  async (answer, outcome) => {
+    const { url } = await gatewayThatSays(answer);
+    expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
+  },
+);

@@ -22,7 +22,7 @@ describe("posthog-js", () => {
   });
 
   test.each(found)(
-    "has all events of a page stored, including those sent while the page is left",
+    "loses no event of a page, including those sent while the page is left",
     async () => {
       const project = await stage.gateway.project();
       const { page, heard, captured } = await open(

@@ -24,7 +24,7 @@ describe("posthog-python", () => {
   const clean = { errors: [], log: "" };
 
   test.each(found.flatMap((each) => [[each], [each, "gzip"], [each, "capture_mode=v1"]] as const))(
-    "has capture, set, groups and aliases stored: %s %s",
+    "sends capture, set, group and alias events that are stored: %s %s",
     async (...run) => {
       const [program, ...options] = run;
       const project = await gateway.project();
@@ -69,14 +69,17 @@ describe("posthog-python", () => {
     },
   );
 
-  test.each(found)("has history stored in the historical lane, in order", async (program) => {
-    const project = await gateway.project();
-    const said = await runPython(program, { gateway, project }, ["250", "historical_migration"]);
-    expect(said).toMatchObject(clean);
-    expect(await gateway.events(project)).toEqual([]);
-    const events = await gateway.events(project, "historical");
-    expect(events.map((event) => event["uuid"])).toEqual(said.uuids);
-  });
+  test.each(found)(
+    "sends history that is stored in the historical lane, in order",
+    async (program) => {
+      const project = await gateway.project();
+      const said = await runPython(program, { gateway, project }, ["250", "historical_migration"]);
+      expect(said).toMatchObject(clean);
+      expect(await gateway.events(project)).toEqual([]);
+      const events = await gateway.events(project, "historical");
+      expect(events.map((event) => event["uuid"])).toEqual(said.uuids);
+    },
+  );
 });
 
 function expectEvent(

@@ -53,7 +53,7 @@ describe("the embedded nats-server", () => {
     expect(existsSync(path.join(dataDir, "jetstream"))).toBe(false);
   });
 
-  test("is reported with its own message if it ends at its start", async () => {
+  test("shows its own message if it ends at its start", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "nats-server");
     writeFileSync(file, "#!/bin/sh\necho no such luck >&2\nexit 1\n");

@@ -84,7 +84,7 @@ test("a waiting request reads the database after the writer's commit if this pro
   expect(asked).toBe(3);
 });
 
-test("a waiting request reads again if the database lags behind its writer, or the writer has ended", async () => {
+test("a waiting request polls the database if that lags behind its writer or the writer has ended", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };

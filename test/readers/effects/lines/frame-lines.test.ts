@@ -137,7 +137,7 @@ describe("an unreadable line of a stored frame", () => {
     expect([...unreadable.keys()]).toEqual([1, 2]);
   });
 
-  test("names its project only if its frame may have several", () => {
+  test("names its project only if the frame may have lines of several projects", () => {
     const text = `${recordOf({ uuid: 7, project_id: "q" })}\n7\n${recordOf({ project_id: "r" })}`;
     const { lines, unreadable } = readFrame(frameOf(text, { projectId: undefined }));
     expect(unreadable.get(0)).toMatchObject({ projectId: "q" });

@@ -22,7 +22,7 @@ function fill(cache: RowCache<CachedRow>, name: string): void {
   cache.trim();
 }
 
-test("the row cache evicts a row that was not used while the younger generation filled, and no other", () => {
+test("the row cache evicts only a row that was not used while the younger generation filled", () => {
   const cache = new RowCache<CachedRow>(200);
   const [used, left] = [row("used"), row("left")];
   cache.put(used);

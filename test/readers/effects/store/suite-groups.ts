@@ -13,7 +13,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function groupTests(now: { readonly rig: StoreRig }): void {
-  test("returns groups as they were written and rewritten", async () => {
+  test("returns groups as they were written, also after they are written again", async () => {
     const acme = groupRow("acme", { properties: propertiesOf({ seats: "10" }), propertyBytes: 39 });
     const other = groupRow("acme", { type: "team", version: 3 });
     await now.rig.store.commit(commitOf(0, { groups: [acme, other] }));

@@ -20,7 +20,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function peopleTests(now: { readonly rig: StoreRig }): void {
-  test("returns a person as it was written and rewritten", async () => {
+  test("returns a person as it was written, also after it is written again", async () => {
     const full = personRow("ann", {
       firstId: "anon",
       firstStamp: stampOf(0),
