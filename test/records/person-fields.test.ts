@@ -198,10 +198,10 @@ describe("person fields", () => {
     ]);
   });
 
-  describe("of an object without an event name", () => {
+  describe("of an object with or without an event name", () => {
     const engaged = { isEngage: true };
 
-    test("make it a $identify event on /engage", () => {
+    test("make it a $identify event on /engage if it has no name", () => {
       const said = { token: "t", $distinct_id: "u", $set: { email: "a@b.c" } };
       const { records, warnings } = take(said, engaged);
       expect(warnings).toEqual([]);
@@ -219,7 +219,7 @@ describe("person fields", () => {
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 
-    test("on /engage do not change an event name, and a wrong one drops the event", () => {
+    test("leave its name unchanged on /engage, and drop it if the name is wrong", () => {
       expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
         event: "e",
         kind: "custom",
@@ -229,7 +229,7 @@ describe("person fields", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("make no event of it on other paths", () => {
+    test("make no event on other paths if it has no name", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });

@@ -143,7 +143,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("leads to batches by the sum of waiting frames and frames in flight", () => {
+  test("leads to a batch when enough frames wait or are in flight", () => {
     const kit = new Kit();
     measureAlone(kit, 0.1);
     kit.add(30);
