@@ -39,7 +39,7 @@ test("the map in the README names every page of docs/", () => {
 });
 
 test.each(["docs/ARCHITECTURE.md", "docs/internals/decisions.md", "docs/internals/lifecycles.md"])(
-  "the files that %s names exist",
+  "every source file that %s names exists",
   (file) => {
     const named = [...read(file).matchAll(/`([\w./-]+\/[\w.-]+\.(?:ts|cc|md))`/g)].map(
       ([, at = ""]) => at,

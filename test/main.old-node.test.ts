@@ -29,7 +29,7 @@ function runOn(version: string) {
 }
 
 test.each(["18.20.8", "20.20.2", "22.14.0"])(
-  "rejects Node %s with the required version",
+  "the program refuses to start on Node %s, and names the required version",
   (version) => {
     expect(runOn(version)).toEqual({
       status: 1,
@@ -39,7 +39,7 @@ test.each(["18.20.8", "20.20.2", "22.14.0"])(
   },
 );
 
-test.each(["22.19.0", "24.0.0"])("runs with Node %s", (version) => {
+test.each(["22.19.0", "24.0.0"])("the program starts on Node %s", (version) => {
   const { status, stderr } = runOn(version);
   expect(status).toBe(1);
   expect(stderr).toMatch(/loaded file:.*commander/);

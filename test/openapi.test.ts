@@ -1,6 +1,4 @@
-// docs/openapi.yaml against a running gateway: every answer has the documented status, headers,
-// content type and shape for its path and method; every documented answer occurs; and bodies match
-// only their own schema.
+// Compares docs/openapi.yaml with the answers of a running gateway, both ways.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,10 +50,10 @@ async function answered(at: string, asked: Asked, base = gateway.url): Promise<n
 /** The code of requests that an upstream answers; none is an event. */
 const ofNoEvent = "upstream_unavailable";
 
-describe("openapi describes the answers", () => {
-  test("is valid by the schema of OpenAPI 3.1", async () => {
+describe("docs/openapi.yaml", () => {
+  test("is valid by the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Ajv finds another anchor than the intended one.
+    // Otherwise Ajv resolves to another anchor.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -73,7 +71,6 @@ describe("openapi describes the answers", () => {
   const eventPaths = endpoints
     .filter(([at, route]) => route !== "v1" && conversionAt(at) === undefined)
     .map(([at]) => at);
-  /** Those of the newer protocol. */
   const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
   const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
 
@@ -88,7 +85,7 @@ describe("openapi describes the answers", () => {
     expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
   });
 
-  test("lists every error code, by its status, and no other", () => {
+  test("lists every error code under its status, and no other", () => {
     const named = { ...errorTable } as Record<string, unknown>;
     const { properties } = api.components.schemas["Problem"] as {
       properties: { code: { enum: string[] } };
@@ -106,7 +103,7 @@ describe("openapi describes the answers", () => {
     }
   });
 
-  test("every path answers every method as documented", async () => {
+  test("describes the answer to every method on every path", async () => {
     for (const template of Object.keys(api.paths)) {
       const bases = [
         ...(isOnPublicPort(template) ? [gateway.url] : []),
@@ -122,7 +119,7 @@ describe("openapi describes the answers", () => {
   const publicPaths = Object.keys(api.paths).filter(isOnPublicPort);
   const longBody = " ".repeat(1_048_577);
 
-  test("preflights mirror the requested headers", async () => {
+  test("describes the answer to a preflight request on every path", async () => {
     const headers = {
       Origin: "http://shop.example",
       "Access-Control-Request-Headers": "content-type",
@@ -132,7 +129,7 @@ describe("openapi describes the answers", () => {
     }
   });
 
-  test("a request with invalid framing is rejected on every path, with every method", async () => {
+  test("describes the rejection of invalid framing on every path and method", async () => {
     for (const template of publicPaths) {
       for (const method of methods) {
         const asked = { method: method.toUpperCase(), isFramedBadly: true };
@@ -145,7 +142,7 @@ describe("openapi describes the answers", () => {
     }
   });
 
-  test("a body that is too long is rejected even if a short one is ignored, and does not change the route", async () => {
+  test("describes the rejection of a body that is too long, on every SDK path and method", async () => {
     for (const template of publicPaths.filter((one) =>
       sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
     )) {
@@ -173,13 +170,17 @@ describe("openapi describes the answers", () => {
         body: JSON.stringify({ api_key: project.key, ...single, timestamp: "x", uuid: "x" }),
       }),
     ],
-    ["errors in part", 200, () => ({ body: many([single, { ...single, properties: 1 }]) })],
     [
-      "more errors than are named",
+      "an error in one event of two",
+      200,
+      () => ({ body: many([single, { ...single, properties: 1 }]) }),
+    ],
+    [
+      "more errors than an answer lists",
       200,
       () => ({ body: many([single, ...Array(30).fill({ ...single, properties: 1 })]) }),
     ],
-    ["errors in all", 400, () => ({ body: many([{ ...single, properties: 1 }]) })],
+    ["an error in its only event", 400, () => ({ body: many([{ ...single, properties: 1 }]) })],
     ["invalid JSON", 400, () => ({ body: "{" })],
     ["no body", 400, () => ({ body: "" })],
     ["an unknown key", 401, () => ({ body: JSON.stringify({ api_key: "phc_nobody", ...single }) })],
@@ -193,7 +194,7 @@ describe("openapi describes the answers", () => {
     ["an unknown encoding", 415, () => ({ body: "?", headers: { "Content-Encoding": "rot13" } })],
   ];
 
-  test.each(posts)("POST: %s", async (_, status, asked) => {
+  test.each(posts)("describes the answer to a POST with %s", async (_, status, asked) => {
     for (const at of eventPaths) {
       expect(await answered(at, { ...asked(), method: "POST" })).toBe(status);
     }
@@ -205,7 +206,7 @@ describe("openapi describes the answers", () => {
       200,
       () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) }),
     ],
-    ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
+    ["an event without uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
     ["invalid JSON", 400, () => ({ body: "{" })],
     ["no body", 400, () => ({ body: "" })],
     [
@@ -222,15 +223,18 @@ describe("openapi describes the answers", () => {
     ["an unknown encoding", 415, () => ({ body: "?", headers: { "Content-Encoding": "rot13" } })],
   ];
 
-  test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, asked) => {
-    for (const at of v1Paths) {
-      const { body = "", headers } = asked();
-      const post = { method: "POST", body, headers: { ...v1Headers(project.key), ...headers } };
-      expect(await answered(at, post)).toBe(status);
-    }
-  });
+  test.each(v1Posts)(
+    "describes the answer to a POST of the v1 protocol with %s",
+    async (_, status, asked) => {
+      for (const at of v1Paths) {
+        const { body = "", headers } = asked();
+        const post = { method: "POST", body, headers: { ...v1Headers(project.key), ...headers } };
+        expect(await answered(at, post)).toBe(status);
+      }
+    },
+  );
 
-  /** A request of this many events at a path that converts bodies. */
+  /** A request with this many events at a path that converts bodies. */
   function convertible(at: string, count = 1, key = project.key): Asked {
     const headers = { Authorization: `Bearer ${key}` };
     if (conversionAt(at) === "otlp") {
@@ -244,7 +248,7 @@ describe("openapi describes the answers", () => {
     return { method: "POST", body, headers: { ...headers, ...type } };
   }
 
-  test("bodies in other formats", async () => {
+  test("describes the answers to OTLP and multipart bodies", async () => {
     for (const at of convertedPaths) {
       const asked = convertible(at);
       expect(await answered(at, asked)).toBe(200);
@@ -264,7 +268,7 @@ describe("openapi describes the answers", () => {
     expect(await answered("/i/v0/ai/otel", asked)).toBe(200);
   });
 
-  test("events in the query, and beacons", async () => {
+  test("describes the answers to events in the query and to beacons", async () => {
     const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
     for (const at of eventPaths) {
       expect(await answered(`${at}?data=${data}`, {})).toBe(200);
@@ -275,7 +279,7 @@ describe("openapi describes the answers", () => {
     expect(await answered("/e/?data=%7B%7D", {})).toBe(401);
   });
 
-  test("describes the responses to other SDK requests", async () => {
+  test("describes the answers to other SDK requests", async () => {
     for (const at of [
       "/flags/?v=2",
       "/flags/?v=2&config=true",
@@ -300,7 +304,7 @@ describe("openapi describes the answers", () => {
     }
   });
 
-  test("rejections of the admin port", async () => {
+  test("describes the rejections of the admin port", async () => {
     const elsewhere = { Host: "elsewhere.example" };
     for (const method of ["GET", "HEAD"]) {
       expect(await answered("/", { method, headers: elsewhere }, gateway.adminUrl)).toBe(403);
@@ -313,7 +317,7 @@ describe("openapi describes the answers", () => {
     for (const viewer of watching) viewer.abort();
   });
 
-  test("metrics that cannot be read, and several workers", async () => {
+  test("describes the admin answers when metrics fail or a worker is not ready", async () => {
     const server = new AdminServer({
       metrics: { contentType: "text/plain", text: () => Promise.reject(new Error("no")) },
       readiness: async () => ({ ready: 0, workers: 2, reasons: ["worker 1: draining"] }),
@@ -328,7 +332,7 @@ describe("openapi describes the answers", () => {
     await server.close();
   });
 
-  test("a 429 beyond a project's limits", async () => {
+  test("describes the 429 answer to a project that exceeds its limits", async () => {
     await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
     const asked = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
     try {
@@ -345,7 +349,7 @@ describe("openapi describes the answers", () => {
     await until(async () => (await answered("/capture", asked)) === 200);
   });
 
-  test("a 503 while the store is gone", async () => {
+  test("describes the 503 answers while the store is down", async () => {
     const own = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -397,13 +401,13 @@ describe("openapi describes the answers", () => {
   test.each<[string, object, (typeof bodies)[number]]>([
     ["an event", { api_key: "k", ...single }, "SingleEvent"],
     [
-      "an event with all there is",
+      "an event with all optional fields",
       { token: "k", ...single, properties: {}, timestamp: "x", $set: null },
       "SingleEvent",
     ],
-    ["an event with its key elsewhere", { $token: "k", ...single, sentAt: "x" }, "SingleEvent"],
+    ["an event whose key is in $token", { $token: "k", ...single, sentAt: "x" }, "SingleEvent"],
     [
-      "an event with all in its properties",
+      "an event whose key and id are in its properties",
       {
         api_key: null,
         event: "e",
@@ -419,7 +423,7 @@ describe("openapi describes the answers", () => {
     ],
     ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
     ["an array", [{ api_key: "k", ...single }, { $token: "k", ...single }, single], "Events"],
-  ])("%s matches only its own schema", (_, body, name) => {
+  ])("accepts %s by one body schema only", (_, body, name) => {
     expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
     expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
   });
@@ -431,7 +435,7 @@ describe("openapi describes the answers", () => {
     ["a key in the properties that is not a string", { ...single, properties: { token: 1 } }],
     ["a key of an array that is not a string", [{ ...single, $token: 1 }]],
     ["properties that are not an object", { api_key: "k", ...single, properties: [] }],
-  ])("%s matches none of them", (_, body) => {
+  ])("rejects %s by every body schema", (_, body) => {
     expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
   });
 
@@ -440,7 +444,7 @@ describe("openapi describes the answers", () => {
     expect(observed.missing()).toEqual([]);
   });
 
-  test("finds an answer that is not described", () => {
+  test("fails the comparison for an answer that is not described", () => {
     const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
       status,
       headers,

@@ -90,7 +90,7 @@ function folderOf(file: string): string | undefined {
   return Object.keys(mayImport).find((folder) => file.startsWith(`src/${folder}/`));
 }
 
-test("imports point one way", () => {
+test("a file of src imports only from the folders allowed to it", () => {
   const offenders = sources.flatMap((file) => {
     const folder = folderOf(file);
     if (folder === undefined) return file === "src/main.ts" ? [] : [`${file} has no import rule`];
@@ -105,7 +105,7 @@ test("imports point one way", () => {
   expect(offenders).toEqual([]);
 });
 
-test("no import cycle exists", () => {
+test("no file of src, bench, scripts or test takes part in an import cycle", () => {
   const files = [...sources, ...filesBelow("bench/*.ts", "scripts/*.ts", "test/*.ts")];
   const cycles: string[] = [];
   const state = new Map<string, "open" | "done">();
@@ -126,7 +126,7 @@ test("no import cycle exists", () => {
   expect(cycles).toEqual([]);
 });
 
-test("a port has no runtime code", () => {
+test("a port.ts or project.ts of the gateway has no runtime code", () => {
   const ports = sources.filter((file) => /\/gateway\/.*\/(port|project)\.ts$/.test(file));
   const runtimeCode = /^export (const|function|class|let)|^import (?!type)/m;
   expect(ports.length).toBe(3);
@@ -141,7 +141,7 @@ function importsOf(file: string): string[] {
   );
 }
 
-test("sources have no default export, no untyped escape, and touch process only in main.ts", () => {
+test("no source has a default export or `any`, and only main.ts uses process", () => {
   const codeOf = (text: string) =>
     text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "").replaceAll(/`[^`]*`|"[^"]*"/g, "");
   const rules: readonly (readonly [string, (file: string, text: string) => boolean])[] = [
@@ -244,7 +244,7 @@ test("no source or script imports from test/", () => {
   expect(offenders).toEqual([]);
 });
 
-test("nothing is exported that no other file names", () => {
+test("every export is named by another file", () => {
   const files = filesBelow("*.ts", "*.mjs", "*.js");
   const naming = new Map<string, Set<string>>();
   for (const file of files) {
@@ -260,7 +260,7 @@ test("nothing is exported that no other file names", () => {
   expect(unused).toEqual([]);
 });
 
-test("only one place imports the HTTP library, so that another build of it can replace it there", () => {
+test("only src/gateway/http/uws.ts imports uWebSockets.js", () => {
   const importing = sources.filter((file) =>
     /(?:from|import\() ?"uWebSockets\.js"/.test(read(file)),
   );
@@ -282,7 +282,7 @@ test("no file names a package registry, and every dependency is pinned", () => {
   }
 });
 
-test("no document has a placeholder left", () => {
+test("no document contains a placeholder (@@)", () => {
   // "@@" marks a figure or paragraph that must still be written.
   expect(filesBelow("*.md").filter((file) => read(file).includes("@@"))).toEqual([]);
 });
@@ -303,7 +303,7 @@ test("comments name only files that exist", () => {
   expect(offenders).toEqual([]);
 });
 
-test("every file that a script of package.json names exists", () => {
+test("every file named by a script of package.json exists", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
   const named = Object.values(scripts).flatMap(
     (script) => script.match(/[\w./-]+\.(?:json|[cm]?[jt]s)\b/g) ?? [],

@@ -1,5 +1,3 @@
-// `--help` of a command lists its own options, and after them its settings.
-
 import { expect, test } from "vitest";
 import { commandLine } from "../../src/app/command-line.ts";
 import { commandWorld } from "../kit/command-context.ts";
@@ -14,7 +12,7 @@ test.each([
   [["erase"], "--distinct-id", "--nats-url"],
   [["sink", "postgres"], "--projects", "--nats-url"],
   [["doctor"], "--strict", "--host"],
-])("%j", (names, own, setting) => {
+])("the help of %j lists its own options, then its settings", (names, own, setting) => {
   const help = commandNamed(...names).helpInformation();
   const [before, below, ...more] = help.split("\nSettings:\n");
   expect(more).toEqual([]);

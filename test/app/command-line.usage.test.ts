@@ -1,5 +1,4 @@
-// A wrong argument of any command ends with 2 and is reported before the command connects to NATS,
-// which does not exist here.
+// There is no NATS here.
 
 import { Readable, Writable } from "node:stream";
 import { expect, test } from "vitest";
@@ -7,7 +6,6 @@ import { commandLine } from "../../src/app/command-line.ts";
 import { type CommandContext, CommandError } from "../../src/commands/context.ts";
 import { temporaryFolder } from "../kit/processes.ts";
 
-/** The message that main.ts would print for the command's error. */
 async function faultOf(args: readonly string[]): Promise<CommandError> {
   const discard = new Writable({ write: (_, __, done) => done() });
   const context: CommandContext = {
@@ -51,12 +49,15 @@ test.each([
     "unknown command effects stauts: the commands are run, status, rebuild, verify",
   ],
   [["worker"], "cannot be run alone"],
-])("%j", async (args, why) => {
-  const { exitCode, message } = await faultOf(args);
-  expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
-});
+])(
+  "the wrong arguments %j are reported with exit code 2 before the command connects to NATS",
+  async (args, why) => {
+    const { exitCode, message } = await faultOf(args);
+    expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
+  },
+);
 
-test("correct usage without NATS is a failure", async () => {
+test("a correct command without NATS fails with exit code 1", async () => {
   const { exitCode, message } = await faultOf(["project", "add", "shop"]);
   expect([exitCode, message]).toEqual([1, expect.stringContaining("find NATS")]);
 });

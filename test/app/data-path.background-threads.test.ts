@@ -1,5 +1,3 @@
-// Threads that scan and inflate large bodies have a lower priority than the event loop.
-
 import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect, test } from "vitest";
@@ -25,7 +23,7 @@ function threadsOf(pid: number): Thread[] {
   });
 }
 
-test("the threads of the pool have a lower priority than the event loop, which keeps the one of its parent process", async () => {
+test("the threads of the pool have a lower priority than the event loop", async () => {
   const { pid } = await startTarget();
   const threads = threadsOf(pid);
   const pool = threads.filter(({ name }) => name === "libuv-worker");

@@ -1,6 +1,3 @@
-// The port of the effects next to a gateway, if the configured one is in use: the default port is
-// replaced and logged, an explicit one is an error.
-
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,7 +10,7 @@ async function takenPort(): Promise<number> {
   return (stranger.address() as AddressInfo).port;
 }
 
-test("replaces the default port, and logs both ports", async () => {
+test("the default port of the effects is replaced if it is in use, and both ports are logged", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   const warnings: object[] = [];
   const port = await defaultEffectsPort(place, { warn: (fields) => void warnings.push(fields) });
@@ -24,7 +21,7 @@ test("replaces the default port, and logs both ports", async () => {
   ]);
 });
 
-test("rejects an explicit port in use with the setting and how to find the process that uses it", async () => {
+test("a configured port of the effects in use is an error with the setting and a command to find its process", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,

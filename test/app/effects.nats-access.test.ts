@@ -1,6 +1,3 @@
-// How `penstock effects` signs in to NATS: the permissions in the guide are enough for everything
-// it does, and let it change nothing. Certificates, credentials and tokens work as for the gateway.
-
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -30,7 +27,6 @@ async function serverWith(extraConfig: string): Promise<TestNatsServer> {
   return server;
 }
 
-/** Stores one event of a person as a gateway would. */
 async function storeOne(connection: NatsConnection): Promise<void> {
   onTestFinished(() => connection.close());
   await makeStreams(connection);
@@ -39,7 +35,6 @@ async function storeOne(connection: NatsConnection): Promise<void> {
   await storeFrames(connection, [frame]);
 }
 
-/** Runs the process until it has applied everything, and returns its log. */
 async function appliedBy(env: Record<string, string>): Promise<string> {
   const effects = penstockWith(env, "effects");
   await expect.poll(() => effects.said.err, slow).toContain("applying events");
@@ -52,7 +47,7 @@ async function appliedBy(env: Record<string, string>): Promise<string> {
   return effects.said.err;
 }
 
-test("can do everything as the user from the guide, and change nothing", async () => {
+test("penstock effects works with the permissions of the guide, which let it change nothing", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );
@@ -95,7 +90,7 @@ test("can do everything as the user from the guide, and change nothing", async (
   await expect(own.request("penstock.live.0.shop", "{}")).rejects.toThrow("Permissions Violation");
 });
 
-test("presents its certificate to servers that require one", async () => {
+test("penstock effects presents its certificate to a NATS server that requires one", async () => {
   const authority = await createAuthority();
   const [ofServer, own] = await Promise.all([authority.server(), authority.client()]);
   const server = await serverWith(mutualTls(authority, ofServer));
@@ -110,7 +105,7 @@ test("presents its certificate to servers that require one", async () => {
   });
 });
 
-test("accepts a credentials file", async () => {
+test("penstock effects accepts a NATS credentials file", async () => {
   const { config, creds } = await operatorMode();
   const server = await serverWith(config);
   await storeOne(await connect({ servers: server.url, authenticator: credsAuthenticator(creds) }));
@@ -120,7 +115,7 @@ test("accepts a credentials file", async () => {
   await appliedBy({ ...env, PENSTOCK_EFFECTS_URL: newDatabase() });
 });
 
-test("accepts a token", async () => {
+test("penstock effects accepts a NATS token", async () => {
   const server = await serverWith('authorization { token: "a-secret" }');
   await storeOne(await connect({ servers: server.url, token: "a-secret" }));
   const env = { PENSTOCK_NATS_URL: server.url, PENSTOCK_NATS_TOKEN: "a-secret" };

@@ -1,6 +1,3 @@
-// The effects as processes: next to the gateway of `up`, which they neither delay nor outlive, and
-// alone next to any gateway. Queries over HTTP and on the command line return what was sent.
-
 import { existsSync, readdirSync } from "node:fs";
 import { constants, getPriority } from "node:os";
 import path from "node:path";
@@ -25,7 +22,6 @@ interface Up {
   readonly child: SpeakingProcess;
   readonly dataDir: string;
   readonly captureUrl: string;
-  /** The URL of the person `me`. */
   readonly personUrl: string;
 }
 
@@ -59,8 +55,8 @@ function effectsPids({ child }: Up): number[] {
   return [...lines].map(([, pid]) => Number(pid));
 }
 
-describe("with the gateway of up", () => {
-  test("returns the person of an event, survives a kill, has a lower priority than the gateway and does not outlive it", async () => {
+describe("the effects started by `penstock up`", () => {
+  test("return the person of an event, restart when killed, have a low priority, and end with the gateway", async () => {
     const started = await up();
     const { child, captureUrl, personUrl, dataDir } = started;
     const identify = { event: "$identify", properties: { $set: { n: 1 } } };
@@ -87,7 +83,7 @@ describe("with the gateway of up", () => {
     await expect.poll(() => isRunning(second), slow).toBe(false);
   });
 
-  test("records its ports in the data folder while it runs", async () => {
+  test("record their port in the data folder while they run", async () => {
     const { child, dataDir, captureUrl, personUrl } = await up();
     expect(readHolder(dataDir)).toMatchObject({
       port: Number(new URL(captureUrl).port),
@@ -99,8 +95,8 @@ describe("with the gateway of up", () => {
   });
 });
 
-describe("alone", () => {
-  test("allows one writer at a time: the next waits for the database, and continues where the first ended", async () => {
+describe("`penstock effects`", () => {
+  test("waits while another process writes to its database, then continues where that one ended", async () => {
     const { id, key } = await gateway.project();
     const file = `sqlite:${temporaryFolder()}/effects.sqlite`;
     const args = ["effects", "--nats-url", gateway.nats.url, "--effects-url", file];
@@ -134,7 +130,7 @@ describe("alone", () => {
     expect(await ended(second)).toBe(0);
   });
 
-  test("waits without NATS and reports it, answers health requests, and can be stopped", async () => {
+  test("waits without NATS, reports that, answers health requests, and can be stopped", async () => {
     const alone = penstock("effects", "--data-dir", temporaryFolder());
     await expect.poll(() => alone.said.err, slow).toContain("waiting for NATS");
     const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";
@@ -144,7 +140,7 @@ describe("alone", () => {
     expect(await ended(alone)).toBe(0);
   });
 
-  test("reports which NATS it waits for, without its password", async () => {
+  test("names the NATS that it waits for, without its password", async () => {
     const url = "nats://me:hunter2@127.0.0.1:1";
     const alone = penstock("effects", "--data-dir", temporaryFolder(), "--nats-url", url);
     const waiting = /"servers":"nats:\/\/127\.0\.0\.1:1","reason":"[^"]+","msg":"waiting for NATS"/;
@@ -155,7 +151,7 @@ describe("alone", () => {
     expect(alone.said.err).not.toContain("hunter2");
   });
 
-  test("logs a new database, with its place and the start position of each stream", async () => {
+  test("logs a new database with its place and the start position of each stream", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "mistyped.sqlite");
     const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];

@@ -1,6 +1,3 @@
-// The PROXY protocol needs the connection addon: without it the gateway refuses to start, with the
-// cause, before it waits for NATS. If nothing needs the addon, it starts and waits.
-
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/base/log.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
@@ -13,7 +10,6 @@ vi.mock("../../src/gateway/http/client/connection-id.ts", () => ({
   },
 }));
 
-// Other tests of this process may have loaded, or may yet load, the gateway with the addon.
 vi.resetModules();
 const { startGateway } = await import("../../src/app/gateway.ts");
 afterAll(() => vi.resetModules());
@@ -31,8 +27,8 @@ function start(env: Record<string, string>, signal?: AbortSignal) {
   return startGateway(result.config, { log: createLog("fatal"), ...(signal && { signal }) });
 }
 
-describe("start errors are reported before waiting", () => {
-  test("with the PROXY protocol", async () => {
+describe("without the connection addon the gateway", () => {
+  test("fails before it waits for NATS if the PROXY protocol is set", async () => {
     const starting = start({
       PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8",
       PENSTOCK_PROXY_PROTOCOL: "true",
@@ -41,7 +37,7 @@ describe("start errors are reported before waiting", () => {
     await expect(starting).rejects.toHaveProperty("cause", cause);
   });
 
-  test("without it", async () => {
+  test("starts and waits for NATS if nothing needs the addon", async () => {
     await expect(start({}, AbortSignal.timeout(300))).rejects.toHaveProperty("name", "AbortError");
   });
 });

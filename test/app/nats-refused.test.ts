@@ -1,6 +1,3 @@
-// Every process and command that uses NATS ends at the start with one error if nats-server refuses
-// it.
-
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { natsServerForFile } from "../kit/for-file.ts";
@@ -16,7 +13,7 @@ test.each([
   ["project", "list"],
   ["tail"],
   ["export", "shop"],
-])("%s %s %s", async (...args) => {
+])("penstock %s %s %s fails with one line if NATS rejects its token", async (...args) => {
   const dataDir = temporaryFolder();
   const target = args[0] === "sink" ? [path.join(dataDir, "files")] : [];
   const started = penstockWith(

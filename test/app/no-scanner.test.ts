@@ -1,5 +1,3 @@
-// Without the native scanner no command starts, except doctor, which reports that it is missing.
-
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +35,7 @@ test.each([
   [["sink", "postgres", "postgres://127.0.0.1/events"]],
   [["export", "shop"]],
   [["erase", "shop", "--distinct-id", "user-1"]],
-])("%j ends with an error that names the fix", (args) => {
+])("without the native scanner, penstock %j fails with the fix", (args) => {
   const { status, stdout, stderr } = run(...args);
   expect(stderr).toMatch(
     /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`\n$/,
@@ -46,7 +44,7 @@ test.each([
   expect(status).toBe(1);
 });
 
-test("doctor reports it as a failure", () => {
+test("without the native scanner, doctor fails and names it", () => {
   const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
   expect(checks).toContainEqual(
     expect.objectContaining({

@@ -1,10 +1,7 @@
-// Browsers send cookies and long referrers; a gateway that rejects them loses their events for
-// good.
-
 import { describe, expect, test } from "vitest";
 import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
 
-describe("large headers are accepted", () => {
+describe("the gateway", () => {
   test("accepts a request with 12 KB of headers, and rejects one with 24 KB", async () => {
     const gateway = penstock(
       "up",

@@ -1,14 +1,11 @@
-// One Ctrl-C may reach the process several times at once and counts as one stop. A later one ends
-// it without waiting.
-
 import { describe, expect, test } from "vitest";
 import { readConnectionNote } from "../../src/platform/embedded/nats-config.ts";
 import { ended, isRunning, penstock, temporaryFolder } from "../kit/processes.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 
-describe("repeated signals", () => {
-  test("counts three SIGINT at one moment as one", async () => {
+describe("`penstock up`", () => {
+  test("treats three SIGINT at the same time as one", async () => {
     const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     for (let times = 0; times < 3; times++) gateway.kill("SIGINT");

@@ -1,6 +1,3 @@
-// `up` alone starts a working gateway: its curl line stores an event, `tail` shows it, `project`
-// changes take effect, and SIGTERM ends it with 0 and no process left.
-
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -14,8 +11,8 @@ function curl(line: string): string {
   return execFileSync("sh", ["-c", `${line} --silent --max-time 10`], { encoding: "utf8" });
 }
 
-describe("up works as described", () => {
-  test("from the first start to the last stop", async () => {
+describe("the gateway process", () => {
+  test("starts with `penstock up`, works with curl, tail and project, and leaves no process when stopped", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("./penstock tail");
@@ -74,18 +71,21 @@ describe("up works as described", () => {
     ["--port", "PENSTOCK_PORT (--port)"],
     ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
     ["--effects-port", "PENSTOCK_EFFECTS_PORT (--effects-port)"],
-  ])("reports a %s in use with the setting and how to find the process", async (flag, setting) => {
-    const stranger = createServer().listen(0, "127.0.0.1");
-    await once(stranger, "listening");
-    const { port } = stranger.address() as AddressInfo;
-    const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start, flag, String(port));
-    expect(await ended(gateway)).toBe(1);
-    expect(gateway.said.err).toContain(`the port is taken: set ${setting} to another`);
-    expect(gateway.said.err).toContain(`ss -ltnp sport = :${port}`);
-    stranger.close();
-  });
+  ])(
+    "reports a %s in use with the setting and a command to find its process",
+    async (flag, setting) => {
+      const stranger = createServer().listen(0, "127.0.0.1");
+      await once(stranger, "listening");
+      const { port } = stranger.address() as AddressInfo;
+      const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start, flag, String(port));
+      expect(await ended(gateway)).toBe(1);
+      expect(gateway.said.err).toContain(`the port is taken: set ${setting} to another`);
+      expect(gateway.said.err).toContain(`ss -ltnp sport = :${port}`);
+      stranger.close();
+    },
+  );
 
-  test("ends tail with success when its reader closes", async () => {
+  test("stores events for a `tail` that ends with success when its output is closed", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("curl ");

@@ -1,11 +1,9 @@
-// The effects database that a sink with persons uses.
-
 import { expect, onTestFinished, test } from "vitest";
 import { peopleOf } from "../../src/app/sink-commands.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { openedStore, startDatabases, urlOf } from "../kit/effects-databases.ts";
 
-test("refuses the database of another installation, and waits for one that is away", async () => {
+test("a sink with persons rejects the effects database of another installation, and waits for a missing one", async () => {
   const databases = await startDatabases("SQLite");
   onTestFinished(() => databases.remove());
   const place = await databases.newDatabase();

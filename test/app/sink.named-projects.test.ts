@@ -1,6 +1,3 @@
-// A sink with project names looks them up before it reads anything: a misspelt name ends it, and it
-// waits for a registry that has no answer yet.
-
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
@@ -15,7 +12,6 @@ import { makeStreams, storeFrames } from "../kit/stored-events.ts";
 const slow = { timeout: 30_000 };
 const uuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";
 
-/** Acts like a gateway at the server: `store` an event of `demo`, and `register` a project. */
 async function gatewayOf(server: TestNatsServer, as: { user?: string; pass?: string } = {}) {
   onTestFinished(() => server.remove());
   const connection = await connect({ servers: server.url, ...as });
@@ -31,7 +27,6 @@ async function gatewayOf(server: TestNatsServer, as: { user?: string; pass?: str
   };
 }
 
-/** Starts sinks of one folder to an upstream. */
 async function sinks(natsUrl: string) {
   const upstream = await startUpstream();
   onTestFinished(() => upstream.stop());
@@ -44,7 +39,7 @@ async function sinks(natsUrl: string) {
   };
 }
 
-test("ends at a misspelt project before a position is stored, and the correct name has every event", async () => {
+test("a sink with a misspelt project fails before it stores a position, and the correct name gets every event", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("demo");
@@ -69,7 +64,7 @@ test("ends at a misspelt project before a position is stored, and the correct na
   expect(arrived("phc_demo")).toEqual([]);
 });
 
-test("accepts a project that was removed from the registry and has events in the streams", async () => {
+test("a sink accepts a removed project that still has events in the streams", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("shop");
@@ -79,7 +74,7 @@ test("accepts a project that was removed from the registry and has events in the
   await expect.poll(() => arrived("phc_of_the_shop"), slow).toEqual(["ada"]);
 });
 
-test("waits for a registry without projects", async () => {
+test("a sink with project names waits for a registry without projects", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   const { state, start, arrived } = await sinks(server.url);
@@ -98,7 +93,7 @@ test("waits for a registry without projects", async () => {
   await expect.poll(() => arrived("phc_demo"), slow).toEqual(["ada"]);
 });
 
-test("logs that its NATS user may not read the registry, and accepts the names unchecked", async () => {
+test("a sink that may not read the registry accepts the project names unchecked, and logs that", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );

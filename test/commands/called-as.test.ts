@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { calledAs } from "../../src/commands/called-as.ts";
 import { temporaryFolder } from "../kit/processes.ts";
 
-describe("the command that up prints", () => {
+describe("the command that `penstock up` prints", () => {
   test("names the launcher of the clone or of the bundle", () => {
     const root = temporaryFolder();
     const mainFile = path.join(root, "dist", "main.js");
@@ -20,7 +20,7 @@ describe("the command that up prints", () => {
     expect(by(root, root)).toBe(`${root}/bin/penstock`);
   });
 
-  test("quotes a folder that a shell would split", () => {
+  test("quotes a folder name with special characters", () => {
     const root = path.join(temporaryFolder(), "it's a folder");
     mkdirSync(path.join(root, "bin"), { recursive: true });
     writeFileSync(path.join(root, "bin", "penstock"), "");

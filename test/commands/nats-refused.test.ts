@@ -1,6 +1,3 @@
-// If NATS cannot provide what a command needs, the command prints one line with the reason and the
-// fix, and ends with exit code 1.
-
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startNatsServer } from "../kit/nats-server.ts";
 import { ended, penstock } from "../kit/processes.ts";
@@ -23,8 +20,8 @@ describe.each([
     user: "ada:x@",
     line: "Fix: give the user in PENSTOCK_NATS_URL this permission in nats-server",
   },
-])("$what", ({ options, user, line }) => {
-  test("ends each command with one line and exit code 1", async () => {
+])("with $what", ({ options, user, line }) => {
+  test("each command fails with one line and exit code 1", async () => {
     const server = await startNatsServer(options);
     onTestFinished(() => server.remove());
     const url = server.url.replace("nats://", `nats://${user}`);

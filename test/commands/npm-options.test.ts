@@ -1,5 +1,4 @@
-// npm keeps an option that has no `--` before it, so it never reaches the program. The commands
-// refuse to run in that case, and run if npm's variables show otherwise. npm itself starts them.
+// npm keeps an option that has no `--` before it, so it never reaches the program.
 
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -37,7 +36,7 @@ test.each([
   [["load", "--rate=100"], "--rate", "npm run load -- --rate <events>"],
   [["faults", "--list"], "--list", "npm run faults -- --list"],
   [["bench", "--rounds", "2"], "--rounds", "npm run bench -- --rounds <count>"],
-])("npm run %j", (args, option, shown) => {
+])("npm run %j fails and states where to put --", (args, option, shown) => {
   const { stderr, status } = npmRun(args);
   expect(stderr).toContain(
     `error: npm consumed ${option}: put -- before the options, as in: ${shown}\n`,
@@ -47,11 +46,11 @@ test.each([
 
 const noNats = { stderr: expect.stringContaining("find NATS"), status: 1 };
 
-test("accepts what was typed after --, whatever npm has kept", () => {
+test("an option after -- is accepted, even if npm consumed the same option before it", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 
-test("does not take settings of npm's own file for options of the command", () => {
+test("a setting of npm's own file is not an option of the command", () => {
   const userconfig = path.join(temporaryFolder(), "npmrc");
   writeFileSync(userconfig, "json = true\n");
   const list = ["penstock", "project", "list"];
@@ -59,6 +58,6 @@ test("does not take settings of npm's own file for options of the command", () =
   expect(npmRun(list, { NPM_CONFIG_JSON: "true" })).toEqual(noNats);
 });
 
-test("does not take an option of another command for its own", () => {
+test("an option that npm consumed is ignored if the command does not have it", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

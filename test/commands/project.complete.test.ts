@@ -1,5 +1,3 @@
-// An operator whose registry was lost adds the projects again, and declares it complete.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";

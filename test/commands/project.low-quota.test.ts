@@ -1,5 +1,3 @@
-// A quota is printed with its burst if that is larger than the quota itself.
-
 import { expect, test } from "vitest";
 import { natsServerForFile } from "../kit/for-file.ts";
 import { projectCommand } from "../kit/project-command.ts";
@@ -8,7 +6,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("prints the burst of a quota below the minimum burst, and of no other", async () => {
+test("project limit prints the burst only for a quota below the minimum burst", async () => {
   await project("add", "q1");
   const low = await project("limit", "q1", "--events-per-second", "1");
   expect(low).toContain("1 events/s, burst 10 s; a burst is at least 100 events");
@@ -23,7 +21,7 @@ test("prints the burst of a quota below the minimum burst, and of no other", asy
   expect(await project("limit", "q1", "--none")).toBe("project q1 has no quota\n");
 });
 
-test("sets a stream share with or without rates, as a number from 1 to 100", async () => {
+test("project limit sets a stream share from 1 to 100, with or without rates", async () => {
   await project("add", "q2");
   const share = await project("limit", "q2", "--stream-share", "40");
   expect(share).toBe("project q2 has a quota, with rates per gateway process: 40 % of a stream\n");
@@ -37,7 +35,7 @@ test("sets a stream share with or without rates, as a number from 1 to 100", asy
     await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: give");
 });
 
-test("leaves limits unchanged that are not given, and removes all with --none", async () => {
+test("project limit keeps limits that are not given, and removes all with --none", async () => {
   await project("add", "q3");
   await project("limit", "q3", "--events-per-second", "50", "--bytes-per-second", "1e6");
   expect(await project("limit", "q3", "--stream-share", "90")).toContain(

@@ -1,6 +1,3 @@
-// `project usage` of a missing project fails like other commands on it. A project that has sent
-// nothing is not a failure, nor is one that was removed but has counts.
-
 import { expect, test } from "vitest";
 import { openUsageBucket, usageKey, usageValue } from "../../src/gateway/projects/usage/usage.ts";
 import { newPlace, registryRig } from "../gateway/projects/registry-kit.ts";
@@ -8,7 +5,7 @@ import { ended, penstock } from "../kit/processes.ts";
 
 const rig = registryRig();
 
-test("a missing, a silent, and a removed project", async () => {
+test("project usage fails for a missing project, but not for one without events or a removed one", async () => {
   const place = newPlace();
   const project = async (...args: string[]) => {
     const at = ["--nats-url", rig.server.url, "--subject-prefix", place.prefix];

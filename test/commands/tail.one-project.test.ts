@@ -32,10 +32,6 @@ beforeAll(async () => {
   await Promise.all([post(alpha, "alpha last"), post(beta, "beta last")]);
 });
 
-/**
- * Runs tail until it has printed this many events, and compares their names, in any order. Returns
- * its other output.
- */
 async function tailed(
   options: Partial<TailOptions>,
   events: string[],
@@ -80,7 +76,7 @@ describe("tail selects events", () => {
     await tailed({}, all);
   });
 
-  test("prints nothing but a note for a missing project, and rejects an invalid id", async () => {
+  test("of no project if it is missing, with a note, and rejects an invalid id", async () => {
     const said = await tailed({ project: "nosuch" }, [], "waiting for its events");
     expect(said).toContain("tail: there is no project nosuch; the projects are ");
     await expect(tailed({ project: "*" }, [])).rejects.toThrow(
@@ -95,7 +91,7 @@ describe("tail selects events", () => {
     await tailed({ distinctIds: ["unknown"] }, []);
   });
 
-  test("prints one line of limited length per event as text", async () => {
+  test("and prints each as one line of limited length", async () => {
     const { context, said, stop } = commandWorld();
     const options = { project: alpha.id, lanes, fromStart: true, format: "text" } as const;
     const running = tail(gateway.config, options, context);
@@ -112,7 +108,7 @@ describe("tail selects events", () => {
     expect(Math.max(...lines().map(({ length }) => length))).toBeLessThan(500);
   });
 
-  test("skips lines that are not events, and reports them once per message", async () => {
+  test("and skips lines that are not events, with one report per message", async () => {
     const record = (event: string) =>
       JSON.stringify({
         ...{ project_id: "gamma", event, distinct_id: "d", properties: {} },

@@ -1,6 +1,3 @@
-// `tail` reports the loss of its server, and continues at its position when a server returns, even
-// if the streams were recreated.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
@@ -11,7 +8,7 @@ import { until } from "../kit/gateway.ts";
 
 const gateway = await gatewayForFile();
 
-test("survives a kill and restart of its server, and the deletion of its stream", async () => {
+test("tail continues after its server is killed and restarted, and after its stream is deleted", async () => {
   const project = await gateway.project();
   const send = async (event: string) =>
     await until(async () => {

@@ -22,8 +22,8 @@ const connection = await connect({ servers: gateway.nats.url });
 
 afterAll(() => connection.close());
 
-describe("no text acts on a terminal", () => {
-  test("uses JSON's escapes", () => {
+describe("control characters in names and events", () => {
+  test("are written as JSON escapes", () => {
     const value = { [hostile]: hostile, plain: 'é ü 漢字 👩‍👩‍👧 \\ " \n' };
     const escaped = forTerminal(JSON.stringify(value));
     expect(escaped).not.toMatch(acting);
@@ -31,7 +31,7 @@ describe("no text acts on a terminal", () => {
     expect(forTerminal("plain é 漢字\n")).toBe("plain é 漢字\n");
   });
 
-  test("tail", async () => {
+  test("are escaped by tail", async () => {
     const project = await gateway.project();
     const sent = {
       api_key: project.key,
@@ -53,7 +53,7 @@ describe("no text acts on a terminal", () => {
     });
   });
 
-  test("in project names that other tools have written", async () => {
+  test("are escaped in project names that other tools have written", async () => {
     const bucket = await openBucket(connection, {
       prefix: gateway.config.subjectPrefix,
       replicas: 1,

@@ -1,6 +1,3 @@
-// The test kit's bundle: runs the output of `npm run bundle` as a separate process away from the
-// project, and records its output, answers and loaded files.
-
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,11 +9,9 @@ import type { Env } from "./files-kit.ts";
 export interface RunningPenstock {
   readonly url: string;
   readonly adminUrl: string;
-  /** The lines of its log. */
   log(): Record<string, unknown>[];
   /** The files it has mapped; undefined if there is no /proc. */
   mapped(): string[] | undefined;
-  /** Sends SIGTERM; returns its exit code. */
   stop(): Promise<number | null>;
 }
 

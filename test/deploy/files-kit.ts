@@ -1,6 +1,3 @@
-// Shared by the tests of deploy/: its files as data, the settings from a variable file, and the
-// manifests from kustomize.
-
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -57,7 +54,6 @@ export function bytesOf(size: string): number {
   );
 }
 
-/** The manifests of the base or an overlay, built by kustomize. */
 export async function kustomize(overlay: string): Promise<Manifest[]> {
   const folder = path.join(root, "deploy/kubernetes", overlay);
   const text = execFileSync((await testProgram("kubectl")).path, ["kustomize", folder], {

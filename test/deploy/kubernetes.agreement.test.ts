@@ -1,6 +1,3 @@
-// The manifests agree with each other and with the gateway: settings, ports, labels, paths, times,
-// room and memory.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -48,8 +45,8 @@ function matches(selector: Record<string, string>, labels: Record<string, string
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
-describe("Kubernetes manifests agree with each other", () => {
-  test("take settings from the ConfigMap, and secrets only by reference", () => {
+describe("the Kubernetes manifests", () => {
+  test("take settings from the ConfigMap, and secrets by reference only", () => {
     expect(configMap.metadata.name).toMatch(/^penstock-/);
     expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
     const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
@@ -58,7 +55,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
   });
 
-  test("use the gateway's ports, by existing names", () => {
+  test("refer to the gateway's ports by names that exist", () => {
     expect(container.ports).toEqual([
       { name: "http", containerPort: config.port },
       { name: "admin", containerPort: config.adminPort },
@@ -95,7 +92,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(admin).toContain(`"${endpoint?.path}": `);
   });
 
-  test("select the gateway's pods, and with the ServiceMonitor only the service of the admin port", () => {
+  test("select the pods of the gateway, and the ServiceMonitor only the admin service", () => {
     const { labels } = pod.template.metadata;
     const selectors = [
       pod.selector.matchLabels,
@@ -124,7 +121,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
   });
 
-  test("let the gateway reach NATS, by the chart's own label, DNS, and nothing else", () => {
+  test("let the gateway reach NATS and DNS, and nothing else", () => {
     const natsPort = Number(new URL(config.natsUrl ?? "").port);
     const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
     const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));
@@ -140,7 +137,7 @@ describe("Kubernetes manifests agree with each other", () => {
     ]);
   });
 
-  test("give a pod more time to end than its drain takes, and remove it from the endpoints before it stops listening", () => {
+  test("remove a stopping pod from the endpoints before it stops listening, and give it time to drain", () => {
     const drainMs = config.drainDelayMs + config.drainTimeoutMs;
     const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
     expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
@@ -186,7 +183,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(requests).toHaveProperty("cpu", "1");
   });
 
-  test("configure the NATS chart with three nodes, enough room, and an fsync before each acknowledgement", () => {
+  test("configure the NATS chart with three nodes, enough disk space, and an fsync per acknowledgement", () => {
     const { cluster, jetstream, merge } = values.config;
     expect(cluster).toEqual({ enabled: true, replicas: config.replicas });
     expect(bytesOf(jetstream.fileStore.pvc.size)).toBeGreaterThan(1.1 * streamBytesTotal(config));

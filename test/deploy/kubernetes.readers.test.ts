@@ -1,6 +1,3 @@
-// The manifests of the effects and of a sink agree with each other, with the gateway's, and with
-// their settings.
-
 import { describe, expect, test } from "vitest";
 import { containersOf, type Env, kustomize, settingsOf, the } from "./files-kit.ts";
 
@@ -48,7 +45,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
   const specOf = (wanted: string): Spec => the(manifests, wanted, name)["spec"] as Spec;
 
   describe(`the ${reader} on Kubernetes`, () => {
-    test("has its own label, so gateway requests do not reach it", () => {
+    test("has a label of its own, so that it gets no requests of the gateway", () => {
       const label = { "app.kubernetes.io/name": name };
       expect(specOf(kind).template.metadata.labels).toEqual(label);
       expect(specOf(kind).selector).toEqual({ matchLabels: label });
@@ -56,7 +53,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
       expect(specOf("Service").selector).toEqual(label);
     });
 
-    test("listen on the port that everything uses, and write only to their volumes", () => {
+    test("listens on the port that everything uses, and writes only to its volume", () => {
       const [host, port] = addressOf(config);
       expect(container.ports).toEqual([{ name: "http", containerPort: port }]);
       expect(host).toBe("0.0.0.0");
@@ -66,7 +63,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
       if (reader === "effects") expect(config.effectsUrl).toBe("sqlite:/data/effects.sqlite");
     });
 
-    test("have the gateways' NATS, and each secret by reference", async () => {
+    test("has the NATS of the gateways, and each secret by reference", async () => {
       const gateways = (await kustomize("overlays/production")).find(
         (one) => one.kind === "ConfigMap",
       )!;
@@ -81,7 +78,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
     });
 
     if (reader === "sink") {
-      test("may connect to NATS, PostgreSQL and DNS", () => {
+      test("may connect to NATS, PostgreSQL and DNS only", () => {
         const { egress } = specOf("NetworkPolicy");
         const ports = egress.map((rule) => rule.ports.map(({ port }) => port));
         expect(ports).toEqual([[4222], [5432], [53, 53]]);

@@ -1,5 +1,4 @@
-// Every manifest is valid against the schemas of the Kubernetes API and of the Prometheus operator,
-// and has no unknown field: the schemas allow such fields, their TypeScript types do not.
+// The schemas allow unknown fields; their TypeScript types do not.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +17,6 @@ interface Known {
   readonly model: new (
     manifest: never,
   ) => { validate(): void };
-  /** The module of its type. */
   readonly from: string;
 }
 
@@ -59,8 +57,8 @@ const overlays = [
   ["sink", 4],
 ] as const;
 
-describe("Kubernetes manifests match the API", () => {
-  test.each(overlays)("%s follows the schemas", async (overlay, least) => {
+describe("the Kubernetes manifest", () => {
+  test.each(overlays)("%s is valid against the schemas", async (overlay, least) => {
     const manifests = await kustomize(overlay);
     expect(manifests.length).toBeGreaterThanOrEqual(least);
     for (const manifest of manifests) {

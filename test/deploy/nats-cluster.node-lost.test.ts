@@ -1,6 +1,3 @@
-// deploy/nats/cluster.conf on three nodes: a gateway with three replicas continues when one of them
-// stops, and everything it took is stored.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test, vi } from "vitest";
 import { readFrames, startTestGateway, until } from "../kit/gateway.ts";
@@ -17,7 +14,7 @@ afterAll(async () => {
   for (const node of nodes) await node.remove();
 });
 
-test("a cluster continues without one of its three nodes", async () => {
+test("a gateway with three replicas continues without one of the three nodes, and loses nothing", async () => {
   const project = await gateway.project();
   const post = async (event: string) =>
     (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;

@@ -1,7 +1,3 @@
-// A leaf node that loses its disk starts new streams. Later events reach the hub, although the hub
-// remembers its position in the earlier streams, and the projects are restored before the gateway
-// accepts anything.
-
 import { rmSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { readFrames, startTestGateway, until } from "../kit/gateway.ts";
@@ -14,7 +10,7 @@ afterAll(async () => {
   for (const server of [leaf, hub.server]) await server.remove();
 });
 
-test("events after the loss of a leaf's disk are gathered", async () => {
+test("events stored after the loss of a leaf node's disk reach the hub", async () => {
   await hub.gather();
   const first = await startTestGateway({ server: leaf, env });
   await hub.gather("leaf-1");

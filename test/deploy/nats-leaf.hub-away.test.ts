@@ -1,6 +1,3 @@
-// Gateways at leaf nodes, from deploy/nats/hub.conf and leaf.conf: while the hub is away every
-// event is accepted, and afterwards all are in the hub's streams, once, with imports in order.
-
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { readUsage } from "../../src/gateway/projects/usage/usage.ts";
@@ -40,12 +37,11 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("a gateway at a leaf accepts everything while the hub is away, and the hub then gets it once and in order", async () => {
+test("a gateway at a leaf node stores events while the hub is down, and the hub then gets each once and in order", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");
   const second = await gatewayAt("leaf-2");
-  // The earlier leaf is kept.
   expect(await hub.gather("leaf-2")).toMatch(/LIVE_0 +leaf-1[\s\S]*LIVE_0 +leaf-2/);
   // Created at one leaf, in the hub's registry: known at the other.
   const project = await first.project();

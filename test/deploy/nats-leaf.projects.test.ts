@@ -1,6 +1,3 @@
-// A gateway at a new leaf node does not listen until it has the hub's projects, so that a valid key
-// is never answered 401. From then on it has them whether or not the hub is available.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -23,7 +20,7 @@ async function answers(gateway: TestGateway): Promise<number[]> {
   return [await statusOf(key), await statusOf(unknownKey)];
 }
 
-test("a gateway at a new leaf waits for the projects, and a restarted one has them without the hub", async () => {
+test("a gateway at a new leaf node waits for the hub's projects, and has them later without the hub", async () => {
   await hub.gather();
   const shop = { prefix: "penstock", replicas: 1, id: "shop", key };
   await hub.withClient((connection) => addProject(connection, shop));

@@ -1,6 +1,3 @@
-// deploy/nats/single.conf, unchanged except for the address: events that were answered 200 are
-// stored after a kill.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
 import { startTestGateway } from "../kit/gateway.ts";
@@ -13,8 +10,8 @@ afterAll(async () => {
   await server.remove();
 });
 
-describe("a single nats-server keeps what it took", () => {
-  test("keeps events answered 200 through a kill of the node", async () => {
+describe("a single nats-server with deploy/nats/single.conf", () => {
+  test("has an event that was answered 200 after a kill", async () => {
     const project = await gateway.project();
     const event = { api_key: project.key, event: "kept", distinct_id: "user" };
     expect((await gateway.post("/capture/", event)).status).toBe(200);

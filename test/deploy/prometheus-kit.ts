@@ -1,6 +1,3 @@
-// Shared by the tests of deploy/: the rule files, promtool, and a real Prometheus that scrapes a
-// gateway.
-
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +23,6 @@ interface RuleFile {
   readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[];
 }
 
-/** All rules of deploy/prometheus/rules. */
 export function readRules(): Rule[] {
   const folder = path.join(prometheusDir, "rules");
   return readdirSync(folder).flatMap((file) =>
@@ -41,7 +37,6 @@ export interface Ended {
   readonly out: string;
 }
 
-/** Runs promtool in deploy/prometheus. */
 export async function promtool(...args: string[]): Promise<Ended> {
   const program = path.join((await testProgram("prometheus")).path, "promtool");
   const child = spawn(program, args, { cwd: prometheusDir, stdio: ["ignore", "pipe", "pipe"] });

@@ -1,7 +1,3 @@
-// Every alert has a scenario in deploy/prometheus/tests in which it fires, and a moment in it at
-// which it does not; promtool runs them. Every alert states what it is, what to do first, and where
-// to read more.
-
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -33,14 +29,14 @@ const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 
 beforeAll(async () => void (await testProgram("prometheus")), fetchMsMax);
 
-describe("alerts fire when they should", () => {
-  test("promtool finds no error in the configuration and its rules", async () => {
+describe("the alerts", () => {
+  test("and the Prometheus configuration have no error according to promtool", async () => {
     const { code, out } = await promtool("check", "config", "prometheus.yml");
     expect(code, out).toBe(0);
     expect(out).toContain(`${alerts.length} rules found`);
   });
 
-  test.each(testFiles)("as specified in %s", { timeout: 120_000 }, async (file) => {
+  test.each(testFiles)("fire as specified in %s", { timeout: 120_000 }, async (file) => {
     const { code, out } = await promtool("test", "rules", `tests/${file}`);
     expect(code, out).toBe(0);
   });
@@ -78,7 +74,7 @@ describe("alerts fire when they should", () => {
     });
   });
 
-  test("the operations guide counts the alerts by severity", () => {
+  test("are counted by severity in the operations guide", () => {
     const severe = (severity: string) =>
       alerts.filter(({ labels }) => labels?.["severity"] === severity).length;
     const guide = readFileSync(path.join(root, "docs/guides/operations.md"), "utf8");
@@ -87,7 +83,7 @@ describe("alerts fire when they should", () => {
     expect(guide).toContain(`${severe("ticket")} open a ticket`);
   });
 
-  test("the runbook has no section without an alert", () => {
+  test("have one section each in the runbook", () => {
     const sections = [...runbook.matchAll(/^### (\w+)$/gm)].map((match) => match[1]);
     expect(sections.sort()).toEqual(alerts.map(({ alert }) => alert).sort());
   });

@@ -1,6 +1,3 @@
-// Every metric is on the dashboard or in an alert, no other name is, and the dashboard matches its
-// source and is complete.
-
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -27,13 +24,13 @@ const shown = new Set(
   expressions.flatMap((expr) => expr.match(/\bpenstock_\w+|\bjob\w*:[\w:]+/g) ?? []),
 );
 
-describe("every metric is watched", () => {
-  test.each(metrics)("%s", (name, { type }) => {
+describe("the dashboard with the alerts", () => {
+  test.each(metrics)("uses %s", (name, { type }) => {
     const series = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
   });
 
-  test("uses only existing metrics and recording rules, and leaves no recording rule unused", () => {
+  test("uses only existing metrics and recording rules, and every recording rule is used", () => {
     const recorded = rules.flatMap(({ record }) => record ?? []);
     const known = new Set([
       ...recorded,
@@ -43,13 +40,13 @@ describe("every metric is watched", () => {
     expect(recorded.filter((name) => !shown.has(name))).toEqual([]);
   });
 
-  test("has the dashboard that dashboard.ts writes: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
+  test("equals the output of node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
     expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(
       dashboardText(),
     );
   });
 
-  test("has panels with a description, a unit and the chosen data source, and without overlaps", () => {
+  test("has panels with a description, a unit and the selected data source, without overlaps", () => {
     const panels = dashboardPanels();
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = new Set<string>();
@@ -69,7 +66,7 @@ describe("every metric is watched", () => {
     }
   });
 
-  test("provisions the data source and the folder in Grafana", () => {
+  test("is provisioned in Grafana with its data source and folder", () => {
     const read = (file: string): Record<string, Record<string, unknown>[]> =>
       parse(readFileSync(path.join(grafanaDir, "provisioning", file), "utf8"));
     expect(read("datasources/prometheus.yaml")["datasources"]).toMatchObject([

@@ -1,7 +1,3 @@
-// A real Prometheus scrapes a real gateway that gets requests of every kind, and a nats-server that
-// is silent for a moment. Then every query of the dashboard, every recording rule and every series
-// of an alert has a value.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -33,7 +29,6 @@ function filledIn(expr: string): string {
     .replaceAll("$instance", ".+");
 }
 
-/** Every series of an expression, without its functions. */
 function selectorsOf(expr: string): string[] {
   const found =
     expr.match(/\b(?:up|(?:penstock|process)_\w+|job\w*:[\w:]+)\b(?:\{[^}]*\})?/g) ?? [];
@@ -124,7 +119,7 @@ async function startSink(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-test("a real Prometheus answers every query, rule and alert", {
+test("a real Prometheus answers every query of the dashboard, every rule and every alert", {
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");

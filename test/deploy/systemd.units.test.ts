@@ -1,6 +1,3 @@
-// The systemd units agree with the bundle's layout, with the settings and with the configuration of
-// nats-server.
-
 import { describe, expect, test } from "vitest";
 import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./files-kit.ts";
 
@@ -32,14 +29,14 @@ const nats = unitOf("nats-server");
 const gatewayEnv = envOf(readDeploy("systemd/penstock.env"));
 const natsEnv = envOf(readDeploy("systemd/nats.env"));
 
-describe("systemd units run the bundle", () => {
+describe("the systemd unit", () => {
   test.each([
     ["penstock", gateway],
     ["penstock-effects", effects],
     ["penstock-sink@", sink],
     ["nats-server", nats],
   ])(
-    "%s.service is restarted without limit, has no privileges, and writes nowhere else",
+    "%s.service restarts without limit, has no privileges, and writes only to its own folder",
     (_, unit) => {
       expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
       expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
@@ -53,7 +50,7 @@ describe("systemd units run the bundle", () => {
     },
   );
 
-  test("the gateway uses the bundle and existing settings, stops before NATS, and has time to drain", () => {
+  test("of the gateway runs the bundle with existing settings, stops before NATS, and has time to drain", () => {
     const service = gateway["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -64,7 +61,7 @@ describe("systemd units run the bundle", () => {
     expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
   });
 
-  test("the effects use the bundle and the gateway's settings, and write to their own folder", () => {
+  test("of the effects runs the bundle with the gateway's settings, and writes to its own folder", () => {
     const service = effects["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock effects"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -74,7 +71,7 @@ describe("systemd units run the bundle", () => {
     );
   });
 
-  test("a sink uses the bundle and the gateway's NATS, and a target from its own file", () => {
+  test("of a sink runs the bundle with the gateway's NATS, and a target from its own file", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([
@@ -87,7 +84,7 @@ describe("systemd units run the bundle", () => {
     expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
-  test("readers of the streams have a lower CPU priority than the gateway", () => {
+  test("of a reader has a lower CPU priority than that of the gateway", () => {
     for (const { Service = {} } of [effects, sink]) {
       expect(Number(Service["Nice"])).toBeGreaterThan(0);
       expect(Number(Service["CPUWeight"])).toBeLessThan(100);
@@ -96,7 +93,7 @@ describe("systemd units run the bundle", () => {
       expect([Service["Nice"], Service["CPUWeight"]]).toEqual([undefined, undefined]);
   });
 
-  test("nats-server has the variables of its configuration, the gateway's token, and room for its streams", () => {
+  test("of nats-server has the variables of its configuration, the token, and space for the streams", () => {
     const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
     const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
     expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());

@@ -1,6 +1,3 @@
-// The document blocks marked `test=<name>` do what the text around them says. Those of the
-// tutorials are in tutorials.test.ts.
-
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Block, blocksOf, testName } from "./docs-kit.ts";
 import { blocks, interrupt, marked, Runner } from "./runner.ts";
@@ -20,7 +17,7 @@ async function send(event: string): Promise<void> {
   expect(await runner.send(event)).toBe(200);
 }
 
-test("runs every marked block", () => {
+test("every marked block of the documents is run by a test", () => {
   const known = [
     "up",
     "gateway",
@@ -42,7 +39,7 @@ test("runs every marked block", () => {
   expect(blocks("up")).toHaveLength(1);
 });
 
-describe("against a gateway", () => {
+describe("a block of the documents against a gateway works", () => {
   test.each(blocks("gateway"))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = runner.startShell(block);
     expect([await run.ended, run.said.err]).toEqual([0, expect.any(String)]);
@@ -71,7 +68,7 @@ describe("against a gateway", () => {
   });
 });
 
-describe("blocks that run until they are stopped", () => {
+describe("a block of the documents that runs until it is stopped works", () => {
   test.each(blocks("tail"))("%s", { timeout: 120_000 }, async (at, block) => {
     const run = runner.startShell(block);
     onTestFinished(() => interrupt(run, "SIGKILL"));
@@ -96,48 +93,56 @@ describe("blocks that run until they are stopped", () => {
   });
 });
 
-test.each(blocks("durable"))("%s", { timeout: 120_000 }, async (_, block) => {
-  const first = runner.startProgram(block);
-  onTestFinished(() => interrupt(first, "SIGKILL"));
-  for (const event of ["acknowledged", "seen last"]) {
-    await send(event);
-    await expect.poll(() => first.said.out, { timeout: 30_000 }).toContain(event);
-  }
-  interrupt(first, "SIGKILL");
-  await first.ended;
-  await send("sent while it was away");
-  const second = runner.startProgram(block);
-  onTestFinished(() => interrupt(second, "SIGKILL"));
-  const away = "sent while it was away";
-  await expect.poll(() => second.said.out, { timeout: 30_000 }).toContain(away);
-  expect(second.said.out).not.toContain("acknowledged");
-  expect([first.said.err, second.said.err]).toEqual(["", ""]);
-});
+test.each(blocks("durable"))(
+  "the block of the documents with a durable consumer works: %s",
+  { timeout: 120_000 },
+  async (_, block) => {
+    const first = runner.startProgram(block);
+    onTestFinished(() => interrupt(first, "SIGKILL"));
+    for (const event of ["acknowledged", "seen last"]) {
+      await send(event);
+      await expect.poll(() => first.said.out, { timeout: 30_000 }).toContain(event);
+    }
+    interrupt(first, "SIGKILL");
+    await first.ended;
+    await send("sent while it was away");
+    const second = runner.startProgram(block);
+    onTestFinished(() => interrupt(second, "SIGKILL"));
+    const away = "sent while it was away";
+    await expect.poll(() => second.said.out, { timeout: 30_000 }).toContain(away);
+    expect(second.said.out).not.toContain("acknowledged");
+    expect([first.said.err, second.said.err]).toEqual(["", ""]);
+  },
+);
 
-test.each(blocks("removal"))("%s", { timeout: 120_000 }, async (_, block) => {
-  const penstock = async (command: string): Promise<string> => {
-    const run = runner.start("npm", [
-      "run",
-      "-s",
-      "penstock",
-      "--",
-      "project",
-      ...command.split(" "),
-    ]);
-    await run.ended;
-    return run.said.out;
-  };
-  // The blocks above may have added it already.
-  await penstock("add shop");
-  expect(await penstock("list")).toMatch(/^shop /m);
-  const run = runner.startProgram(block);
-  expect([await run.ended, run.said.err]).toEqual([0, ""]);
-  const left = await penstock("list");
-  expect(left).toMatch(/^demo /m);
-  expect(left).not.toMatch(/^shop /m);
-});
+test.each(blocks("removal"))(
+  "the block of the documents that removes a project works: %s",
+  { timeout: 120_000 },
+  async (_, block) => {
+    const penstock = async (command: string): Promise<string> => {
+      const run = runner.start("npm", [
+        "run",
+        "-s",
+        "penstock",
+        "--",
+        "project",
+        ...command.split(" "),
+      ]);
+      await run.ended;
+      return run.said.out;
+    };
+    // The blocks above may have added it already.
+    await penstock("add shop");
+    expect(await penstock("list")).toMatch(/^shop /m);
+    const run = runner.startProgram(block);
+    expect([await run.ended, run.said.err]).toEqual([0, ""]);
+    const left = await penstock("list");
+    expect(left).toMatch(/^demo /m);
+    expect(left).not.toMatch(/^shop /m);
+  },
+);
 
-describe("blocks that end by themselves", () => {
+describe("a block of the documents that ends by itself works", () => {
   const names = ["doctor", "load", "checkout"] as const;
   test.each(names.flatMap(blocks))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = runner.startShell(block);

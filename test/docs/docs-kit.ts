@@ -1,6 +1,3 @@
-// The project's Markdown files for the tests of the documents: their text, headings and fenced
-// blocks.
-
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -46,12 +43,10 @@ export function blocksOf(file: string): Block[] {
   return blocks;
 }
 
-/** How a block is run, by its mark `test=<name>`. */
 export function testName(block: Block): string | undefined {
   return block.marks.find((mark) => mark.startsWith("test="))?.slice("test=".length);
 }
 
-/** The text without fenced blocks and code. */
 export function proseOf(file: string): string {
   const prose = read(file).replaceAll(/^```[^\n]*\n[\s\S]*?^```$/gm, "");
   return prose.replaceAll(/`[^`\n]*`/g, (code) => (code.includes("](") ? "" : code));

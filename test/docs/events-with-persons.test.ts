@@ -1,6 +1,3 @@
-// The guide to events with their person: the effects and a sink as commands, in one PostgreSQL, and
-// each of the guide's queries.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -19,7 +16,7 @@ const nats = ["--nats-url", gateway.nats.url];
 const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
 const slow = { timeout: 30_000 };
 
-test("events get their person, and the guide's queries work", async () => {
+test("the guide's sink with persons adds the person to each event, and the guide's queries work", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
     ...sinkArgs,
@@ -82,7 +79,7 @@ test("events get their person, and the guide's queries work", async () => {
   expect(sink.said.err).not.toContain(postgres.password);
 });
 
-test("the column is printed with the tables", async () => {
+test("--ddl --with-person prints the tables with the person_uuid column", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--with-person");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("penstock", { withPerson: true }));
@@ -93,7 +90,7 @@ test.each([
   [[], /--with-person: read .*effects.sqlite: there is no such file.*PENSTOCK_EFFECTS_URL/],
   [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: there is no such file/],
   [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
-])("reports invalid effects: %j", async (args, said) => {
+])("a sink with persons reports an invalid effects database: %j", async (args, said) => {
   const to = ["--to", postgres.url, "--data-dir", temporaryFolder()];
   const sink = penstock(...sinkArgs, ...to, ...args);
   expect(await ended(sink)).toBeGreaterThan(0);

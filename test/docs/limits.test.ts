@@ -1,5 +1,3 @@
-// Compares numbers in the documents with the constants in src/ that they come from.
-
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { read, root } from "./docs-kit.ts";
@@ -11,7 +9,6 @@ const source = files
   .map(read)
   .join("\n");
 
-/** The values of every constant or member of this name that is a number or a product of numbers. */
 function valuesOf(name: string): number[] {
   const definition = new RegExp(`\\b${name}(?: =|:) (\\d[\\d_.* ]*)[;,\\n]`, "g");
   return [...source.matchAll(definition)].map(([, text = ""]) =>
@@ -108,7 +105,7 @@ test.each([
   ["docs/reference/events.md", ["itemNotesMax", "keyCharsMax"]],
   ["docs/reference/http.md", ["smallRequestBytesMax"]],
   ["docs/reference/newer-protocol.md", ["sdkInfoCharactersMax"]],
-])("%s shows the values of its constants", (file, names) => {
+])("%s shows the current values of its constants", (file, names) => {
   const text = read(file);
   const missing = names.filter(
     (name) =>

@@ -1,5 +1,5 @@
 // Runs blocks of the documents unchanged except for the replacements in `here`, against the gateway
-// that the README's `npm run up` starts.
+// of `npm run up`.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -23,7 +23,6 @@ export interface Spoken {
 
 type Exchange = readonly [there: string, own: string];
 
-/** The blocks of a name, each text once. */
 export function blocks(name: string): [string, Block][] {
   const texts = new Set<string>();
   return marked.flatMap((block): [string, Block][] => {
@@ -37,9 +36,7 @@ export function blocks(name: string): [string, Block][] {
 export function interrupt({ child }: Spoken, signal: NodeJS.Signals = "SIGINT"): void {
   try {
     process.kill(-child.pid!, signal);
-  } catch {
-    // It has ended already.
-  }
+  } catch {}
 }
 
 export class Runner {
@@ -109,13 +106,11 @@ export class Runner {
     return this.start("bash", ["-c", strict + this.#here(block.text)]);
   }
 
-  /** A JavaScript block, as a file. */
   startProgram(block: Block): Spoken {
     const name = `${block.file.replaceAll(/\W/g, "-")}-${block.line}.mjs`;
     return this.start(process.execPath, [this.save(block, name)]);
   }
 
-  /** Writes a block into a file. Returns its path. */
   save(block: Block, name: string): string {
     const file = path.join(this.programsDir, name);
     writeFileSync(file, this.#here(block.text));
@@ -128,7 +123,6 @@ export class Runner {
     return (await fetch(url, { method: "POST", body })).status;
   }
 
-  /** Text of a block and its replacement: free ports, a separate folder, a short run. */
   #here(text: string): string {
     const { port, adminPort, sinkPort, dataDir } = this;
     const exchanges = [

@@ -1,6 +1,3 @@
-// The guide to events in ClickHouse: the command with its output, and the guide's queries, with a
-// gateway and, if this host can run one, a ClickHouse.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -20,10 +17,10 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-describe.each(clickHouses)("ClickHouse", (clickhouse) => {
+describe.each(clickHouses)("the guide's ClickHouse sink", (clickhouse) => {
   const { url, tlsUrl, password } = clickhouse;
 
-  test("events are written to the tables by TLS, and the guide's queries work", async () => {
+  test("writes events by TLS, and the guide's queries work", async () => {
     const to = `${tlsUrl}?sslrootcert=${authority.caFile}`;
     const sink = penstock("sink", "clickhouse", to, ...nats);
     const { id, key: api_key } = await gateway.project();
@@ -68,7 +65,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(sink.said.err + other.said.err).not.toContain(password);
   });
 
-  test("the tables are printed for the server, which can create them", async () => {
+  test("prints tables that the server can create", async () => {
     const args = ["sink", "clickhouse", url, "--database", "warehouse"];
     const printed = penstock(...args, "--ddl");
     expect(await ended(printed)).toBe(0);
@@ -80,7 +77,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
   });
 });
 
-test("without a server the tables for newer ones are printed", async () => {
+test("sink clickhouse --ddl without a server prints tables for current servers", async () => {
   const printed = penstock("sink", "clickhouse", "--ddl", "--database", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", modernForm, { withPerson: false }));
@@ -93,7 +90,7 @@ test.each([
   [["https://me:hunter%2@db"], /not followed by two digits/],
   [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
   [["https://db", "--database", 'x"; DROP'], /must match/],
-])("reports invalid arguments: %j", async (args, said) => {
+])("sink clickhouse rejects the arguments %j", async (args, said) => {
   const sink = penstock("sink", "clickhouse", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);

@@ -1,6 +1,3 @@
-// The guide to events in Parquet files: the command with its output, and each of the guide's
-// queries, with a gateway and DuckDB.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -15,7 +12,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+);\n```$/gm)].map(([, sql]) =
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("events are written to files, and the guide's queries work", async () => {
+test("the guide's Parquet sink writes events, and the guide's queries work", async () => {
   const folder = path.join(temporaryFolder(), "warehouse");
   const sink = penstock("sink", "parquet", folder, "--sink-file-seconds", "1", ...nats);
   const { id, key: api_key } = await gateway.project();

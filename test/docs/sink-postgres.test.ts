@@ -1,6 +1,3 @@
-// The guide to events in PostgreSQL: the command with its output, and each of the guide's queries,
-// with a gateway and a PostgreSQL.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -17,7 +14,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("events are written to the tables, and the guide's queries work", async () => {
+test("the guide's PostgreSQL sink writes events, and the guide's queries work", async () => {
   const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
@@ -56,7 +53,7 @@ test("events are written to the tables, and the guide's queries work", async () 
   expect(other.said.err).not.toContain(postgres.password);
 });
 
-test("the tables are printed, and can be created from that repeatedly", async () => {
+test("the guide's PostgreSQL sink prints tables that can be created repeatedly", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", { withPerson: false }));
@@ -75,7 +72,7 @@ test.each([
   [["--to", "postgres://db/x", "--projects", "a,,b"], /invalid project id ""/],
   [["--to", "postgres://db/x", "--lanes", "dead"], /invalid lane "dead"/],
   [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],
-])("reports invalid arguments: %j", async (args, said) => {
+])("the guide's PostgreSQL sink rejects the arguments %j", async (args, said) => {
   const sink = penstock("sink", "postgres", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);

@@ -1,6 +1,3 @@
-// The guide to events to PostHog: the command between two gateways, the second one as the upstream,
-// and its output.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -30,7 +27,7 @@ function started(to: string, ...more: string[]) {
   return penstock("sink", "posthog", to, ...nats, ...more);
 }
 
-test("events arrive in another gateway with their uuid and time, history as history", async () => {
+test("the guide's PostHog sink delivers events with their uuid and time to another gateway, history as history", async () => {
   const folder = newFolder();
   const [here, there] = [await gateway.project(), await upstream.project()];
   const sink = started(upstream.url, "--state", folder, "--key", `${here.id}=${there.key}`);
@@ -64,7 +61,7 @@ test("events arrive in another gateway with their uuid and time, history as hist
   expect(sink.said.err).not.toContain(there.key);
 });
 
-test("uses a key of the registry, and reports a refused one without rejecting events", async () => {
+test("the guide's PostHog sink uses a key of the registry, and stops for a rejected key without rejecting events", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);
@@ -83,7 +80,7 @@ test("uses a key of the registry, and reports a refused one without rejecting ev
   expect(said()).not.toContain(project.key);
 });
 
-test("prints rejected events", async () => {
+test("the guide's command prints the events that the PostHog sink has rejected", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const refusing = await startUpstream();
@@ -112,14 +109,14 @@ test.each([
   [["ftp://example.com"], /as https:/],
   [["https://me:hunter2@example.com"], /without user/],
   [["https://example.com", "--key", "shop"], /must be <project id>=/],
-])("reports invalid arguments: %j", async (args, said) => {
+])("the guide's PostHog sink rejects the arguments %j", async (args, said) => {
   const sink = penstock("sink", "posthog", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);
   expect(sink.said.err).not.toContain("hunter2");
 });
 
-test("can do everything with the NATS user from the guide", async () => {
+test("the guide's PostHog sink works with the NATS permissions of the guide", async () => {
   const [block] = blocksOf("docs/guides/sink-posthog.md").filter(
     ({ language }) => language === "conf",
   );

@@ -1,6 +1,3 @@
-// The tutorials, step by step as written, with the gateway that `npm run up` starts: commands,
-// programs and queries, and their documented results.
-
 import { execFileSync } from "node:child_process";
 import {
   cpSync,
@@ -42,7 +39,6 @@ function step(file: string, name: string): Block {
   return found[0]!;
 }
 
-/** The content of the block below a step. */
 function shownBelow(file: string, { line }: Block): string {
   const below = blocksOf(file).find((block) => block.line > line);
   if (below?.language !== "text") throw new Error(`read ${file}: nothing shown below ${line}`);
@@ -71,7 +67,7 @@ function rowsOf(table: string): string[][] {
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
 
-test("has as many events of the shop as the page says, on each day of the week", () => {
+test("the tutorial's program creates as many events as the page states, on each day of the week", () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const folder = temporaryFolder();
   const program = path.join(folder, "shop.mjs");
@@ -88,7 +84,9 @@ test("has as many events of the shop as the page says, on each day of the week",
   expect(text).toContain(`it makes ${grouped(least)} to ${grouped(most)},`);
 });
 
-test("from `npm run up` to a chart in DuckDB", { timeout: 300_000 }, async () => {
+test("the tutorial from `npm run up` to a chart in DuckDB works", {
+  timeout: 300_000,
+}, async () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const shop = mkdtempSync(path.join(tmpdir(), "penstock-shop-"));
   onTestFinished(() => rmSync(shop, { recursive: true, force: true, maxRetries: 10 }));
@@ -129,7 +127,9 @@ test("from `npm run up` to a chart in DuckDB", { timeout: 300_000 }, async () =>
   }
 });
 
-test("from `npm run up` to a funnel in PostgreSQL", { timeout: 120_000 }, async () => {
+test("the tutorial from `npm run up` to a funnel in PostgreSQL works", {
+  timeout: 120_000,
+}, async () => {
   const file = "docs/tutorials/events-in-postgresql.md";
   await opened([["postgres://me:secret@127.0.0.1:5432/warehouse", postgres.url]]);
   const at = (name: string) => step(file, name);

@@ -1,9 +1,7 @@
-// How a gateway has sent its frames, by its own metrics: a run with many projects proves nothing
-// about atomic batches if none was sent.
+// Reports from the gateway's metrics how many frames were sent in atomic batches.
 
 import type { GatewayProcess } from "./scenario.ts";
 
-/** Returns a sentence for the notes of a run; counted since the gateway was last started. */
 export async function batchCounts({ adminUrl }: GatewayProcess): Promise<string> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   const [stored, parted, frames] = [

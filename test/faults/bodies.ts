@@ -1,6 +1,5 @@
-// The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and
-// its properties. It also has a text that begins at a different place in each event and states its
-// length, so that a mixed-up or truncated line is found. The same number gives the same bytes.
+// The bodies of the load's requests. An event carries its number several times, and a text by which
+// a mixed-up or truncated line is found. The same number gives the same bytes.
 
 import { type KindOfEvent, keyOf } from "./event-kinds.ts";
 
@@ -8,13 +7,9 @@ const sentence =
   "the quick brown fox jumps over the lazy dog and opens the pricing page of the dashboard once more; ";
 const padding = sentence.repeat(9);
 const eventName = "fault test";
-/**
- * The events' time is fixed: nothing depends on the clock except what the gateway adds.
- */
 const timestamp = "2026-01-02T03:04:05.678Z";
 
 interface EventShape {
-  /** Bytes of text in addition to the rest of the event, up to 790. */
   readonly paddingBytes: number;
   /** An event that is rejected: it lacks what its name requires. */
   readonly bad?: boolean;
@@ -57,7 +52,6 @@ export function eventText(
   return `{"event":"${eventName}","distinct_id":"${distinctIdOf(number)}","uuid":"${uuid}","timestamp":"${timestamp}","properties":${bad ? `[${properties}]` : properties}}`;
 }
 
-/** One event, for /capture/. */
 export function singleBody(
   kind: KindOfEvent,
   number: number,
@@ -67,7 +61,6 @@ export function singleBody(
   return Buffer.from(`{"api_key":"${key}",${eventText(kind, number, shape).slice(1)}`);
 }
 
-/** Events for a batch. */
 export function batchBody(project: string, items: readonly string[], historical = false): Buffer {
   const lane = historical ? `"historical_migration":true,` : "";
   return Buffer.from(`{"api_key":"${keyOf(project)}",${lane}"batch":[${items.join(",")}]}`);

@@ -1,12 +1,10 @@
-// The network between the nodes of a cluster, and between the gateway and each of them: any two can
-// be cut off from each other, both ways or one. There are two kinds: network namespaces, which lose
-// packets as a real network does, and TCP proxies, which any user may run. Must not decide what is
-// cut: the scenario does.
+// The network between the nodes of a cluster and the gateway, in which any two can be cut off from
+// each other. It consists of network namespaces, which lose packets, or of TCP proxies, which need
+// no privileges.
 
 export const networkKinds = ["namespaces", "proxies"] as const;
 export type NetworkKind = (typeof networkKinds)[number];
 
-/** One end of a network path: a node by its number, or the gateway. */
 export type End = number | "gateway";
 
 /**
@@ -21,8 +19,8 @@ export interface ClusterNetwork {
   /** Cuts each of these ends off from every other end. */
   isolate(ends: readonly End[], how: Cut): void;
   /**
-   * Slows the paths between the first end and each of the others: bytes are delayed, and limited
-   * per second in each direction. Returns a description of what this network supports.
+   * Slows the paths between the first end and the others. Returns a description of what this
+   * network supports.
    */
   slow(
     from: End,
@@ -38,23 +36,18 @@ export interface ClusterNetwork {
   close(): Promise<void>;
 }
 
-/** Where a process runs, and its addresses. */
 export interface Place {
   /** Prefix of the process's own command line. */
   readonly command: readonly string[];
   /** The process's address for the scenario's process: no cut affects that path. */
   readonly host: string;
-  /** The process's address for the other ends. */
   readonly innerHost: string;
 }
 
-/** The place of a process on this host's network. */
 export const here: Place = { command: [], host: "127.0.0.1", innerHost: "127.0.0.1" };
 
 export interface NetworkOfNodes extends ClusterNetwork {
   placeOf(end: End): Place;
-  /** The URL at which a node dials another. */
   routeUrl(from: number, to: number): string;
-  /** The gateway's URLs of the nodes; their ports are known only when they have started. */
   openToGateway(ports: readonly number[]): Promise<readonly string[]>;
 }

@@ -1,7 +1,5 @@
-// A cluster of three nats-servers, each a process with its own store on loopback, for streams with
-// three replicas. A restarted node keeps its ports, its name and its store. On request all traffic
-// between them, and between them and the gateway, uses a network that can be cut. Must not decide
-// what happens to a node: the scenario does.
+// A cluster of three nats-servers on loopback, for streams with three replicas. A restarted node
+// keeps its ports, name and store.
 
 import { rmSync } from "node:fs";
 import path from "node:path";
@@ -22,32 +20,20 @@ import { makeSingle } from "./one-replica.ts";
 import type { Store } from "./scenario.ts";
 
 interface ClusterStoreOptions {
-  /** The nats-server to run. Default: that of the tests. */
   readonly binary?: string | undefined;
-  /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
   /**
    * False: does not wait until JetStream has a leader, as when all nodes start after a power cut.
    * Default true.
    */
   readonly awaitLeader?: boolean | undefined;
-  /**
-   * The only network between nodes and gateway. Default: loopback, which cannot be cut.
-   */
   readonly network?: NetworkKind | undefined;
-  /**
-   * Where the nodes have their stores, each in its own folder; the caller deletes it. Default:
-   * temporary folders.
-   */
   readonly folder?: string | undefined;
   readonly maxFileStore?: number;
 }
 
 export interface ClusterStore extends Store {
-  /**
-   * Resolves with the number of replicas when every replica of the stream runs and has all of it.
-   * Rejects after 60 s.
-   */
+  /** Resolves when every replica of the stream is complete. Rejects after 60 s. */
   whole(stream: string): Promise<number>;
   /** Makes the stream's leader step down, as an operator does. */
   stepDown(stream: string): Promise<void>;
@@ -58,7 +44,6 @@ export interface ClusterStore extends Store {
    * The cluster no longer exists.
    */
   partForGood(): Promise<void>;
-  /** Present in a store with a network. */
   readonly network?: ClusterNetwork;
 }
 
@@ -70,18 +55,12 @@ const startMsMax = 25_000;
 const leaderMsMax = 45_000;
 const wholeMsMax = 60_000;
 const askTimeoutMs = 500;
-/** Requests that change the cluster take longer than queries. */
 const changeMsMax = 3_000;
 const pollMs = 100;
-/** Room for streams with the default limits. It is allocated only when written. */
 const maxFileStoreDefault = 64 * 1_073_741_824;
 
 const nameOf = (node: number): string => `node-${node}`;
 
-/**
- * Rejects if a node does not start, or if they find no leader within 25 s. The caller must call
- * remove().
- */
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
   // The nodes must know one another's ports before they start.
   const routePorts = [await freePort(), await freePort(), await freePort()];
@@ -286,10 +265,6 @@ interface OwnStreams {
   }[];
 }
 
-/**
- * The stream's last sequence by the node's own monitoring; -1 if the node has no such stream, or
- * does not answer.
- */
 async function ownLastSequence(monitorUrl: string, stream: string): Promise<number> {
   try {
     const signal = AbortSignal.timeout(askTimeoutMs);
@@ -306,7 +281,6 @@ async function ownLastSequence(monitorUrl: string, stream: string): Promise<numb
 
 type Question<T> = (manager: JetStreamManager, connection: NatsConnection) => Promise<T>;
 
-/** The first answer of a node; a node that is dead or frozen costs a moment. */
 async function askAny<T>(
   nodes: readonly TestNatsServer[],
   question: Question<T>,

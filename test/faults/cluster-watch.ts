@@ -1,6 +1,3 @@
-// Shared by the cluster scenarios: the store as a cluster, and the time from a leader's election
-// until events are acknowledged again.
-
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { ClusterNetwork } from "./cluster-network.ts";
 import type { ClusterStore } from "./cluster-store.ts";
@@ -33,9 +30,8 @@ function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
 }
 
 /**
- * Leaves the gateway only the node that leads the live stream, and returns that node. The other
- * streams may have their leaders elsewhere: only the path from the gateway to the other nodes is
- * closed.
+ * Leaves the gateway only the node that leads the live stream, by closing its paths to the other
+ * nodes. Returns that node.
  */
 export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
   const { nodes, network, leaderOf } = networkOf(context);
@@ -48,8 +44,7 @@ export async function besideLeader(context: ScenarioContext): Promise<TestNatsSe
 
 /**
  * Waits for a leader of both streams, then for acknowledged events, and notes both times. Rejects
- * if there is a leader and the gateway takes longer to use it than a recovery may take, plus the
- * delay of a healed network.
+ * if the gateway takes too long to use an elected leader.
  */
 export async function recovered(
   context: ScenarioContext,

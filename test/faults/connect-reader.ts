@@ -1,5 +1,3 @@
-// The ledger's own connection to the streams, which is never the gateway's.
-
 import { connect, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
 import type { Store } from "./scenario.ts";
 

@@ -1,6 +1,5 @@
-// Drives the load: sends the senders' requests, records every verdict, and tracks for each sender
-// since when it has received 200s without a break. Records every answer that the gateway must never
-// give. Reads no stream.
+// Sends the load's requests and records every answer, and since when each sender has received 200s
+// without a break.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Answer, type Connection, createConnection } from "../../bench/load/client.ts";
@@ -12,9 +11,7 @@ interface DriverOptions {
   readonly events: Events;
   readonly load: LoadName;
   readonly shape: LoadShape;
-  /** False: a connection that closes without an answer counts as an error of the gateway. */
   readonly mayLoseConnections: boolean;
-  /** False: a 503 counts as an error of the gateway. */
   readonly mayRefuse: boolean;
   /**
    * If a sender's 200s are this far apart in milliseconds, they count as two runs, unless they were
@@ -24,12 +21,9 @@ interface DriverOptions {
 }
 
 interface DriverCounts {
-  /** The number of acknowledged events. */
   readonly acknowledged: number;
-  /** Requests with a 503, or with a refused connection. */
   readonly refused: number;
   readonly unknown: number;
-  /** The number of answers by label. */
   readonly answers: ReadonlyMap<string, number>;
   /**
    * When each request without an answer was written to its socket, in milliseconds since the epoch;
@@ -40,14 +34,9 @@ interface DriverCounts {
 
 export interface Driver {
   readonly counts: DriverCounts;
-  /** The first forbidden answer of each kind, in words. */
   readonly strange: readonly string[];
   /** Resolves when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
-  /**
-   * Resolves when an answer whose label starts with `label` has arrived from now on. Rejects after
-   * 30 s.
-   */
   untilRefused(label: string): Promise<void>;
   /** Until the fault has ended, rejections break no run. The time before it is the control. */
   faultBegun(): void;
@@ -59,12 +48,10 @@ export interface Driver {
    * `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
-  /** Resolves when every request has its answer. */
   stop(): Promise<void>;
 }
 
 interface Row {
-  /** The time of the first 200 of the unbroken run. */
   sinceMs: number;
   lastMs: number;
 }
@@ -76,7 +63,6 @@ const retriesMax = 20;
 const calmGapFactor = 2;
 const strangeMax = 20;
 const pollMs = 20;
-/** Errors that a terminating process causes on its connections. */
 const lostConnection = /^error (ECONNREFUSED|ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
 
 export function startDriver(options: DriverOptions): Driver {
@@ -264,7 +250,6 @@ export function startDriver(options: DriverOptions): Driver {
   };
 }
 
-/** Whether the request may have been taken, and got no answer. */
 function isLost({ label }: Answer): boolean {
   return label.startsWith("error ") && label !== "error ECONNREFUSED";
 }

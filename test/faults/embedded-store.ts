@@ -1,6 +1,3 @@
-// The nats-server that a gateway has embedded, seen from outside: found by the note in the data
-// folder, killed by its pid. The gateway restarts it; this must not.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -14,9 +11,8 @@ import type { Store } from "./scenario.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 /**
- * On a disk of `diskBytes` if that is given and this process may mount one: the store of a gateway
- * that is started with PENSTOCK_DATA_DIR=`dataDir`. Reading from the store before that start
- * throws.
+ * Uses a disk of `diskBytes` if this process may mount one. The store can be read once a gateway
+ * has been started with PENSTOCK_DATA_DIR=`dataDir`.
  */
 export function createEmbeddedStore(diskBytes?: number): Store & { readonly dataDir: string } {
   const disk = diskBytes === undefined ? undefined : mountSmallDisk(diskBytes);

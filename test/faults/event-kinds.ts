@@ -1,11 +1,9 @@
-// The load's six kinds of request, each with its own ledger. The number of an event identifies its
-// kind, its position in the order and its project, so that every stored line can be compared with
-// the sent event. Sends nothing.
+// The load's kinds of request. The number of an event identifies its kind, its position in the
+// order and its project, so that every stored line can be compared with the sent event.
 
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../../bench/load/ledger.ts";
 
-/** `projects`: single events of many projects concurrently, each on its own connection. */
 export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
 export type LoadName = (typeof loadNames)[number];
 
@@ -34,7 +32,6 @@ export interface KindOfEvent {
 
 export interface Events {
   readonly of: Readonly<Record<Kind, KindOfEvent>>;
-  /** Every project that events are sent for. */
   readonly projects: readonly string[];
   /** The event of a UUID; undefined for a UUID of another program. */
   read(uuid: string): { readonly kind: KindOfEvent; readonly number: number } | undefined;
@@ -62,21 +59,15 @@ export function keyOf(project: string): string {
 
 /** The maximum number of events of one kind and project. Each is a byte, which the tally reads at the end. */
 const eventsOfKindMax = { short: 500_000, full: 4_000_000 };
-/** For the load `projects`: enough that their frames are sent in atomic batches. */
 const manyProjects = 96;
 const eventsOfManyMax = { short: 200_000, full: 1_000_000 };
 
-/** The events of a load. */
 export function createEventsOf(load: LoadName, form: "short" | "full" = "full"): Events {
   return load === "projects"
     ? createEvents(eventsOfManyMax[form], manyProjects)
     : createEvents(eventsOfKindMax[form]);
 }
 
-/**
- * `eventsMax` is the maximum number of events of one kind and project: a byte of memory each.
- * Single events are of that many projects.
- */
 export function createEvents(eventsMax: number, singleProjects = liveProjects.length): Events {
   const single = [
     ...liveProjects,

@@ -1,6 +1,5 @@
-// Adds distance between the gateway and a store: in front of each address of the store is a TCP
-// proxy that delays bytes. Only with distance can a reply still be on its way when a deadline
-// passes. The nodes stay close to one another, and the ledger reads them directly.
+// Adds distance between the gateway and a store by TCP proxies that delay bytes. The ledger reads
+// the nodes directly.
 
 import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";

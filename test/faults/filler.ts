@@ -1,6 +1,3 @@
-// Fills the streams without the gateway, and removes that again, so that the ledger still finds
-// what the load has stored.
-
 import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { lanes, streamName } from "../../src/platform/nats/names.ts";
 import { connectReader } from "./connect-reader.ts";
@@ -13,7 +10,6 @@ const messageBytesMax = 4_194_304;
 const messageBytesMin = 64;
 const publishTimeoutMs = 20_000;
 
-/** Also for the subjects of the projects of `floods.ts`. */
 export function isFiller(subject: string): boolean {
   return subject.slice(subject.lastIndexOf(".") + 1).startsWith(filler);
 }

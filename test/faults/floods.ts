@@ -1,5 +1,5 @@
-// Projects that send in addition to a scenario's load: they fill a stream to a given part, or until
-// they are refused. Their ids begin like the filler's subject, so that the ledger skips them.
+// Projects that fill a stream to a given part, or until they are refused. Their ids begin like the
+// filler's subject, so that the ledger skips them.
 
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -12,10 +12,8 @@ import { known } from "./known-project.ts";
 import type { GatewayProcess, ScenarioContext, Store } from "./scenario.ts";
 import type { LoadShape } from "./senders.ts";
 
-/** The size of the streams in these scenarios. */
 export const streamBytes = 67_108_864;
 
-/** So little that the load is not a flood itself. */
 export const littleLoad: LoadShape = {
   singleConnections: 8,
   singlePauseMs: 40,
@@ -80,7 +78,6 @@ export async function floodingProject(
   };
 }
 
-/** How full the first live stream is, from 0 to 1. */
 async function filledPart(store: Store): Promise<number> {
   const connection = await connectReader(store);
   try {
@@ -108,7 +105,6 @@ export function expectStored(code: string, who: string): void {
   if (code !== "") throw new Error(`${who} was refused: ${code}`);
 }
 
-/** The gauge of the gateway's metrics. */
 export async function projectsOverShare({ adminUrl }: GatewayProcess): Promise<number> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   return Number(/^penstock_projects_over_share (\d+)$/m.exec(text)?.[1]);

@@ -1,23 +1,16 @@
-// The gateway as users run it: a separate process on the pinned Node, with its settings in the
-// environment. A restart uses the same ports. Must not judge the gateway's answers.
-
 import { type Child, startChild } from "../../bench/harness/child.ts";
 import { freePort } from "../../src/platform/embedded/server-access.ts";
 import { here, type Place } from "./cluster-network.ts";
 import type { GatewayProcess } from "./scenario.ts";
 
 interface GatewayOptions {
-  /** `up` embeds a nats-server. */
   readonly command: "serve" | "up";
-  /** PENSTOCK_* variables. */
   readonly env: Readonly<Record<string, string>>;
-  /** Where the gateway runs. Default: here. */
   readonly place?: Place | undefined;
 }
 
 interface LogLine {
   readonly msg?: string;
-  /** By the wall clock, in ISO 8601. */
   readonly time?: string;
   readonly port?: number;
   readonly adminPort?: number;
@@ -125,8 +118,8 @@ function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<numbe
 }
 
 /**
- * Reads the ports from the line that reports that the whole gateway listens. A worker's own line
- * names no admin port.
+ * Reads the ports from the line that reports that the whole gateway listens, not from that of a
+ * worker.
  */
 function portsOf(line: string): { port: number; adminPort: number } | undefined {
   const { msg, port, adminPort } = parsed(line);

@@ -1,6 +1,5 @@
 // HighwayHash with 64 bits (github.com/google/highwayhash), which nats-server uses as the checksum
-// of a stream's description: needed to change that description, so that a server without a cluster
-// can read a replica. Slow, for a few bytes only.
+// of a stream's description. Slow; for a few bytes only.
 
 type Lanes = [bigint, bigint, bigint, bigint];
 
@@ -97,7 +96,6 @@ function zipped(even: bigint, odd: bigint): [bigint, bigint] {
   ];
 }
 
-/** Mixes in the last bytes, which are fewer than a packet. */
 function updateRest(state: State, rest: Buffer): void {
   const size = rest.length;
   const fours = size & ~3;

@@ -1,5 +1,3 @@
-// Waits until the gateway knows a project that was added to the registry.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { keyOf } from "./event-kinds.ts";
 import type { GatewayProcess } from "./scenario.ts";

@@ -1,5 +1,5 @@
-// Finds what a gateway still holds when no client sends any more. It must hold nothing; otherwise
-// something was not released when a request failed.
+// Finds what a gateway still holds when no client sends any more: something that was not released
+// when a request failed.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { GatewayProcess } from "./scenario.ts";

@@ -1,8 +1,6 @@
-// Judges the requests that a gateway left without an answer when it was stopped. It owes an answer
-// to each request that arrived before it closed its connections. A client that writes later, on a
-// connection that it does not know to be closed, gets none: HTTP/1.1 cannot avoid that.
+// Judges the requests that a stopped gateway left without an answer. It owes one to each request
+// that arrived before it closed its connections.
 
-/** From when a gateway closed its connections until it was started again, by the wall clock. */
 export interface Closing {
   readonly fromMs: number;
   readonly toMs: number;

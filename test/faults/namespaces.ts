@@ -1,6 +1,5 @@
-// Network namespaces that a run creates for itself, and the calls of ip, tc and ss in them. Their
-// names contain the run's pid, so that the next run finds and removes what a dead one left. Changes
-// nothing outside them except the links with one end in them.
+// Creates and removes network namespaces by ip, tc and ss. Their names contain the run's pid, so
+// that the next run removes what a dead one left.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -9,17 +8,14 @@ import path from "node:path";
 
 const folder = "/var/run/netns";
 const ours = /^penstock-(\d+)-/;
-/** The name, in a namespace, of the link to this process's network. */
 export const outerLink = "outer";
 const probeMsMax = 10_000;
 const endMsMax = 2_000;
 
-/** The name of a namespace of this run. */
 export function namespaceOf(what: string): string {
   return `penstock-${process.pid}-${what}`;
 }
 
-/** Prefix of the command line of a process that runs in the namespace. */
 export function within(namespace: string): readonly string[] {
   return ["ip", "netns", "exec", namespace];
 }
@@ -32,7 +28,6 @@ export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
 }
 
-/** Like `ip`. */
 export function tc(lines: readonly string[], namespace: string): void {
   tell("tc", ["-n", namespace, "-batch", "-"], lines);
 }
@@ -64,7 +59,6 @@ export function makeRouter(namespace: string): void {
  */
 export function removeNamespaces(namespaces: readonly string[]): void {
   const there = namespaces.filter((namespace) => existsSync(path.join(folder, namespace)));
-  // Another run may remove the namespace first.
   for (const namespace of there) tried(() => endWhoeverRunsIn(namespace));
   for (const namespace of there) {
     // Unsent bytes of a dead process keep a namespace and its links for minutes.
@@ -117,7 +111,6 @@ export function whyNoNamespaces(): string | undefined {
   }
 }
 
-/** Bytes that wait on a slow path; further bytes are lost, as on a router. */
 const waitingBytesMax = 262_144;
 
 /** The tc commands that make a link slow for traffic from some addresses; nothing else waits. */

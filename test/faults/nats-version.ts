@@ -1,5 +1,3 @@
-// Compares nats-server versions by number, since 2.9 is older than 2.10.
-
 /** Compares the first version in each text. */
 export function isOlder(version: string, than: string): boolean {
   const [left, right] = [numbersOf(version), numbersOf(than)];

@@ -1,7 +1,5 @@
-// The network of a cluster as network namespaces: each node and the gateway in its own, with a link
-// to a router between them, and a link to the scenario's process, which is never cut. A cut drops
-// packets: TCP sends lost data again at growing intervals, and connections opened meanwhile fail.
-// Must not decide what is cut: the scenario does.
+// The network of a cluster as network namespaces with a router between them. A cut drops packets,
+// as a real network does. The links to the scenario's process are never cut.
 
 import { randomInt } from "node:crypto";
 import { networkInterfaces } from "node:os";
@@ -22,16 +20,12 @@ import {
 /** What happens to a forbidden packet: it is dropped, or its sender is notified. */
 type Fate = "blackhole" | "prohibit";
 
-/** An end, and the addresses on its links: /30 each, of which the other side has the lower one. */
+/** An end, and the addresses on its links (/30 each). */
 interface Home {
   readonly namespace: string;
-  /**
-   * `inner` is the end's address on its link to the router, which calls that link `link`.
-   */
   readonly inner: string;
   readonly router: string;
   readonly link: string;
-  /** `outer` is the end's address on its link to this process, which calls it `desk`. */
   readonly outer: string;
   readonly desk: string;
   readonly deskHost: string;
@@ -53,7 +47,6 @@ const rulePreference = 100;
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
 
-/** The path between two ends, as routing rules name it. */
 function wayOf(from: Home, to: Home): string {
   return `from ${from.inner} to ${to.inner}`;
 }
@@ -172,7 +165,6 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
       host: home(end).outer,
       innerHost: home(end).inner,
     }),
-    // A server that listens on 0.0.0.0 listens on both its links.
     routeUrl: (_, to) => `nats://${home(to).inner}:${routePorts[to]}`,
     openToGateway: async (ports) => ports.map((port, node) => `nats://${home(node).inner}:${port}`),
     close: async () => remove(),
@@ -192,7 +184,6 @@ function endBetween(one: Home, other: Home): void {
   endConnections(other.namespace, one.inner);
 }
 
-/** A block in which no link of this host has an address. */
 function freeBlock(): number {
   const taken = Object.values(networkInterfaces()).flatMap((links) =>
     (links ?? []).map(({ address }) => address),

@@ -1,13 +1,10 @@
-// The network of a cluster as TCP proxies, one between each two nodes and one between the gateway
-// and each of them, which needs no root privileges. The nodes know no other path to one another. A
-// cut holds back bytes: each side's own end of a connection is not affected. Must not decide what
-// is cut: the scenario does.
+// The network of a cluster as TCP proxies, one between each two nodes, and between the gateway and
+// each node. A cut holds back bytes.
 
 import { type Cut, type End, here, type NetworkOfNodes } from "./cluster-network.ts";
 import type { TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
-/** A node's path to another: where it dials, and between which ends. */
 interface Way {
   readonly from: End;
   readonly to: number;
@@ -20,7 +17,6 @@ interface Way {
  */
 const nowhere = (to: number): string => `nats://127.0.0.1:${to + 1}`;
 
-/** `routePorts` are the ports on which the nodes will listen for one another. */
 export async function createNetworkOfProxies(
   routePorts: readonly number[],
 ): Promise<NetworkOfNodes> {

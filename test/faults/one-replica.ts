@@ -1,6 +1,5 @@
-// Makes the store of a cluster's node readable by a server without a cluster, which rejects streams
-// of several replicas: changes the description of each stream to one replica, and updates the
-// description's checksum. The messages are unchanged.
+// Changes a store of a cluster's node so that a server without a cluster can read it: the
+// description of each stream gets one replica and a new checksum.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,5 @@
-// A power cut of several nodes at once: data of their files that is in the page cache and not on
-// disk is lost. If the page cache cannot be inspected, it is only a kill, and a note reports that.
-// The servers are left dead; the scenario starts them again.
+// A power cut of several nodes at once: data in the page cache that is not on disk is lost. If the
+// page cache cannot be inspected, the nodes are only killed, and a note says so.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";

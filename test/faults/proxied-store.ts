@@ -1,13 +1,9 @@
-// One nats-server, which the gateway reaches only through a proxy, and the ledger directly.
-
 import { startNatsServer } from "../kit/nats-server.ts";
 import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
 interface ProxiedStoreOptions {
-  /** Default: that of the tests. */
   readonly binary?: string | undefined;
-  /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
 }
 

@@ -1,5 +1,3 @@
-// Shared by the scenarios behind the proxy.
-
 import type { ScenarioContext, TcpProxy } from "./scenario.ts";
 
 export function proxyOf({ store }: ScenarioContext): TcpProxy {

@@ -1,7 +1,5 @@
-// Repeatable random numbers: the same seed gives the same sequence, everywhere. Good enough for
-// faults, not for secrets.
+// Repeatable random numbers, good enough for faults, not for secrets.
 
-/** From 0 up to but excluding 1. */
 export type Random = () => number;
 
 /** Mulberry32. `seed` is a whole number, of which 32 bits count. */
@@ -15,7 +13,6 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** Returns a random permutation. */
 export function shuffled<T>(items: readonly T[], random: Random): T[] {
   const left = [...items];
   return items.map(() => left.splice(Math.floor(random() * left.length), 1)[0]!);

@@ -1,6 +1,5 @@
-// Reads every replica of every stream separately and compares them: a leader answers for all of
-// them, and one that lacks acknowledged events is found only when it leads. Ends the cluster to do
-// so: each node is started alone on its data.
+// Compares every replica of every stream: a leader answers for all of them, so one that lacks
+// events is found only when it leads. Ends the cluster, and starts each node alone on its data.
 
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,12 +8,10 @@ import { connect } from "@nats-io/transport-node";
 import { readMessages } from "../../bench/load/stored.ts";
 import type { ClusterStore } from "./cluster-store.ts";
 
-/** The content of one node, by stream; the registry and the usage record are among the streams. */
 type Replica = ReadonlyMap<string, StreamCopy>;
 
 interface StreamCopy {
   readonly lastSequence: number;
-  /** A message's sequence, and a hash of all of it. */
   readonly messages: ReadonlyMap<number, string>;
 }
 

@@ -1,5 +1,5 @@
-// Runs one scenario: starts store and gateway, drives the load, lets the scenario cause its fault,
-// waits for the 200s to return, reads the streams, and reports broken promises.
+// Runs one scenario: starts store and gateway, drives the load, waits for recovery, reads the
+// streams, and reports broken promises.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { addProject } from "../../src/gateway/projects/registry/commands.ts";
@@ -31,29 +31,21 @@ import { createSite, type Site } from "./stores.ts";
 interface RunOptions {
   readonly load: LoadName;
   readonly form: "short" | "full";
-  /** The nats-server. */
   readonly binary: string;
   readonly natsVersion: string;
-  /** Default: `always`. */
   readonly syncInterval?: string | undefined;
-  /** How long the gateway may take to return to 200s. */
   readonly recoveryMsMax: number;
   /**
    * A whole number. The same seed gives the same sequence in a scenario with random choices.
    */
   readonly seed: number;
-  /** How long the fault lasts, instead of the form's duration. */
   readonly faultMs?: number;
-  /** The kind of network, for a scenario that cuts it. */
   readonly network: NetworkKind;
-  /** The gateway's delay to the store, each way. Default: set by the scenario. */
   readonly delayMs?: number;
 }
 
 export interface RunResult extends ScenarioResult {
-  /** The notes of the scenario. */
   readonly notes: readonly string[];
-  /** The number of requests by answer. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
@@ -86,7 +78,6 @@ const warmUpEvents = { short: 300, full: 5_000 };
  * The shortest break of 200s that is attributed to the fault, not to a busy machine.
  */
 const breakMs = { short: 2_000, full: 500 };
-/** How long the 200s must continue to count. */
 const settledMs = { short: 700, full: 1_500 };
 /** Observed longer than allowed, so that a late recovery has a figure. */
 const recoveryWatchMs = 20_000;
@@ -121,7 +112,6 @@ function distanceOf(
 }
 
 interface Attack extends RunOptions {
-  /** Also for a scenario that fails. */
   readonly notes: string[];
 }
 
@@ -155,8 +145,6 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   // A running gateway keeps recording the projects' usage.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];
-  // The nodes of the cluster are separate now. If they do not hold the same, that is an error of
-  // its own.
   const [readUrl, secondUrl] = isCluster(store)
     ? store.nodes.map(({ url }) => url)
     : [store.readerUrl, store.readerUrl];
@@ -200,7 +188,6 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   };
 }
 
-/** Whether nats-server is known to lose data here. */
 function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): boolean {
   return (
     knownLoss !== undefined &&

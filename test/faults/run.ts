@@ -170,7 +170,6 @@ async function main(): Promise<number> {
       seed: options.seed,
     });
   }
-  // Child processes end with this process when it ends by itself.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => process.exit(128 + constants.signals[signal]));
   }
@@ -210,9 +209,6 @@ function chosen(program: Command, names: readonly string[]): Chosen {
   };
 }
 
-/**
- * The kind of network to use. Prints which one it is, and why namespaces are not available.
- */
 function networkOf(program: Command, { network, soak: duration, delayMs }: Options): NetworkKind {
   if (duration !== undefined && delayMs !== undefined)
     program.error("--delay-ms: a soak has no delay");

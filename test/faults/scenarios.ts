@@ -1,5 +1,3 @@
-// Every scenario, in the order in which they are run.
-
 import type { Scenario } from "./scenario.ts";
 import { acksLost } from "./scenarios/acks-lost.ts";
 import { clientsAbort } from "./scenarios/clients-abort.ts";

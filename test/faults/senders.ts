@@ -1,6 +1,4 @@
-// The connections of a load: what each sends, how much at once, and the expected answers. One
-// request at a time per connection. Decides what is sent and how often; the driver sends and
-// judges.
+// The connections of a load: what each sends, how often, and the expected answers.
 
 import { gzipSync } from "node:zlib";
 import { batchBody, eventText, eventTexts, singleBody } from "./bodies.ts";
@@ -15,7 +13,6 @@ export interface FaultRequest {
   readonly events: number;
   /** Numbers of the kind `bad` in it: they must never be stored, whatever the answer. */
   readonly bad?: readonly number[];
-  /** The answer if nothing is wrong with the store. */
   readonly expected: "200" | "400 invalid_properties" | "401 unknown_api_key";
 }
 
@@ -26,20 +23,13 @@ export interface Sender {
    */
   readonly name: string;
   readonly next: () => FaultRequest;
-  /** The pause between an answer and the next request. */
   readonly pauseMs: number;
-  /** Sends a request again with the same body if its outcome is unknown. */
   readonly retries: boolean;
-  /** Whether its 200s count for the recovery time; not for rare requests. */
   readonly steady: boolean;
 }
 
 export interface LoadShape {
   readonly singleConnections: number;
-  /**
-   * Milliseconds between two requests of one connection; 0 sends as fast as they are answered. The
-   * other pauses work likewise.
-   */
   readonly singlePauseMs: number;
   /**
    * The last of these connections pauses this much longer, each one before it less, so that they do
@@ -105,7 +95,6 @@ function batchSenders(events: Events, shape: LoadShape): Sender[] {
   }));
 }
 
-/** More than 1 MiB, in its own frames, which a retry must not store twice. */
 function largeSender(events: Events, shape: LoadShape): Sender {
   const kind = events.of.large;
   return {
@@ -152,9 +141,6 @@ function historySenders(events: Events, shape: LoadShape): Sender[] {
   });
 }
 
-/**
- * Sends in turn: an unknown key, an invalid event, and an invalid event among valid ones.
- */
 function badSender(events: Events, shape: LoadShape): Sender {
   const { bad, batch } = events.of;
   const paddingBytes = smallPaddingBytes;

@@ -1,5 +1,4 @@
-// Settles a run: reads every stored line and compares it with the answers. Also checks the lines:
-// each must be the event that was sent, whole, in its project's frame. Only reads.
+// Reads every stored line and compares it with the answers and with the event that was sent.
 
 import { type JsMsg, jetstreamManager } from "@nats-io/jetstream";
 import { readMessages } from "../../bench/load/stored.ts";
@@ -24,12 +23,10 @@ export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
    * sends them again. Must be 0.
    */
   readonly duplicatedOwnFrames: number;
-  /** Lines and frames that differ from what was sent, the first few. Must be empty. */
   readonly damaged: readonly string[];
 }
 
 interface StreamReader {
-  /** Reads to the end of every stream. */
   read(): Promise<void>;
   settlement(): Settlement;
 }

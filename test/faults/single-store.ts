@@ -1,19 +1,14 @@
-// One nats-server, by default with `sync_interval: always`, as a separate process. A scenario that
-// requests a small disk gets a real one, if this process may mount; otherwise the server's own
-// limit is used instead.
+// One nats-server, by default with `sync_interval: always`. A scenario that requests a small disk
+// gets one if this process may mount; otherwise the server's own limit is used.
 
 import { startNatsServer } from "../kit/nats-server.ts";
 import type { Store } from "./scenario.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 interface SingleStoreOptions {
-  /** Default: that of the tests. */
   readonly binary?: string | undefined;
-  /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
-  /** The store is on a disk of this size. */
   readonly diskBytes?: number | undefined;
-  /** Maximum total size of JetStream's files. */
   readonly fileStoreBytesMax?: number | undefined;
 }
 

@@ -1,5 +1,3 @@
-// A small disk in memory that a scenario fills and frees, if this process may mount one.
-
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +25,6 @@ export function mountSmallDisk(
     execFileSync("umount", ["-l", folder]);
     rmSync(folder, { recursive: true, force: true });
   };
-  // A mount outlives the process that created it.
   process.once("exit", unmount);
   return {
     folder,

@@ -1,5 +1,5 @@
-// The faults of a soak, in a new random order each round; each of them ends. A full stream is not
-// among them, because the streams must hold the whole run.
+// The faults of a soak, in a new random order each round. A full stream is not among them, because
+// the streams must hold the whole run.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ProxiedStore } from "./proxied-store.ts";
@@ -7,7 +7,6 @@ import { type Random, shuffled } from "./random.ts";
 
 export interface SoakFault {
   readonly title: string;
-  /** Resolves when the cause has ended. */
   run(store: ProxiedStore): Promise<void>;
 }
 

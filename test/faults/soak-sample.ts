@@ -1,5 +1,4 @@
 // One line of a soak: the resources of the gateway and its nats-server now, and the answers so far.
-// Figures that this platform does not provide are shown as missing.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { memoryBytes } from "../../bench/harness/process-stats.ts";
@@ -18,7 +17,6 @@ export interface SoakSample {
   readonly delayMaxMs: number;
   readonly inflightBytes: number;
   readonly acknowledged: number;
-  /** The number of rejected requests. */
   readonly refused: number;
   readonly unknown: number;
   /**
@@ -103,10 +101,6 @@ function whole(value: number): string {
   return Number.isNaN(value) ? "-" : Math.round(value).toLocaleString("en");
 }
 
-/**
- * Returns the value of a series by its name and labels as written in the text; NaN for a missing
- * series.
- */
 async function metricsOf({ adminUrl }: GatewayProcess): Promise<(series: string) => number> {
   try {
     const response = await fetch(`${adminUrl}/metrics`, {

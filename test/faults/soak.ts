@@ -1,6 +1,5 @@
-// A long run: mixed load at a bounded rate, with a fault every few minutes, and a line per minute
-// of the gateway's resources. At the end every event is settled, and the first figures are printed
-// next to the last.
+// A long run: mixed load, a fault every few minutes, and a line per minute of the gateway's
+// resources. At the end every event is compared with its answer.
 
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -19,13 +18,10 @@ import { type SoakSample, sampleHeading, sampleLine, sampleOf } from "./soak-sam
 
 interface SoakOptions {
   readonly durationMs: number;
-  /** The nats-server. */
   readonly binary: string;
   /** Rewritten each minute, so that an aborted run leaves its data. */
   readonly json: string | undefined;
-  /** How long the gateway may take to return to 200s after a fault. */
   readonly recoveryMsMax: number;
-  /** The seed of the order and the times of the faults. A whole number. */
   readonly seed: number;
 }
 
@@ -60,10 +56,7 @@ const settledMs = 1_500;
 /** Longer than the pauses of the senders. */
 const breakMs = 500;
 
-/**
- * The exit code: 1 if a promise was broken. Ctrl-C ends it early, with its report; a second Ctrl-C
- * without.
- */
+/** Returns the exit code: 1 if a promise was broken. */
 export async function soak({
   durationMs,
   binary,
@@ -143,7 +136,6 @@ export async function soak({
       ),
     ];
     process.stdout.write(`\n${sampleHeading}\n`);
-    // The first minute is still warming up.
     for (const sample of [samples[1] ?? samples[0], samples.at(-1)])
       if (sample) process.stdout.write(`${sampleLine(sample)}\n`);
     const { damaged: _, ...totals } = settlement;

@@ -1,5 +1,3 @@
-// Starts the environment of a scenario: the store of its topology, and the gateway in front of it.
-
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/platform/base/log.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
@@ -28,13 +26,9 @@ type SiteOptions = Pick<
 const streamBytesMaxDefault = String(1_073_741_824);
 
 interface SiteMeans {
-  /** The nats-server. */
   readonly binary: string;
-  /** For the nats-servers; not for an embedded one. Default: `always`. */
   readonly syncInterval?: string | undefined;
-  /** The kind of network for topology `networked`. */
   readonly network: NetworkKind;
-  /** The gateway's delay to the store, each way. */
   readonly delayMs: number;
 }
 

@@ -1,5 +1,3 @@
-// The tables of the results, as Markdown: one row per run. Computes only widths.
-
 import type { EffectsResult } from "./effects/scenario.ts";
 import type { ImportResult } from "./import/import-killed.ts";
 import type { RunResult } from "./run-scenario.ts";

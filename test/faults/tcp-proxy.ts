@@ -1,6 +1,5 @@
-// A TCP proxy in front of one nats-server, which simulates networks: cut, refuse, delay, lose one
-// side's data, go silent both ways or one. Understands just enough of the NATS protocol to drop
-// whole messages: half a message would be a different fault.
+// A TCP proxy in front of one nats-server, which simulates network faults. It drops only whole
+// messages of the NATS protocol.
 
 import { createServer, type Server, Socket } from "node:net";
 import type { TcpProxy } from "./scenario.ts";
@@ -14,7 +13,6 @@ const pieceBytesMax = 16_384;
 
 type Direction = "toServer" | "toClient";
 
-/** The state of the network: one for all connections. */
 interface Network {
   isCut: boolean;
   /** The directions in which nothing passes: to the server, and from it. */
@@ -24,14 +22,11 @@ interface Network {
   bytesPerSecond: number;
 }
 
-/** A connection through the proxy: the client's socket and the one to the server. */
 interface Link {
-  /** The network has changed. */
   update(): void;
 }
 
 interface Pipe {
-  /** The network has changed. */
   update(): void;
   close(): void;
 }
@@ -46,9 +41,6 @@ interface TcpProxyOptions {
 
 const neverStalled = { toServer: false, toClient: false };
 
-/**
- * Listens on a free loopback port; connects to `upstreamPort` there for each connection it gets.
- */
 export async function startTcpProxy(
   upstreamPort: number,
   { isRoute = false }: TcpProxyOptions = {},
@@ -155,11 +147,9 @@ function listen(listener: Server): Promise<number> {
 interface PipeOptions {
   readonly network: Network;
   readonly direction: Direction;
-  /** The parts of a chunk that are forwarded. */
   readonly filter: (chunk: Buffer) => Buffer[];
 }
 
-/** One direction of one connection. Keeps the order, whatever changes meanwhile. */
 function createPipe(from: Socket, to: Socket, { network, direction, filter }: PipeOptions): Pipe {
   const held: { bytes: Buffer; arrivedMs: number }[] = [];
   let heldBytes = 0;
@@ -229,7 +219,6 @@ function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
     const end = lineEnd < 0 ? chunk.length : lineEnd + 1;
     line += chunk.toString("latin1", start, end);
     if (lineEnd >= 0) {
-      // The last word is the size of the payload, which a CRLF follows.
       const size = /^H?MSG .* (\d+)\r\n$/i.exec(line)?.[1];
       payloadBytes = size === undefined ? 0 : Number(size) + 2;
       line = "";

@@ -1,8 +1,6 @@
-// The faults of a random walk through a cluster: several at a time, on any nodes, of any length.
-// Each begins at once and returns how it ends. Two rules limit it to what a store of three replicas
-// must survive: one disk is lost at a time, when all replicas are complete; and a nats-server
-// before 2.12 recovers all of it before anything else happens, because it loses data otherwise (its
-// pull request 7038).
+// The random faults of a cluster. One disk is lost at a time, when all replicas are complete; and a
+// nats-server before 2.12 recovers completely before anything else happens, because it loses data
+// otherwise (its pull request 7038).
 
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { Cut, End } from "./cluster-network.ts";
@@ -150,7 +148,6 @@ export const stepKinds: readonly StepKind[] = [
   steppedDown,
 ];
 
-/** Called when all replicas are complete. */
 export const diskLost: StepKind = async (walker) => {
   const node = anyRunning(walker);
   if (node === undefined) return undefined;

@@ -1,6 +1,5 @@
-// Prints bodies for the replay: `bodies.ts SECONDS SEED`. The corpus comes first, then random texts
-// in the shape of events, then mutations of both until the time is up. Each is preceded by its
-// length in four bytes, little-endian. The same seed gives the same bodies.
+// Prints bodies for the replay: `bodies.ts SECONDS SEED`. Each is preceded by its length in four
+// bytes, little-endian. The same seed gives the same bodies.
 
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";

@@ -1,6 +1,5 @@
-// Compares the addon with the reference scanner for some time: `compare.ts SECONDS SEED FINDS`.
-// Bodies are the corpus and endless mutations of it. A body with different results is written into
-// the folder FINDS, and the exit code is 1.
+// Compares the addon with the reference scanner: `compare.ts SECONDS SEED FINDS`. A body with
+// different results is written to the folder FINDS, and the exit code is 1.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";

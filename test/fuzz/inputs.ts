@@ -1,6 +1,3 @@
-// Bodies for the comparison of the two scanners: those of the fuzz corpus, and seeded mutations of
-// them. It must not scan.
-
 import { readFileSync } from "node:fs";
 
 /** The corpus: a JSON string per line, a character per byte. */

@@ -1,5 +1,3 @@
-// A connection on which the test changes a server's answers about streams.
-
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 

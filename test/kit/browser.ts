@@ -1,5 +1,3 @@
-// A real Chromium, for tests of web pages.
-
 import { type Browser, chromium } from "playwright-core";
 
 // Chromium as root does not start with a sandbox. Most of the other flags turn off requests to its

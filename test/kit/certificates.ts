@@ -1,6 +1,5 @@
-// The test kit's certificates: an authority created for one test, and the certificates that it
-// signs, as PEM files in a folder that is removed with the test process. EC keys, because they are
-// generated at once. No external program is needed.
+// An authority created for one test, and the certificates that it signs, as PEM files in a folder
+// that is removed with the test process.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,13 +30,9 @@ interface CertificateOptions {
 
 export interface TestAuthority {
   readonly folder: string;
-  /** The authority's own certificate. */
   readonly ca: string;
   readonly caFile: string;
   server(options?: CertificateOptions): Promise<PemPair>;
-  /**
-   * A certificate for a client. It holds the client's own name and no addresses.
-   */
   client(options?: Pick<CertificateOptions, "name" | "notBefore" | "notAfter">): Promise<PemPair>;
 }
 
@@ -48,7 +43,6 @@ const ofAuthority = [
   { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
 ] as const;
 
-/** Creates a new authority. Certificates of one authority are not valid for another. */
 export async function createAuthority(name = "penstock test authority"): Promise<TestAuthority> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-pem-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));

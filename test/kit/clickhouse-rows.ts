@@ -1,5 +1,3 @@
-// Queries to a test's ClickHouse that bypass the code under test.
-
 /** Returns the rows, with 64-bit numbers as strings. Rejects with the server's message. */
 export async function askedClickHouse(
   url: string,

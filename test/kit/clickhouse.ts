@@ -1,6 +1,5 @@
-// The only way in which tests start a ClickHouse server: a real one on a loopback port with its own
-// data folder. Tests may kill, freeze and restart it; port and data stay. A shell holds the server
-// on a leash: however the test process ends, the server and its folder are removed.
+// A real ClickHouse server on a loopback port with its own data folder. Tests may kill, freeze and
+// restart it; port and data stay. The server and its folder are removed when the test process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -21,9 +20,7 @@ import { untilStopped } from "./nats-server.ts";
 import { findTestProgram, leashScript, type TestProgram } from "./test-program.ts";
 
 export interface TestClickHouseOptions {
-  /** PEM files, to serve TLS too. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
-  /** Settings of every query, such as `max_memory_usage: "1000000"`. */
   readonly settings?: Readonly<Record<string, string>>;
   /** False: repeated rows remain, so that they can be counted. Default: they are merged. */
   readonly merges?: boolean;
@@ -32,7 +29,6 @@ export interface TestClickHouseOptions {
 export interface TestClickHouse {
   /** With user and password; unchanged by a restart. */
   readonly url: string;
-  /** The same with TLS, if it was requested. */
   readonly tlsUrl: string;
   readonly user: string;
   readonly password: string;
@@ -122,7 +118,6 @@ class Server {
 
   async start(options: TestClickHouseOptions): Promise<void> {
     const { path: program, libraries } = this.#program;
-    // Newer releases are one program for everything.
     const command = program.endsWith("server") ? [program] : [program, "server"];
     const config = this.#configure(options);
     const log = openSync(this.#logFile, "a");
@@ -143,7 +138,6 @@ class Server {
     await this.#untilReady();
   }
 
-  /** Returns the path of the server's configuration. */
   #configure({ tls, settings = {}, merges = true }: TestClickHouseOptions): string {
     const at = (name: string): string => path.join(this.#folder, name);
     for (const name of ["data", "tmp", "files"]) mkdirSync(at(name), { recursive: true });

@@ -1,5 +1,3 @@
-// The first bytes of a TLS handshake, which a flood sends repeatedly without any cryptography.
-
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { connect } from "node:tls";

@@ -1,6 +1,3 @@
-// The environment of a command that runs in the test's own process: its output is recorded, and the
-// test decides when it stops.
-
 import { Readable, Writable } from "node:stream";
 import type { CommandContext } from "../../src/commands/context.ts";
 

@@ -1,4 +1,4 @@
-// A reader as a separate process, which tests kill: `node test/kit/consumer-process.ts <NATS url>
+// A consumer as a separate process, which tests kill: `node test/kit/consumer-process.ts <NATS url>
 // <durable> <file>`. Appends the uuid of each event to the file, then acknowledges the frame.
 // Prints "read" for each frame.
 

@@ -1,5 +1,3 @@
-// The cost of a request to a project's limits, for tests that use a meter without an intake.
-
 import type {
   MeterRefusal,
   ProjectMeter,

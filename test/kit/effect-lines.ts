@@ -1,6 +1,3 @@
-// Records as the gateway stores them, and lines as the frame reader returns them: for tests of the
-// effects of events.
-
 import { FrameLines } from "../../src/readers/effects/lines/frame-lines.ts";
 import type { StoredLine } from "../../src/readers/effects/lines/line.ts";
 import type { EventEffect, Rejection } from "../../src/readers/effects/types.ts";
@@ -86,7 +83,6 @@ export function readFrame(frame: StoredFrame, reader?: FrameLines): ReadFrame {
   return { lines, unreadable };
 }
 
-/** The only line of a frame. */
 export function readLine(text: string, wanted: Partial<StoredFrame> = {}): ReadLine {
   const { lines, unreadable } = readFrame(frameOf(text, wanted));
   const line = lines.get(0);

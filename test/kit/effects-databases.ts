@@ -1,5 +1,5 @@
-// Databases of the effects, of either kind, for tests and fault scenarios that check both: a SQLite
-// file in its own folder, or a database on a PostgreSQL server started for it.
+// Databases of the effects: a SQLite file in its own folder, or a database on a PostgreSQL server
+// started for it.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,9 +13,7 @@ export type DatabaseKind = "SQLite" | "PostgreSQL";
 
 export interface EffectsDatabases {
   readonly kind: DatabaseKind;
-  /** The server, if there is one. */
   readonly postgres: TestPostgres | undefined;
-  /** Creates a new, empty database. */
   newDatabase(): Promise<StorePlace>;
   /** Copies the database, which must not be open. Returns the argument for `restore`. */
   copy(place: StorePlace): Promise<string>;

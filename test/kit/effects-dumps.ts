@@ -1,6 +1,3 @@
-// The effects of stored events as comparable lines: the dump of a database, that of an undisturbed
-// run over the same streams, and the differences between two dumps.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";

@@ -1,6 +1,5 @@
-// Random JSON texts in the shape of events and batches, with every oddity a client could send:
-// reserved keys at every level, duplicated, escaped, of the wrong type, white space and line breaks
-// between tokens, escaped surrogates.
+// Random JSON texts that resemble events and batches, with reserved keys at every level,
+// duplicated, escaped, or of the wrong type.
 
 import fc from "fast-check";
 
@@ -71,7 +70,6 @@ function keyOf(names: readonly string[]): fc.Arbitrary<string> {
   );
 }
 
-// An object whose keys are mostly the given names, and whose values mostly fit them.
 function objectOf(
   names: readonly string[],
   inner: ReadonlyMap<string, fc.Arbitrary<string>>,
@@ -110,7 +108,6 @@ const itemNames = [
 ];
 const envelopeNames = [...keyNames, "historical_migration", "sent_at", "sentAt", "created_at"];
 
-// Ways to write the same project key, and some other keys.
 const projectKey = fc.constantFrom(
   '"phc_a"',
   '"phc_a"',
@@ -140,7 +137,6 @@ const root = fc.oneof(
   value,
 );
 
-/** A valid JSON text. */
 export const eventLikeJson: fc.Arbitrary<string> = fc
   .tuple(whiteSpace, root, whiteSpace)
   .map(([before, text, after]) => before + text + after);

@@ -1,5 +1,3 @@
-// A link to NATS on which a test receives each message, and may drop it.
-
 import type { NatsLink } from "../../src/platform/nats/link.ts";
 
 /**

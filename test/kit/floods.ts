@@ -1,7 +1,3 @@
-// Shared by the tests of floods and hostile requests: bytes over raw sockets and their answers,
-// small requests meanwhile, and the memory of the gateway's process. The gateway is a separate
-// process: see the kit of the workers.
-
 import { existsSync, readFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import { Client } from "undici";
@@ -94,7 +90,6 @@ interface SmallRequests {
   }>;
 }
 
-/** Sends one small event after another; each is sent when the previous one is answered. */
 export function startSmallRequests(url: string, key: string): SmallRequests {
   // A new connection: the gateway may close one that was idle for long at any moment.
   const client = new Client(url);

@@ -1,5 +1,4 @@
-// A gateway, a nats-server, a PostgreSQL or a ClickHouse for all tests of a file, stopped after the
-// last of them. It is awaited at the top of the file, so if it does not start, the file fails.
+// A server for all tests of a file, stopped after the last of them.
 
 import { afterAll } from "vitest";
 import {

@@ -1,6 +1,4 @@
-// The test kit's gateway: the real one, in this process, on random ports, against a nats-server of
-// the kit. Projects are created as by an operator; stored events are read back by a separate
-// client.
+// The real gateway, in this process, on random ports, with a nats-server of the kit.
 
 import { randomBytes } from "node:crypto";
 import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -14,7 +12,6 @@ import type { Config } from "../../src/platform/settings/config.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
 
-/** One stored frame, as a consumer reads it. */
 export interface StoredFrame {
   readonly subject: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -43,7 +40,6 @@ export interface TestGateway {
   projects(count: number): Promise<TestProject[]>;
   /** Sets the project's quota; the gateway applies the new one within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
-  /** All frames stored for the project in the lane, in stream order. */
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
   events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -68,7 +64,6 @@ export interface TestGatewayOptions {
   readonly env?: Record<string, string>;
 }
 
-/** Many tests add a project and wait until the gateway knows it. */
 const registryPollMs = 20;
 
 export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
@@ -197,9 +192,6 @@ function testConfig(nats: TestNatsServer, env: Record<string, string>): Config {
   return result.config;
 }
 
-/**
- * All messages stored on the subject, read through an ordered consumer of its stream.
- */
 export async function readFrames(
   connection: NatsConnection,
   subject: string,

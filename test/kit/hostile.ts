@@ -1,7 +1,3 @@
-// Shared by the tests of hostile requests: a gateway in a separate process, raw bytes to it in the
-// given pieces, the answers until the connection ends or there are enough, and what is in the
-// stream at the end.
-
 import { createConnection, type Socket } from "node:net";
 import { expect } from "vitest";
 import { residentBytes } from "./floods.ts";
@@ -14,7 +10,6 @@ export { key } from "./workers.ts";
 export interface Target {
   readonly nats: TestNatsServer;
   readonly gateway: TestWorkers;
-  /** What the gateway has logged. */
   readonly said: { readonly err: string };
   readonly port: number;
   readonly pid: number;
@@ -34,7 +29,6 @@ export async function startTarget(...settings: string[]): Promise<Target> {
   return { nats, gateway, said: process.said, port, pid, residentBytes: residentBytes(pid) };
 }
 
-/** One event's body. */
 export function event(distinctId: string, more: object = {}): string {
   return JSON.stringify({ api_key: key, event: "e", distinct_id: distinctId, ...more });
 }
@@ -120,7 +114,6 @@ export function raw(
   });
 }
 
-/** The statuses of the complete answers. */
 export function statusesIn(text: string): number[] {
   const found: number[] = [];
   for (let at = 0; ; ) {
@@ -144,8 +137,8 @@ export async function stored({ nats }: Target): Promise<string[]> {
 }
 
 /**
- * What must hold after anything a client does: the process runs, a request on a new connection is
- * answered 200, nothing is in flight, and memory is nearly as before.
+ * What must hold after anything a client does: the process runs, a request is answered 200, nothing
+ * is in flight, and memory is nearly as before.
  */
 export async function expectUnharmed({
   gateway,

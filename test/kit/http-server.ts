@@ -1,6 +1,5 @@
-// The server of the http tests: the real uWebSockets.js server with an intake that records what it
-// gets and answers at once, later, or never. Requests are sent over raw sockets, so that a test
-// controls which bytes are sent when.
+// The real uWebSockets.js server with an intake that records bodies and answers immediately, later,
+// or never.
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
@@ -43,7 +42,6 @@ export interface TestServer {
   readonly port: number;
   readonly http: HttpServer;
   readonly admission: Admission;
-  /** What the intake received, in order. */
   readonly taken: Taken[];
   readonly finished: string[];
   readonly aborted: string[];
@@ -61,7 +59,6 @@ export interface TestServerConfig {
   readonly recordIp?: boolean;
   readonly host?: string;
   readonly connectionId?: ConnectionId | undefined;
-  /** The trusted proxies, in the format of the setting. */
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly connectionsMax?: number;
@@ -177,7 +174,6 @@ export interface Wire {
   write(bytes: string | Uint8Array): void;
   /** The next reply; reads as many bytes as its Content-Length states (none after a HEAD). */
   reply(headOnly?: boolean): Promise<Reply>;
-  /** Resolves when the server has closed the connection. */
   ended(): Promise<void>;
   closed(): boolean;
 }
@@ -240,8 +236,6 @@ function replyIn(received: Buffer, headOnly: boolean): { reply: Reply; bytes: nu
   return { reply: { status: Number(statusLine.split(" ")[1]), headers, body }, bytes };
 }
 
-/** A POST to /capture/ with a Content-Length. */
-/** A request that the intake holds: it answers when the test says so. */
 export async function heldRequest(): Promise<{ server: TestServer; wire: Wire }> {
   const server = await startTestServer();
   server.answer = () => {};
@@ -259,7 +253,6 @@ export function post(
   return Buffer.concat([head({ "Content-Length": String(bytes.length), ...headers }), bytes]);
 }
 
-/** The head of a POST to /capture/, with the given headers. */
 export function head(headers: Readonly<Record<string, string>>, line = "POST /capture/"): Buffer {
   const lines = Object.entries({ Host: "penstock", ...headers }).map(
     ([name, value]) => `${name}: ${value}\r\n`,

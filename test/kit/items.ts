@@ -1,5 +1,5 @@
-// The items of a body alone: the real scanner, rules and record writer without a gateway, so that
-// the test controls time and clocks, and thousands of bodies take a moment.
+// The real scanner, rules and record writer without a gateway, so that the test controls time and
+// clocks.
 
 import { randomFillSync } from "node:crypto";
 import { Typos } from "../../src/gateway/intake/hints.ts";
@@ -12,7 +12,6 @@ import { Header, ScanStatus } from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
 import { FakeFrame } from "../gateway/intake/fake-frame.ts";
 
-/** The time at which every body counts as received. */
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
 export const receivedAt = new Date(receivedAtMs).toISOString();
 
@@ -24,7 +23,6 @@ interface Taken {
   readonly records: readonly StoredRecord[];
   /** The measured maximum of each line's bytes, before it was written. */
   readonly measured: readonly number[];
-  /** The codes of the warnings, in the order of the answer. */
   readonly warnings: readonly string[];
   readonly details: readonly string[];
   readonly errors: readonly string[];
@@ -34,7 +32,6 @@ export interface Circumstances {
   readonly historical?: boolean;
   readonly isEngage?: boolean;
   readonly clientAddress?: string;
-  /** The fields of the query. */
   readonly sentAtMs?: number;
 }
 

@@ -1,5 +1,4 @@
-// Writes texts as lz-string's compressToBase64 does, character for character, and inputs that no
-// compressor would write.
+// Writes texts as lz-string's compressToBase64 does, and inputs that no compressor would write.
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -15,7 +14,6 @@ export class LzWriter {
   #room = 2;
   phrases = 3;
 
-  /** A new character. */
   literal(unit: number): void {
     const isWide = unit >= 0x100;
     this.#write(isWide ? 1 : 0, this.#codeBits);
@@ -24,7 +22,6 @@ export class LzWriter {
     this.#grow();
   }
 
-  /** A phrase, by its number. */
   phrase(code: number): void {
     this.#write(code, this.#codeBits);
     this.#grow();
@@ -32,7 +29,6 @@ export class LzWriter {
 
   end(): string {
     this.#write(2, this.#codeBits);
-    // As many bits as fill the character, and at least one.
     this.#write(0, 6 - this.#bitCount);
     return this.#text.padEnd(Math.ceil(this.#text.length / 4) * 4, "=");
   }
@@ -52,7 +48,6 @@ export class LzWriter {
   }
 }
 
-/** Texts that were already encoded, cached because some are long. */
 const encoded = new Map<string, string>();
 
 export function lzEncode(text: string): string {

@@ -1,6 +1,4 @@
-// The test kit's layouts: nats-servers started from the files in deploy/nats, in which only the
-// listen addresses are changed, to free loopback ports. Must not add settings: users of a file have
-// only what the file contains.
+// nats-servers with the files in deploy/nats, in which only the listen addresses are changed.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -24,11 +22,9 @@ interface LayoutNode {
    * Replaces a port of the file that other nodes must know. Default: any free port.
    */
   readonly ports?: Readonly<Record<number, number>>;
-  /** Default: the newest. */
   readonly binary?: string | undefined;
 }
 
-/** Changes only the listen lines of the file. */
 function onLoopback(text: string, ports: Readonly<Record<number, number>>): string {
   return text.replaceAll(
     /^( *)(listen|http): [\d.]+:(\d+)$/gm,
@@ -65,7 +61,6 @@ export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   return answer.jetstream.config.sync_always === true;
 }
 
-/** Ports that were free just now. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   await Promise.all(servers.map((server) => once(server, "listening")));
@@ -94,16 +89,13 @@ export async function startCluster(
 
 interface Hub {
   readonly server: TestNatsServer;
-  /** Runs `penstock gather` as an operator does; returns its output. */
   gather(...leaves: string[]): Promise<string>;
   /**
    * Makes the hub contact the leaves now, by removing its sources and adding them again. By itself,
    * after a restart, it retries a leaf that was not there yet only after 40 s.
    */
   askAgain(...leaves: string[]): Promise<void>;
-  /** Runs the action with a client of the hub, which is closed when the action is done. */
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;
-  /** Starts a leaf node of the hub, with the JetStream domain of that name. */
   leaf(name: string): Promise<TestNatsServer>;
 }
 

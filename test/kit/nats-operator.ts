@@ -1,6 +1,3 @@
-// A nats-server that takes credentials files: it trusts an operator with one account and one user.
-// With unlimited JetStream, if the server has it.
-
 import {
   createAccount,
   createOperator,

@@ -1,7 +1,5 @@
-// The only way in which tests, fault scenarios and the bench start a nats-server: a real one on a
-// random port with its own store, for one test file or run. It counts as started when its ports
-// file appears; if it dies first, the error contains its log. Tests may kill, freeze and restart
-// it: a restart keeps port, store and settings. Must not share anything between files.
+// A real nats-server on a random port with its own store. Tests may kill, freeze and restart it; a
+// restart keeps port, store and settings.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -23,22 +21,18 @@ import { freePort } from "../../src/platform/embedded/server-access.ts";
 export interface TestNatsServerOptions {
   /** `always` (the default) makes an fsync before each PubAck; else a duration such as "2m". */
   syncInterval?: string;
-  /** The token that clients must send. */
   token?: string;
   /** Largest message in bytes, headers included. Default 8 MiB. */
   maxPayload?: number;
   /** Maximum total size of JetStream's files in bytes. Default 1 GiB. */
   maxFileStore?: number;
-  /** False for a server without JetStream. */
   jetstream?: boolean;
-  /** More lines for the configuration file. */
   extraConfig?: string;
   /**
    * JetStream's data folder; may already hold data, and the caller deletes it. Default: a new
    * folder, removed by `remove`.
    */
   storeDir?: string;
-  /** The binary, for tests that compare versions. */
   binary?: string;
   /**
    * A whole configuration instead of the kit's, which the settings above do not change; its client
@@ -58,7 +52,6 @@ interface NatsServerPlace {
    * Prefix of the server's command line; it must exec the server, as `ip netns exec` does.
    */
   readonly command: readonly string[];
-  /** The address of the server as this process reaches it. */
   readonly host: string;
 }
 
@@ -78,7 +71,6 @@ export interface TestNatsServer {
   stop(): Promise<void>;
   /** Sends SIGSTOP: the connections stay open and nothing answers. */
   freeze(): void;
-  /** Sends SIGCONT. */
   thaw(): void;
   /**
    * Kills it if it runs, and starts it again on the same port and store, with changed settings if
@@ -87,14 +79,12 @@ export interface TestNatsServer {
   restart(changed?: TestNatsServerOptions): Promise<void>;
   /** Kills it if it runs, and deletes its folder. */
   remove(): Promise<void>;
-  /** Its log so far. */
   log(): string;
 }
 
 const startMsMax = 20_000;
 const goneMsMax = 10_000;
 
-/** Cached, because the search runs programs. */
 const found = new Map<string, string>();
 
 /**
@@ -187,9 +177,9 @@ export function untilStopped(pid: number | undefined): void {
 }
 
 /**
- * Waits until nothing is left of deleted streams. Until then, messages of a stream that is created
- * under the same name and deleted too can reappear in the next one, or that cannot be created:
- * nats-server renames the folder, and empties it only after its answer. Rejects after 10 s.
+ * Waits until nothing is left of deleted streams: nats-server empties their folders after its
+ * answer, and until then messages may reappear in a new stream of the same name. Rejects after 10
+ * s.
  */
 export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,

@@ -1,6 +1,3 @@
-// Shared by the tests of TLS to NATS: a server that only accepts TLS and requires a certificate,
-// and a link to it that is closed when the test ends.
-
 import { expect, onTestFinished } from "vitest";
 import type { NatsAccess } from "../../src/platform/nats/access.ts";
 import { connectNats, type NatsLink } from "../../src/platform/nats/link.ts";
@@ -28,7 +25,6 @@ export async function startTlsServer(
   return server;
 }
 
-/** `tls://127.0.0.1:port`. */
 export function tlsUrl(server: TestNatsServer, host = "127.0.0.1"): string {
   return `tls://${host}:${server.port}`;
 }

@@ -1,6 +1,3 @@
-// An OpenAPI document as tests use it: checks answers against the document, and lists its answers
-// that have not occurred yet.
-
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
@@ -54,12 +51,10 @@ export interface Answered {
 export const methods = ["get", "head", "post", "put", "patch", "delete", "options"] as const;
 const ADMIN_PORT = ":9464";
 
-/** A file, and the check of values by its schemas. */
 class ApiFile {
   readonly file: string;
   readonly api: OpenApi;
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false });
-  /** The checks by the text of their schema: each is compiled once. */
   readonly #checks = new Map<string, ValidateFunction>();
 
   /**
@@ -192,10 +187,6 @@ export function ask(
   });
 }
 
-/**
- * Collects the answers and their errors. Paths and methods that share their answers in the document
- * share them here.
- */
 export class Observed {
   readonly #of: ApiFile;
   readonly #seen = new Map<object, Set<string>>();

@@ -1,5 +1,3 @@
-// OpenTelemetry trace requests, written from plain values in both encodings of OTLP.
-
 import { Buffer } from "node:buffer";
 
 type Value = string | number | boolean | Uint8Array | null | readonly Value[] | ValueMap;
@@ -38,7 +36,6 @@ export function otlpProtobuf(groups: readonly TestSpans[]): Buffer {
   );
 }
 
-/** The same in JSON. */
 export function otlpJson(groups: readonly TestSpans[]): string {
   return JSON.stringify({
     resourceSpans: groups.map(({ resource = {}, scopeVersion = "", spans }) => ({

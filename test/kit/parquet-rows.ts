@@ -1,5 +1,3 @@
-// Reads the Parquet files of a sink with a DuckDB that shares no code with the sink.
-
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type { Manifest } from "../../src/readers/sinks/parquet/commit.ts";
@@ -35,12 +33,10 @@ export async function askedOfParquet(
   return (await connection.runAndReadAll(all)).getRowObjectsJson();
 }
 
-/** The manifest of the last commit. */
 export function manifestOf(folder: string): Manifest {
   return JSON.parse(readFileSync(path.join(folder, "_penstock/manifest.json"), "utf8"));
 }
 
-/** The position of each stream in the files. */
 export async function positionsOfParquet(folder: string): Promise<Record<string, number>> {
   const { positions } = manifestOf(folder);
   return Object.fromEntries(positions.map(({ stream, sequence }) => [stream, sequence]));

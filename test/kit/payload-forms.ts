@@ -1,5 +1,3 @@
-// The forms of a payload, each as a separate request: a line, headers, a body.
-
 import zlib from "node:zlib";
 import { head } from "./http-server.ts";
 import { lzEncode } from "./lz.ts";
@@ -182,7 +180,6 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ],
 ];
 
-/** The forms in which the text is in the query. */
 export const queryForms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ line: `GET /e/?${query}&data=${encodeURIComponent(text)}` })],
   ["base64", (text) => ({ line: `GET /track/?data=${base64(text)}&ip=1` })],

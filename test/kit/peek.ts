@@ -1,5 +1,3 @@
-// A peek that knows one key, for tests that find a project before the body is complete.
-
 import type { Peek } from "../../src/gateway/http/port.ts";
 import { createPeek } from "../../src/gateway/intake/peek.ts";
 import type { MeteredProject } from "../../src/gateway/projects/project.ts";

@@ -1,6 +1,4 @@
-// How the tests run PostgreSQL's programs: which ones, as which user, and a new data folder from a
-// template that is created once per version. PostgreSQL refuses to run as root, so root runs it as
-// the user nobody.
+// PostgreSQL refuses to run as root, so root runs it as the user nobody.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -32,7 +30,6 @@ export interface PostgresPrograms {
   readonly version: string;
   /** The user that the server runs as; undefined: the current one. */
   readonly account: Account | undefined;
-  /** The command line that runs the program as that user. */
   command(program: string, args: readonly string[]): string[];
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -156,7 +153,6 @@ function makeTemplate(programs: PostgresPrograms, template: string): void {
   }
 }
 
-/** A new folder in the system's temporary one, which belongs to the server's account. */
 export function newFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-postgres-"));
   const account = ownAccount();

@@ -1,5 +1,3 @@
-// Queries to a test's PostgreSQL that bypass the code under test.
-
 import { Client } from "pg";
 
 /** Returns the rows of a query on a separate connection. */

@@ -1,7 +1,6 @@
-// The only way in which tests start a PostgreSQL server: a real one on a loopback port with its own
-// data folder. Tests may kill, freeze and restart it, and restore an older copy of the data; port
-// and data stay. A shell holds the server on a leash: however the test process ends, the server and
-// its folder are removed.
+// A real PostgreSQL server on a loopback port with its own data folder. Tests may kill, freeze and
+// restart it, and restore an older copy. The server and its folder are removed when the test
+// process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -27,9 +26,7 @@ export interface TestPostgresOptions {
    * so a kill loses nothing.
    */
   durable?: boolean;
-  /** More settings of the server, such as `log_statement: "all"`. */
   settings?: Readonly<Record<string, string>>;
-  /** PEM files, to serve TLS too. */
   tls?: { readonly certFile: string; readonly keyFile: string };
 }
 
@@ -40,9 +37,7 @@ export interface TestPostgres {
   readonly user: string;
   readonly password: string;
   readonly version: string;
-  /** The folder of its data, its log and the copies. */
   readonly folder: string;
-  /** The server's first process. */
   readonly pid: number;
   /** SIGKILL to all its processes at once; waits until they have ended. */
   kill(): Promise<void>;
@@ -278,7 +273,5 @@ class Server {
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
-  } catch {
-    // It has ended already.
-  }
+  } catch {}
 }

@@ -1,5 +1,5 @@
-// An upstream that answers like PostHog's capture, over real HTTP: accepts batches, stores their
-// events in order of arrival, and fails as a test instructs it.
+// An upstream that answers like PostHog's capture over real HTTP, and fails when a test requests
+// it.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -24,7 +24,6 @@ interface UpstreamBatch {
 
 export interface UpstreamRequest {
   readonly body: UpstreamBatch;
-  /** The size of the unpacked body. */
   readonly bytes: number;
   readonly headers: IncomingMessage["headers"];
 }
@@ -42,16 +41,13 @@ type Play = (
 
 export interface TestUpstream {
   readonly url: string;
-  /** Accepted batches, in order. */
   readonly taken: UpstreamBatch[];
-  /** All batches received. */
   readonly requests: UpstreamRequest[];
   /** The maximum number of concurrent requests, per key and lane and in total. */
   readonly most: { ofOne: number; ofAll: number };
   play: Play;
   /** Keys without a configuration. */
   readonly unknownKeys: Set<string>;
-  /** The events of a key in the order in which they were accepted. */
   events(key?: string): UpstreamEvent[];
   /** Nothing listens there until `start`, on the same port. */
   stop(): Promise<void>;
@@ -131,7 +127,6 @@ type Answerer = (request: IncomingMessage, response: ServerResponse) => Promise<
 
 function listening(answer: Answerer, port = 0): ReturnType<typeof createServer> {
   const server = createServer((request, response) => {
-    // A client that has left gets no answer.
     answer(request, response).catch(() => response.destroy());
   });
   return server.listen(port, "127.0.0.1");

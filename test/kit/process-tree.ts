@@ -1,5 +1,4 @@
-// The processes of this host: the parent of each, and whether it still runs. Reads /proc, or uses
-// ps if there is none.
+// Processes of this host. Reads /proc, or uses ps if there is none.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -9,7 +8,6 @@ interface Seen {
   readonly parent: number;
 }
 
-/** The running children of a process. */
 export function childrenOf(parent: number): number[] {
   return running()
     .filter((one) => one.parent === parent)

@@ -1,6 +1,3 @@
-// Shared by the tests of the embedded server: a folder that is removed, a server on it, and a
-// separate process like the gateway that can be killed.
-
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,7 +49,6 @@ export function penstock(...args: string[]): SpeakingProcess {
   return penstockWith({}, ...args);
 }
 
-/** Like penstock, with these variables too. */
 export function penstockWith(
   variables: Readonly<Record<string, string | undefined>>,
   ...args: string[]
@@ -97,7 +93,6 @@ function speaking(
   variables: Readonly<Record<string, string | undefined>>,
 ): SpeakingProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
-  // Any free port for the effects next to an `up`: tests run concurrently.
   const own = { PENSTOCK_NATS_SERVER: binary.file, PENSTOCK_EFFECTS_PORT: "0" };
   const env = { ...Object.fromEntries(inherited), ...own, ...variables };
   return listenedTo(

@@ -1,12 +1,7 @@
-// Runs `penstock project` in the test's own process, as main.ts would.
-
 import { Readable, Writable } from "node:stream";
 import { commandLine } from "../../src/app/command-line.ts";
 
-/**
- * Returns the output of `penstock project` with these arguments, for the NATS at that address.
- * Rejects with the message that main.ts would print.
- */
+/** Returns the output of `penstock project`. Rejects with the message that main.ts would print. */
 export async function projectCommand(natsUrl: string, args: readonly string[]): Promise<string> {
   let said = "";
   const stdout = new Writable({

@@ -1,6 +1,3 @@
-// HAProxy with the configuration in deploy/, and nginx as in the documents, as processes in front
-// of a gateway.
-
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
@@ -72,7 +69,6 @@ export async function startConfigured(
   return port;
 }
 
-/** The shipped HAProxy configuration, except for its own and the gateway's address. */
 function haproxyConfig(port: number, gatewayPort: number): string {
   const shipped = readFileSync(path.join(root, "deploy/compose/haproxy.cfg"), "utf8");
   return (
@@ -117,7 +113,6 @@ function nginxConfig({
   );
 }
 
-/** Everything that nginx needs around its `http` block. */
 export function nginxMain(folder: string, http: string): string {
   return `daemon off; master_process off; pid ${folder}/pid; error_log stderr;
 events { worker_connections 256; }

@@ -1,5 +1,4 @@
-// A publisher against a real nats-server, for one test: with its own prefix and streams, and
-// records of what its waiters and metrics received.
+// A publisher on a real nats-server, with its own prefix and streams.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "vitest";
@@ -63,7 +62,6 @@ export interface Rig {
     ensure(): Promise<void>;
     check(): Promise<string[]>;
     unfit(): number;
-    /** The number of streams reported. */
     heard(): number;
     states: StreamStates;
   };
@@ -82,7 +80,6 @@ export interface Rig {
   log: string[];
   /** Adds a line to the shared frame; resolves when the frame is settled. */
   send(lane: Lane, line: string, more?: { project?: string; withinMs?: number }): Promise<Settled>;
-  /** Submits a frame of its own. */
   sendOwn(
     lane: Lane,
     lines: string[],
@@ -100,7 +97,6 @@ const withinMsDefault = 10_000;
 let prefixes = 0;
 let rigs = 0;
 
-/** The name of the rig's first live stream. */
 export function liveStream({ settings }: Pick<Rig, "settings">): string {
   return streamName(settings.subjectPrefix, "live", 0);
 }
@@ -278,12 +274,10 @@ async function readStream(link: NatsLink, name: string): Promise<StoredFrame[]> 
   return frames;
 }
 
-/** All lines of a stream, in order. */
 export function linesOf(frames: readonly StoredFrame[]): string[] {
   return frames.flatMap((frame) => frame.lines);
 }
 
-/** A waiter whose result is ignored. */
 export function requestWaiter(frameSettled: FrameWaiter["frameSettled"]): RequestWaiter {
   return { senderAddress: "", frameSettled, whenEnded: () => {} };
 }

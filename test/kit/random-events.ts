@@ -1,6 +1,3 @@
-// Random events of both lanes as the gateway stores them, for tests and fault scenarios that
-// compare the results of the same events in different ways.
-
 import type { Lane } from "../../src/platform/base/lane.ts";
 import type { TestEvent, TestFrame } from "./stored-events.ts";
 

@@ -1,5 +1,3 @@
-// The result of a scanner for a body, in a form in which two scanners can be compared.
-
 import { Buffer } from "node:buffer";
 import {
   type BackgroundScanner,
@@ -33,7 +31,6 @@ export function written(table: Uint32Array): number[] {
   return words;
 }
 
-/** Scans a copy of the body and fetches all its rows. */
 export function outcomeOf(scanner: Scanner, bytes: Uint8Array): Outcome {
   const body = Buffer.from(bytes);
   const status = scanner.scan(body);
@@ -45,7 +42,6 @@ export function outcomeOf(scanner: Scanner, bytes: Uint8Array): Outcome {
   return { status, tables, body: body.toString("latin1") };
 }
 
-/** Like `outcomeOf`, with the scanner's background methods. */
 export async function backgroundOutcomeOf(
   scanner: BackgroundScanner,
   bytes: Uint8Array,

@@ -1,5 +1,3 @@
-// The expected and the actual content of a sink's target, for tests and fault scenarios.
-
 import { askedClickHouse } from "./clickhouse-rows.ts";
 import { askedOfParquet, positionsOfParquet } from "./parquet-rows.ts";
 import { asked } from "./postgres-rows.ts";
@@ -20,7 +18,6 @@ export function eventsIn(frames: readonly TestFrame[]): string[] {
   return [...new Set(lines)].sort();
 }
 
-/** Like `eventsIn`, but each as often as it is there. */
 export async function eventsAt(url: string): Promise<string[]> {
   const columns = "SELECT project_id, uuid, historical, event, properties";
   const rows = isClickHouse(url)
@@ -37,7 +34,6 @@ export async function eventsAt(url: string): Promise<string[]> {
     .sort();
 }
 
-/** The position of each stream. */
 export async function positionsAt(url: string): Promise<Record<string, number>> {
   if (isParquet(url)) return await positionsOfParquet(folderOf(url));
   const sql = `SELECT stream, max(sequence) AS sequence FROM ${sinkSchema}.positions GROUP BY stream`;
@@ -49,7 +45,6 @@ function shownProperties(properties: unknown): string {
   return JSON.stringify(sorted(properties));
 }
 
-/** The number of rejected lines, and of their distinct places. */
 export async function rejectedAt(url: string): Promise<{ count: number; places: number }> {
   const of = `${sinkSchema}.rejected`;
   const counts = "SELECT count(*) AS count, count(DISTINCT (stream, sequence, line)) AS places";
@@ -78,7 +73,6 @@ export async function twiceAt(url: string): Promise<number> {
   return Number((await askedClickHouse(url, sql))[0]?.["n"]);
 }
 
-/** The prefix by which the test programs recognise the kind of target. */
 export function isClickHouse(url: string): boolean {
   return url.startsWith("http");
 }
@@ -87,7 +81,6 @@ export function isParquet(url: string): boolean {
   return url.startsWith("parquet:");
 }
 
-/** The folder of the files. */
 export function folderOf(url: string): string {
   return url.slice("parquet:".length);
 }

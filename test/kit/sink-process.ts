@@ -1,8 +1,6 @@
 // A sink as a separate process, which tests kill: `node test/kit/sink-process.ts <NATS url>
-// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files in a
-// folder for `parquet:`, or for `posthog+http:` an upstream whose state is in the folder that
-// `state` names. Prints a line for each begin and end of a commit, and each warning. Runs until it
-// is stopped.
+// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files for
+// `parquet:`, or an upstream for `posthog+http:` whose state is in the folder that `state` names.
 
 import { connect } from "@nats-io/transport-node";
 import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-target.ts";

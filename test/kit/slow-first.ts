@@ -1,5 +1,4 @@
-// Starts the longest test files first, so that the run does not end with one of them. By itself
-// vitest starts the largest files first, and a file of fault scenarios is small.
+// vitest starts the largest files first, but a file of fault scenarios is small.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -44,7 +43,6 @@ export class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Returns 0 for a file that is not in the table. */
 function secondsOf({ moduleId }: TestSpecification): number {
   const tests = path.resolve(import.meta.dirname, "..");
   const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");

@@ -1,6 +1,3 @@
-// Writes frames into streams as the gateway stores them, for tests of readers. It also creates the
-// streams, with the settings that a reader depends on.
-
 import {
   DiscardPolicy,
   type JetStreamClient,
@@ -33,7 +30,6 @@ export interface TestFrame {
   readonly projectId: string;
   readonly messageId: string;
   readonly events: readonly TestEvent[];
-  /** The header Penstock-Schema; "1" by default. */
   readonly schema?: string;
   /** The text of the frame, instead of the records of its events. */
   readonly text?: string | Uint8Array;
@@ -56,7 +52,6 @@ export async function makeStreams(connection: NatsConnection, partitions = 1): P
   }
 }
 
-/** The number of frames sent before the first of them is acknowledged. */
 const ahead = 50;
 
 /** Stores the frames in order; returns the sequence of each. */
@@ -104,7 +99,6 @@ function storedText({ events, projectId, lane }: TestFrame): string {
   return events.map((event) => `${storedLine(event, projectId, lane)}\n`).join("");
 }
 
-/** The record of an event, with its fields in the gateway's order. */
 export function storedLine(event: TestEvent, projectId: string, lane: Lane): string {
   const { uuid, distinctId, receivedAtMs, timeMs = receivedAtMs, properties = {} } = event;
   return JSON.stringify({

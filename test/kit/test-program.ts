@@ -1,6 +1,3 @@
-// The programs that tests run next to a gateway: finds them with scripts/test-program.mjs, and the
-// shell that ends them with the test.
-
 import { spawn } from "node:child_process";
 import path from "node:path";
 
@@ -16,7 +13,6 @@ type ProgramName =
   | "python-client";
 
 export interface TestProgram {
-  /** The program, or the folder of its programs. */
   readonly path: string;
   /** The folders of the libraries that were fetched with it. */
   readonly libraries?: string;
@@ -43,7 +39,6 @@ export async function findTestProgram(name: ProgramName): Promise<TestProgram | 
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
       said += text;
-      // A fetch takes some seconds, and longer over a slow line.
       if (text.startsWith("setup: ")) process.stderr.write(text);
     });
   }

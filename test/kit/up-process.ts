@@ -1,7 +1,3 @@
-// Shared by the tests of whole processes: a gateway process with its embedded NATS, many
-// connections that post to it and record the answers, and a reader of the stream. Makes no
-// assertions.
-
 import type { ChildProcess } from "node:child_process";
 import { connect } from "@nats-io/transport-node";
 import { Pool } from "undici";
@@ -44,7 +40,6 @@ export interface LoadResult {
 
 export interface Load {
   readonly result: LoadResult;
-  /** Resolves when every connection has noticed that the gateway has ended. */
   readonly ended: Promise<void>;
 }
 

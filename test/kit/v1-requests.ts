@@ -1,5 +1,3 @@
-// Requests of the newer protocol (v1), as PostHog's SDKs send them, and their answers.
-
 import { randomUUID } from "node:crypto";
 import type { TestGateway } from "./gateway.ts";
 

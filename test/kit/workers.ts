@@ -1,6 +1,3 @@
-// Shared by the tests of workers: `serve` as a separate process against a nats-server of the kit, a
-// load of single events whose acknowledgements are recorded, and the stored events.
-
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { Agent, request } from "node:http";
 import { connect } from "@nats-io/transport-node";
@@ -40,7 +37,6 @@ export function serve(nats: TestNatsServer, ...args: string[]): Started {
   return serveWith({}, nats, ...args);
 }
 
-/** Like serve, with these variables too. */
 export function serveWith(
   variables: Readonly<Record<string, string>>,
   nats: TestNatsServer,
@@ -120,9 +116,7 @@ export const liveStored = 'penstock_events_total{lane="live",outcome="stored",re
 
 export interface Client {
   readonly acknowledged: string[];
-  /** Answers other than 200. */
   readonly refused: number[];
-  /** Requests that ended without an answer. */
   failed: number;
 }
 
@@ -178,7 +172,6 @@ export function postOne(port: number, agent: Agent, distinctId: string): Promise
   });
 }
 
-/** The distinct ids of all stored events. */
 export async function storedIds(nats: TestNatsServer): Promise<Set<string>> {
   const frames = await withClient(nats, (connection) =>
     readFrames(connection, `penstock.live.*.${project}`),
@@ -200,7 +193,6 @@ export async function withClient<T>(
   }
 }
 
-/** The command line of a process, as any user of the host can read it. */
 export function titleOf(pid: number): string {
   return execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
 }

@@ -1,7 +1,3 @@
-// Starts a writer of the effects (effects-process.ts), or a sink (sink-process.ts), as a separate
-// process, for tests and fault scenarios that kill and freeze it. Reads its output about its
-// commits.
-
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
@@ -26,7 +22,6 @@ interface WriterProcessOptions {
   readonly natsUrl: string;
   readonly place: StorePlace;
   readonly batchEvents: number;
-  /** The maximum size of changed rows before they are written. */
   readonly changedBytes?: number | undefined;
 }
 

@@ -1,8 +1,3 @@
-// The live page shows the status of the effects, which the admin port requests from their HTTP
-// port: totals, lag, and the usage of watched projects. If nothing answers, the page has no such
-// part; if the effects hang, nothing is delayed, and the page shows that. A person is passed
-// through unchanged, only to the page itself.
-
 import { request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -72,8 +67,8 @@ function get(
   });
 }
 
-describe("with a gateway", () => {
-  test("the state has totals, lag and the usage of the watched project", async () => {
+describe("the live page of a gateway with effects", () => {
+  test("has the effects' totals and lag, and the usage of the watched project", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
     await until(() => viewer.said<State>("state").at(-1)?.effects?.usage.length === 1);
@@ -84,7 +79,7 @@ describe("with a gateway", () => {
     });
   });
 
-  test("a database that is away is reported, without totals", async () => {
+  test("reports a database that is unavailable, without totals", async () => {
     const gateway = await gatewayBeside(new URL(await effectsHttp(undefined)).port);
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").at(-1)?.effects !== undefined);
@@ -93,7 +88,7 @@ describe("with a gateway", () => {
     expect(effects?.reasons).toHaveLength(1);
   });
 
-  test("only missing usage is omitted", async () => {
+  test("omits only the usage if that is missing", async () => {
     let asked = 0;
     const usage = async (): Promise<never> => {
       asked++;
@@ -112,7 +107,7 @@ describe("with a gateway", () => {
     });
   });
 
-  test("effects that hang delay neither the state nor requests for a person", async () => {
+  test("is not delayed by effects that do not respond, nor are requests for a person", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);
@@ -125,8 +120,8 @@ describe("with a gateway", () => {
   });
 });
 
-describe("a person", () => {
-  test("is passed through with the digits of its numbers", async () => {
+describe("a person on the live page", () => {
+  test("is passed through with all digits of its numbers", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const found = await get(gateway, personPath);
     expect(found.status).toBe(200);
@@ -143,7 +138,7 @@ describe("a person", () => {
     { Host: "evil.example:9464" },
     { "Sec-Fetch-Site": "cross-site" },
     { Origin: "http://evil.example" },
-  ])("is refused to %o", async (headers) => {
+  ])("is refused to a request with %o", async (headers) => {
     const gateway = await gatewayBeside(await effectsPort());
     const refused = await get(gateway, personPath, headers as Record<string, string>);
     expect(refused.status).toBe(403);

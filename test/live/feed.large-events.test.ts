@@ -1,5 +1,3 @@
-// Only the beginning of an event that is shown is held in memory, not the rest with it.
-
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { JsMsg } from "@nats-io/jetstream";
@@ -23,8 +21,8 @@ function frameOf(index: number): JsMsg {
   return { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
 }
 
-describe("large events take little memory", () => {
-  test("fifty large ones", () => {
+describe("the live feed", () => {
+  test("holds only the start of each of 50 large events", () => {
     const feed = new Feed({ project: "shop" }, () => 0);
     feed.take(frameOf(0));
     const before = heapAfterCollection();
@@ -42,7 +40,7 @@ describe("large events take little memory", () => {
     expect(kept).toHaveLength(50);
   });
 
-  test.each(["€", "é", "x", "😀"])("cuts text of %s at character boundaries", (character) => {
+  test.each(["€", "é", "x", "😀"])("truncates text of %s at a character boundary", (character) => {
     const feed = new Feed({}, () => 0);
     const record = (chars: number): string => {
       const start = `{"event":"e","properties":{"p":"`;

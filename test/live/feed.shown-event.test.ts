@@ -1,6 +1,3 @@
-// Viewers see events as they are stored, of all projects or of one, even in shared messages, and
-// those stored just before. If there are too many, they see some and the number of the others.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../kit/for-file.ts";
 import { type TestProject, until } from "../kit/gateway.ts";
@@ -24,8 +21,8 @@ async function post(
 
 const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
 
-describe("events are shown as they are stored", () => {
-  test("of all projects and of one", async () => {
+describe("a viewer of the live page sees", () => {
+  test("events as they are stored, of all projects or one", async () => {
     await post(alpha, "before");
     const all = await watch(gateway.adminUrl);
     const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
@@ -59,7 +56,7 @@ describe("events are shown as they are stored", () => {
     await until(() => names(later).includes("alpha last"));
   });
 
-  test("shows some events of a flood, and counts the rest", async () => {
+  test("some events of a flood, and the number of the others", async () => {
     const events = 3_000;
     const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
     await post(beta, "one");
@@ -77,7 +74,7 @@ describe("events are shown as they are stored", () => {
     expect(viewer.events().length).toBeGreaterThan(before);
   });
 
-  test("reports a missing project, and still shows its events", async () => {
+  test("that a project does not exist, and its events anyway", async () => {
     const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
     await until(() => unknown.said("unknown").length > 0);
     expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
@@ -87,7 +84,7 @@ describe("events are shown as they are stored", () => {
     expect(known.said("unknown")).toEqual([]);
   });
 
-  test("marks earlier events, so that they are sorted by time of receipt", async () => {
+  test("earlier events marked, so that they are sorted by time of receipt", async () => {
     const gamma = await gateway.project();
     await post(gamma, "was there");
     const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });

@@ -1,8 +1,3 @@
-// The page does not wait for a viewer that does not read. Events that it cannot take are not
-// buffered, it gets the number of skipped events when it reads again, and is disconnected if it
-// reads nothing for long.
-// for long.
-
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
@@ -22,7 +17,7 @@ const batch = {
   skipped: 2,
 };
 
-test("slow viewers lose events: memory stays bounded, and the count is right", () => {
+test("a viewer that does not read loses events, gets their number later, and uses limited memory", () => {
   const kept: (() => void)[] = [];
   let written = "";
   const socket = new Writable({

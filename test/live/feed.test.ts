@@ -2,7 +2,7 @@ import type { JsMsg } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Feed, type LiveFilter } from "../../src/live/feed.ts";
 
-describe("a feed counts a message without a valid event count as one event", () => {
+describe("the live feed counts a message as one event if its event count is invalid", () => {
   const foreign: [string, Map<string, string> | undefined][] = [
     ["no headers", undefined],
     ["an empty header", new Map([["Penstock-Events", ""]])],
@@ -21,7 +21,7 @@ describe("a feed counts a message without a valid event count as one event", () 
   });
 });
 
-describe("a feed with a filter", () => {
+describe("the live feed with a filter", () => {
   const record = (project: string, event: string, id: string) =>
     `{"project_id":${JSON.stringify(project)},"event":${event},"distinct_id":${JSON.stringify(id)},"properties":{"event":"wanted"}}\n`;
   const lines = [
@@ -42,14 +42,14 @@ describe("a feed with a filter", () => {
     return [...events.map(({ event, id }) => `${event} ${id}`), skipped];
   };
 
-  test("shows matching events whatever their spelling", () => {
+  test("shows matching events, however they are encoded", () => {
     expect(shown({ event: "wanted" })).toEqual(["wanted ada", "wanted bob", "wanted ada", 0]);
     expect(shown({ distinctId: "ada" })).toEqual(["wanted ada", "other ada", "wanted ada", 0]);
     expect(shown({ event: "wanted", distinctId: "bob" })).toEqual(["wanted bob", 0]);
     expect(shown({ project: "shop", event: "none" })).toEqual([0]);
   });
 
-  test("parses at most 1,000 lines a second, and none of those whose bytes cannot match", () => {
+  test("parses at most 1,000 lines per second, and no line whose bytes cannot match", () => {
     const clock = { ms: 0 };
     const none = lines[2]!.repeat(10_000);
     const data = (text: string) => ({ ...message, data: Buffer.from(text) }) as unknown as JsMsg;
@@ -68,7 +68,7 @@ describe("a feed with a filter", () => {
     expect(feed.flush()).toMatchObject({ events: { length: 2 }, skipped: 0 });
   });
 
-  test("counts matching events beyond its rate", () => {
+  test("counts matching events above its rate", () => {
     const feed = new Feed({ event: "other" }, () => 0);
     for (let frame = 0; frame < 49; frame++) feed.take(message);
     const two = {

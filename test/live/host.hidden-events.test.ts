@@ -1,18 +1,14 @@
-// Events are personal data. If other hosts can reach the admin port, it shows counts but no events,
-// unless configured; on loopback it shows events, unless forbidden. Hidden events are not read from
-// the store either.
-
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 
-describe("events are hidden from other hosts", () => {
+describe("events on the live page are shown or hidden", () => {
   test.each([
     ["0.0.0.0", "auto", false],
     ["0.0.0.0", "true", true],
     ["127.0.0.1", "auto", true],
     ["127.0.0.1", "false", false],
-  ])("on %s with %s: %s", async (host, setting, isShown) => {
+  ])("on %s with PENSTOCK_LIVE_EVENTS=%s: %s", async (host, setting, isShown) => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_ADMIN_HOST: host, PENSTOCK_LIVE_EVENTS: setting },
     });

@@ -1,6 +1,3 @@
-// Shared by the tests of the live page: a reader of its server-sent events, like a browser, and its
-// resources on the server.
-
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -23,7 +20,6 @@ export interface TestViewer {
   readonly headers: IncomingMessage["headers"];
   /** Data of all messages of a name, in order. */
   said<T>(name: "state" | "clientWarnings" | "events" | "unknown" | "history" | "projects"): T[];
-  /** All events it was shown. */
   events(): ShownEvent[];
   skipped(): number;
   ended(): boolean;
@@ -92,7 +88,6 @@ export async function watch(
   };
 }
 
-/** The number of consumers of both streams. */
 export async function consumersOn({
   url,
   token,

@@ -1,7 +1,3 @@
-// The live page loads nothing from other sites, and runs only its own script. Host names that
-// another site could point to it are refused, and so are requests from another page, and viewers
-// beyond the limit. Event content is never part of the page.
-
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
 import { isLoopback, isOwnHost } from "../../src/platform/base/own-host.ts";
@@ -11,8 +7,8 @@ import { watch } from "./live-kit.ts";
 
 const gateway = await gatewayForFile({ env: { PENSTOCK_ADMIN_HOST: "localhost" } });
 
-describe("only its own page may read it", () => {
-  test("serves the page, with a policy that only allows its own files", async () => {
+describe("the live page", () => {
+  test("is served with a policy that allows only its own files", async () => {
     const response = await fetch(`${gateway.adminUrl}/?project=x`);
     const html = await response.text();
     expect([response.status, response.headers.get("content-type")]).toEqual([
@@ -62,7 +58,7 @@ describe("only its own page may read it", () => {
     expect((await fetch(`${gateway.adminUrl}/page.js`)).status).toBe(404);
   });
 
-  test("sends a hostile event as JSON text, which does not change the page", async () => {
+  test("receives a hostile event as JSON text", async () => {
     const before = await (await fetch(`${gateway.adminUrl}/`)).text();
     const hostile = `<img src=x onerror=alert(1)>\u2028</script><script>alert(2)</script>\n\nevent: state\ndata: {}\n\n`;
     const project = await gateway.project();
@@ -90,13 +86,13 @@ describe("only its own page may read it", () => {
     ["localhost.evil.example", 403],
     ["user@127.0.0.1", 403],
     ["[::1", 403],
-  ])("Host %s: %i", async (host, status) => {
+  ])("with the Host %s is answered %i", async (host, status) => {
     expect(await statusOf("/", { Host: host })).toBe(status);
     expect(await statusOf("/live", { Host: host })).toBe(status);
     expect(await statusOf("/livez", { Host: host })).toBe(200);
   });
 
-  test("accepts the configured name", () => {
+  test("accepts the configured host name", () => {
     expect(isOwnHost("watch.internal:9464", "watch.internal")).toBe(true);
     expect(isOwnHost("watch.internal:9464", "127.0.0.1")).toBe(false);
     expect(isOwnHost(undefined, "127.0.0.1")).toBe(false);
@@ -114,7 +110,7 @@ describe("only its own page may read it", () => {
     ]);
   });
 
-  test("refuses other pages, invalid ids, and the seventeenth viewer", async () => {
+  test("is refused to other origins, to invalid project ids, and to the 17th viewer", async () => {
     expect(await statusOf("/live", { "Sec-Fetch-Site": "cross-site" })).toBe(403);
     for (const origin of ["http://evil.example", "http://127.0.0.1:1", "null"])
       expect(await statusOf("/live", { Host: "127.0.0.1:9464", Origin: origin })).toBe(403);

@@ -1,5 +1,3 @@
-// How the live page formats JSON: like JSON.stringify, but with every number as it was sent.
-
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import fc from "fast-check";
@@ -13,13 +11,13 @@ const { indented, memberText } = (await import(
   memberText: (text: string, name: string) => string | undefined;
 };
 
-test("keeps digits as they were sent", () => {
+test("the live page shows the digits of numbers as they were sent", () => {
   expect(indented('{"n":12345678901234567890,"list":[1.50,1e400,-0.0],"none":{}}')).toBe(
     '{\n  "n": 12345678901234567890,\n  "list": [\n    1.50,\n    1e400,\n    -0.0\n  ],\n  "none": {}\n}',
   );
 });
 
-test("gives the text of JSON.stringify if nothing would be rounded, for the whole and for each member", () => {
+test("the live page formats JSON like JSON.stringify if no number would be rounded", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 })), (value) => {
       const text = JSON.stringify(value);
@@ -31,7 +29,7 @@ test("gives the text of JSON.stringify if nothing would be rounded, for the whol
   );
 });
 
-test("formats a text of many brackets and quotes in time of its length", () => {
+test("the live page formats many brackets and quotes in linear time", () => {
   const text = `{"a":${"[".repeat(5_000)}"${"\\\\".repeat(100_000)}"${"]".repeat(5_000)}}`;
   expect(memberText(text, "a")).toHaveLength(text.length - 6);
 });

@@ -1,5 +1,3 @@
-// How the live page writes a count: one item has no plural.
-
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
@@ -14,6 +12,6 @@ test.each([
   [1, "1 message"],
   [2, "2 messages"],
   [12_345, "12,345 messages"],
-])("%d", (count, text) => {
+])("the live page shows the count %d with its plural", (count, text) => {
   expect(countText(count, "message")).toBe(text);
 });

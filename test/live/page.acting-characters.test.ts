@@ -1,9 +1,7 @@
-// The live page escapes the same characters of event text as a terminal.
-
 import { expect, test } from "vitest";
 import { forTerminal } from "../../src/commands/terminal.ts";
 
-test("the live page escapes what tail escapes, and nothing else", async () => {
+test("the live page escapes the same characters as tail", async () => {
   // A script of the page is not TypeScript, so it is loaded by its address.
   const script = new URL("../../src/live/page/text.js", import.meta.url).href;
   const { forPage } = (await import(script)) as { forPage: (text: string) => string };

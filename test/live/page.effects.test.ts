@@ -1,5 +1,3 @@
-// The rows of the live page for people and groups: the permanent ones, and those for problems.
-
 import { expect, test } from "vitest";
 
 // A script of the page is not TypeScript, so it is loaded by its address.
@@ -11,7 +9,7 @@ const { effectsRows } = (await import(script)) as {
 const totals = { persons: 12_345, groups: 2, open_spikes: 0, rejected: 0, incidents: 0 };
 const level = { totals, lagSeconds: 0, lagMessages: 0, usage: [] };
 
-test("with everything applied, and no project selected", () => {
+test("the live page shows effects without lag if everything is applied", () => {
   expect(effectsRows(level, "")).toEqual([
     ["People", "12,345"],
     ["Groups", "2"],
@@ -20,7 +18,7 @@ test("with everything applied, and no project selected", () => {
   ]);
 });
 
-test("with the usage of the watched project, whatever its name", () => {
+test("the live page shows the usage of the watched project, whatever its name", () => {
   const usage = [
     { project: "other", billable: 9, historical: 9, duplicates: 9 },
     { project: "shop", billable: 1_500, historical: 0, duplicates: 2 },
@@ -32,7 +30,7 @@ test("with the usage of the watched project, whatever its name", () => {
   expect(effectsRows({ ...level, usage }, "__proto__")).toEqual(effectsRows(level, ""));
 });
 
-test("with a lag, unknown values, and errors", () => {
+test("the live page shows a lag, unknown values, and errors of the effects", () => {
   const behind = { ...level, lagSeconds: 65.2, lagMessages: 1 };
   expect(effectsRows(behind, "")).toContainEqual(["Lag", "1 message, 1 min"]);
   const unknown = { ...level, lagSeconds: null, lagMessages: null };

@@ -1,6 +1,3 @@
-// Once a second a viewer gets the state of the gateway and its store: counts, and errors with their
-// origin, but never a key.
-
 import { request } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../kit/gateway.ts";
@@ -35,8 +32,8 @@ interface ClientWarning {
   readonly times: number;
 }
 
-describe("the state reports the results of requests", () => {
-  test("contains counts, warnings, store and readiness", async () => {
+describe("the state on the live page", () => {
+  test("has counts, warnings, the store and readiness", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -60,7 +57,6 @@ describe("the state reports the results of requests", () => {
     );
     expect((await gateway.post("/capture/", "{")).status).toBe(400);
 
-    // It is sent once a second, also between two of the requests.
     const isWhole = ({ counts, store }: State) =>
       counts.problems["invalid_json"] === 1 &&
       store.connected &&
@@ -106,7 +102,7 @@ describe("the state reports the results of requests", () => {
     expect(everything).not.toContain(key);
   });
 
-  test("reports drops of a request with a 503 once it succeeds", async () => {
+  test("has the drops of a request with a 503 after its retry succeeds", async () => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -149,7 +145,7 @@ describe("the state reports the results of requests", () => {
     await until(() => state()?.store.connected === true && state()?.ready === 1);
   });
 
-  test("contains the path, and the SDK from the body or from the connection's User-Agent", async () => {
+  test("has the path of a warning, and the SDK from the body or the User-Agent", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -199,7 +195,7 @@ describe("the state reports the results of requests", () => {
     expect(JSON.stringify(clientWarnings)).not.toContain("secret");
   });
 
-  test("contains each requested path, without keys, and the SDK of the newer protocol from its header", async () => {
+  test("has each requested path without keys, and the SDK of v1 requests from their header", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);

@@ -1,6 +1,3 @@
-// With many partitions there are more streams than the page lists, and more than the server returns
-// at once: all of them are counted.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
@@ -11,7 +8,7 @@ const server = await natsServerForFile();
 /** More than the 256 that nats-server describes in one answer. */
 const partitions = 300;
 
-test("counts streams that are not listed", async () => {
+test("the live page counts streams that it does not list", async () => {
   const open = () => connect({ servers: server.url });
   const session = new StoreSession({ connect: open, subjectPrefix: "many" });
   onTestFinished(() => session.close());

@@ -1,15 +1,11 @@
-// Consumers, a connection and snapshots of the counts exist while there is a viewer, with one tail
-// per project however many watch it. They end with the last viewer, even if the gateway closes
-// first.
-
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Watch } from "../../src/live/watch.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn, quietSources, watch } from "./live-kit.ts";
 
-describe("nothing runs without viewers", () => {
-  test("consumers end with the last viewer", async () => {
+describe("without viewers", () => {
+  test("the live page has no consumers", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id } = await gateway.project();
@@ -32,7 +28,7 @@ describe("nothing runs without viewers", () => {
     expect(await consumersOn(gateway.nats)).toBe(0);
   });
 
-  test("the connection and the snapshots do so too", async () => {
+  test("the live page has no connection and computes no state", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const connections: NatsConnection[] = [];

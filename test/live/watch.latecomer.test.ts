@@ -1,6 +1,3 @@
-// A viewer that arrives later also gets the warnings, and each event once. If it had no room for
-// the warnings, it gets them later. A frozen server does not delay the end.
-
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Viewer } from "../../src/live/feed.ts";
@@ -46,8 +43,8 @@ function viewerOf(): TestViewer {
 const warningsTo = ({ sent }: TestViewer): number =>
   sent.filter((name) => name === "clientWarnings").length;
 
-describe("a late viewer gets everything once", () => {
-  test("gets warnings once each", async () => {
+describe("a viewer who joins later", () => {
+  test("gets each warning once", async () => {
     const watch = new Watch({
       ...sources,
       showsEvents: false,
@@ -70,7 +67,7 @@ describe("a late viewer gets everything once", () => {
     expect([first, other, again, slow].map(warningsTo)).toEqual([1, 1, 1, 1]);
   });
 
-  test("gets events that wait for the next push", async () => {
+  test("gets the events that wait for the next push", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { key } = await gateway.project();
@@ -108,7 +105,7 @@ describe("a late viewer gets everything once", () => {
     ]);
   });
 
-  test("ends with a frozen server", async () => {
+  test("can be closed although the server is frozen", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
@@ -124,7 +121,7 @@ describe("a late viewer gets everything once", () => {
   });
 });
 
-test("gets the counts of the last minute and the projects", async () => {
+test("a new viewer gets the counts of the last minute and the projects", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();

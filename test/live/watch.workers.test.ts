@@ -1,6 +1,3 @@
-// With several workers one page shows the results of all of them: counts, errors in any of them,
-// and events as they are stored.
-
 import { Agent } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { until } from "../kit/gateway.ts";
@@ -9,7 +6,7 @@ import { consumersOn, watch } from "./live-kit.ts";
 
 const connections = 16;
 
-test("workers are watched as one: two workers, one page", async () => {
+test("one live page shows the counts, errors and events of two workers", async () => {
   const nats = await natsWithProject();
   const gateway = await workersOn(nats, "--workers", "2");
   expect((await fetch(`${gateway.adminUrl}/`)).status).toBe(200);

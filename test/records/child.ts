@@ -1,13 +1,10 @@
-// Runs JavaScript in a separate process, for code that would end the test's process if it failed.
-
 import { spawnSync } from "node:child_process";
 
 const native = new URL("../../src/records/native.ts", import.meta.url).href;
 
 /**
- * For the code of a child or of a worker: provides `createNativeScanner`, and `startScans(count)`,
- * which starts that many background scans, each on its own scanner and 4 MB of small tokens, and
- * returns their promises.
+ * Provides `createNativeScanner`, and `startScans(count)`, which starts that many background scans
+ * of 4 MB and returns their promises.
  */
 export const startScansSource = `
   const { createNativeScanner } = await import(${JSON.stringify(native)});

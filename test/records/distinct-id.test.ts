@@ -10,7 +10,7 @@ function textOf(token: string, type: TokenType) {
   return distinctIdText(body, 1, body.length - 1, type);
 }
 
-describe("distinct ids become text", () => {
+describe("conversion to text", () => {
   describe("a distinct id", () => {
     test.each([
       ["12", TokenType.Number, "12"],
@@ -22,7 +22,7 @@ describe("distinct ids become text", () => {
       ['{ "id" : 12345678901234567890 }', TokenType.Object, '{"id":12345678901234567890}'],
       ['"a\\u0000b"', TokenType.EscapedString, "a\ufffdb"],
       ['"tab\\tand \\"quotes\\""', TokenType.EscapedString, 'tab\tand "quotes"'],
-    ])("is stored as its text: %s", (token, type, text) => {
+    ])("is stored as its JSON text: %s", (token, type, text) => {
       expect(textOf(token, type)).toEqual({ text, cut: false });
     });
 
@@ -32,7 +32,7 @@ describe("distinct ids become text", () => {
       ).toBe("");
     });
 
-    test("of up to 400 characters is stored whole, and a longer one gets a hash of all of it", () => {
+    test("of up to 400 characters is stored unchanged, and a longer one is shortened with a hash", () => {
       fc.assert(
         fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 820 }), (sent) => {
           fc.pre(sent.trim() !== "");
@@ -43,7 +43,7 @@ describe("distinct ids become text", () => {
     });
 
     test.each(["x", "é", "€", "😀", "\n", '"'])(
-      "with %j is stored whole up to 400 characters, not 401",
+      "of %j is stored unchanged up to 400 characters, not 401",
       (letter) => {
         const whole = `a${letter.repeat(399)}`;
         const long = `${whole}${letter}`;
@@ -54,7 +54,7 @@ describe("distinct ids become text", () => {
       },
     );
 
-    test("remains different from another long one that differs in any character", () => {
+    test("of more than 400 characters remains different from one that differs in one character", () => {
       for (const length of [401, 4_000, 8_190, 8_191, 20_000]) {
         const one = "x".repeat(length);
         const places = [...new Set([0, 199, 200, 355, 356, 399, 400, length - 1])];
@@ -68,14 +68,14 @@ describe("distinct ids become text", () => {
     });
 
     test.each([400, 401, 5_000, 8_190, 8_191, 30_000])(
-      "of %d characters is the stored one when it is looked up",
+      "of %d characters has the same text in a look-up as in a record",
       (length) => {
         const id = "é1".repeat(length).slice(0, length);
         expect(storedIdText(id)).toBe(textOf(JSON.stringify(id), TokenType.PlainString).text);
       },
     );
 
-    test("is parsed only at the beginning if it is a large object or array", () => {
+    test("is parsed only at the start if it is a large object or array", () => {
       // The rest is not JSON: parsing it would throw.
       const numbers = `[ ${"1 , ".repeat(4_000)} ?`;
       const { text, cut } = textOf(numbers, TokenType.Array);
@@ -83,8 +83,7 @@ describe("distinct ids become text", () => {
       expect(textOf("[".repeat(100_000), TokenType.Array).text).toMatch(/^\[{356}~[\w-]{43}$/);
     });
 
-    test("is parsed only at the beginning if it is a large string, wherever that ends", () => {
-      // The rest is not JSON: parsing it would throw.
+    test("is parsed only at the start if it is a large string, wherever that is cut", () => {
       const pieces = ["a", "é", "€", "😀", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00"];
       for (const piece of pieces) {
         for (let shift = 0; shift < 14; shift++) {

@@ -1,5 +1,4 @@
-// Reads the dynamic symbols of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5),
-// which Linux's loader uses to decide whose definition of a name is used.
+// Reads the dynamic symbols of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5).
 
 import { readFileSync } from "node:fs";
 
@@ -38,7 +37,6 @@ export function dynamicSymbolsOf(path: string): DynamicSymbol[] {
   if (symbols === undefined) throw new Error(`Reading dynamic symbols: ${path} has none`);
   const names = section(symbols.link);
   const found: DynamicSymbol[] = [];
-  // 24 bytes a symbol; the first is a placeholder.
   for (let at = symbols.start + 24; at < symbols.start + symbols.bytes; at += 24) {
     const nameStart = names.start + file.readUInt32LE(at);
     const name = file.toString("latin1", nameStart, file.indexOf(0, nameStart));

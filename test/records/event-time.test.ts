@@ -1,5 +1,4 @@
-// The time of an event, whatever the client's clock shows: every form of the time combined with
-// every form of the clock, with the stored time computed here directly from the rule.
+// The stored time of an event, for every form of timestamp and clock.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -30,15 +29,15 @@ function stored(
   return { record: records[0]!, warnings };
 }
 
-describe("times are correct", () => {
-  describe("a client's clock", () => {
+describe("the time of an event", () => {
+  describe("from a client's clock", () => {
     test.each([
-      ["right", 0],
+      ["correct", 0],
       ["a minute ahead", 60_000],
       ["a minute behind", -60_000],
       ["years ahead", 9 * 365 * 24 * hourMs],
       ["at its factory setting", -receivedAtMs + 1_000],
-    ])("that is %s is corrected by its time of sending", (_title, aheadMs) => {
+    ])("is corrected by the time of sending if the clock is %s", (_title, aheadMs) => {
       const happenedMs = receivedAtMs - 5_000;
       const { record, warnings } = stored(
         { timestamp: at(happenedMs + aheadMs) },
@@ -53,7 +52,7 @@ describe("times are correct", () => {
       expect(record["timestamp_sent"]).toBe(aheadMs === 0 ? undefined : at(happenedMs + aheadMs));
     });
 
-    test("the record's fields allow the correction to be repeated", () => {
+    test("can be corrected again from the fields of the record", () => {
       const { record } = stored(
         { timestamp: "2026-06-15 14:00:00.123456+02" },
         "2026-06-15T12:00:01.5+00:00",
@@ -79,7 +78,7 @@ describe("times are correct", () => {
       ]);
     });
 
-    test("that is right leaves only a text of the stored form in a record, however close it was", () => {
+    test("is stored in the standard form if the clock is correct, whatever was sent", () => {
       for (const timestamp of [
         "2026-06-15T11:00:00.67 Z",
         "2026-06-15T11:00:00.67  ",
@@ -101,7 +100,7 @@ describe("times are correct", () => {
       );
     });
 
-    test("corrects nothing and stores no sent_at if the request has none", () => {
+    test("is not corrected and has no sent_at if the request has none", () => {
       for (const sentAt of [undefined, null]) {
         const { record, warnings } = stored({ timestamp: "2026-06-15T11:00:00Z" }, sentAt);
         expect(warnings).toEqual([]);
@@ -111,7 +110,7 @@ describe("times are correct", () => {
       }
     });
 
-    test("corrects the historical lane too", () => {
+    test("is corrected in the historical lane too", () => {
       const body = {
         sent_at: at(receivedAtMs + 60_000),
         batch: [{ event: "e", distinct_id: "u", timestamp: "2019-05-01T00:01:00Z" }],
@@ -130,8 +129,8 @@ describe("times are correct", () => {
         receivedAtMs + 60_000,
         receivedAtMs + 30_000,
       ],
-      ["query, where the body is null", null, receivedAtMs + 60_000, receivedAtMs + 60_000],
-    ])("is read in the %s", (_title, inBody, sentAtMs, expectedMs) => {
+      ["query if the body has null", null, receivedAtMs + 60_000, receivedAtMs + 60_000],
+    ])("is corrected by the time of sending in the %s", (_title, inBody, sentAtMs, expectedMs) => {
       const body = {
         sent_at: inBody,
         batch: [{ event: "e", distinct_id: "u", timestamp: at(receivedAtMs + 60_000) }],
@@ -144,7 +143,7 @@ describe("times are correct", () => {
       });
     });
 
-    test("is read in a single event, and in escapes", () => {
+    test("is read in a single event and in escaped text", () => {
       const event = {
         event: "e",
         distinct_id: "u",
@@ -171,7 +170,7 @@ describe("times are correct", () => {
       [[]],
       ["2026-13-01"],
       ["2026-06-15T12:00:00.000000000Z and so on"],
-    ])("that cannot be read (%j) corrects nothing, with one warning", (sentAt) => {
+    ])("is not corrected if the time of sending is invalid (%j), with one warning", (sentAt) => {
       const event = { event: "e", distinct_id: "u", timestamp: "2026-06-15T11:00:00Z" };
       const { records, warnings } = take({ sent_at: sentAt, batch: [1, event, event] });
       expect(warnings.filter((code) => code === "invalid_sent_at")).toHaveLength(1);
@@ -181,7 +180,7 @@ describe("times are correct", () => {
       }
     });
 
-    test("that cannot be read in the body is read in the query, and the warning stays", () => {
+    test("is corrected by the query if the body's time of sending is invalid, with a warning", () => {
       const body = {
         sent_at: "now",
         batch: [{ event: "e", distinct_id: "u", timestamp: at(receivedAtMs) }],
@@ -195,7 +194,7 @@ describe("times are correct", () => {
     });
 
     test.each([Number.POSITIVE_INFINITY, 8_640_000_000_000_000, -1e300])(
-      "of %d in the query is ignored",
+      "is not corrected by a time of sending of %d in the query",
       (sentAtMs) => {
         const { records, warnings } = take({ event: "e", distinct_id: "u" }, { sentAtMs });
         expect(warnings).toEqual(["invalid_sent_at"]);
@@ -209,7 +208,7 @@ describe("times are correct", () => {
       ["true", true],
       [1, true],
       [null, true],
-    ])("$ignore_sent_at %j", (ignore, isCorrected) => {
+    ])("is corrected or not with $ignore_sent_at %j", (ignore, isCorrected) => {
       const { record } = stored(
         { timestamp: at(receivedAtMs), properties: { $ignore_sent_at: ignore } },
         at(receivedAtMs + 1_000),
@@ -220,7 +219,7 @@ describe("times are correct", () => {
     });
   });
 
-  describe("an offset", () => {
+  describe("from an offset", () => {
     test.each([
       [0, 0],
       [1_500, 1_500],
@@ -229,7 +228,7 @@ describe("times are correct", () => {
       ["1e3", 1_000],
       ["15000000000000000e-13", 1_500],
       [62_167_219_200_000, 62_167_219_200_000],
-    ] as const)("of %s sets how long ago it was, whatever the timestamp is", (offset, agoMs) => {
+    ] as const)("lies %s ms before the receipt, whatever the timestamp is", (offset, agoMs) => {
       const body = `{"batch":[{"event":"e","distinct_id":"u","timestamp":"2026-01-01T00:00:00.000Z","offset":${offset}}],"sent_at":"2026-01-01T00:00:00Z"}`;
       const { records, warnings } = take(body);
       expect(warnings).toEqual([]);
@@ -239,7 +238,7 @@ describe("times are correct", () => {
       });
     });
 
-    test("without a timestamp is not a missing timestamp, and leaves no timestamp_sent", () => {
+    test("has no missing-timestamp warning and no timestamp_sent if the event has no timestamp", () => {
       const body = { batch: [{ event: "e", distinct_id: "u", offset: 10 }] };
       const { records, warnings } = take(body, { historical: true });
       expect(warnings).toEqual([]);
@@ -257,7 +256,7 @@ describe("times are correct", () => {
       "1e300",
       "99999999999999999999999",
       "63949046400001",
-    ])("of %s is ignored, with a warning", (offset) => {
+    ])("ignores the invalid offset %s, with a warning", (offset) => {
       const { records, warnings } = take(
         `{"event":"e","distinct_id":"u","timestamp":"2026-06-15T11:00:00Z","offset":${offset}}`,
       );
@@ -265,7 +264,7 @@ describe("times are correct", () => {
       expect(records[0]).toMatchObject({ timestamp: "2026-06-15T11:00:00.000Z" });
     });
 
-    test("that is null is ignored", () => {
+    test("ignores the offset null", () => {
       expect(stored({ offset: null })).toMatchObject({
         record: { timestamp: receivedAt },
         warnings: [],
@@ -273,7 +272,7 @@ describe("times are correct", () => {
     });
   });
 
-  describe("future times", () => {
+  describe("in the future", () => {
     test.each([
       [{ timestamp: at(receivedAtMs + 23 * hourMs) }, undefined, 23 * hourMs],
       [{ timestamp: at(receivedAtMs + 23 * hourMs + 1) }, undefined, undefined],
@@ -284,18 +283,20 @@ describe("times are correct", () => {
       [{ offset: -23 * hourMs }, undefined, 23 * hourMs],
       [{ offset: -23 * hourMs - 1 }, undefined, undefined],
       [{ offset: -1e300 }, undefined, undefined],
-      // In the future by the client's clock, not by ours.
       [{ timestamp: at(receivedAtMs + 100 * hourMs) }, at(receivedAtMs + 99 * hourMs), hourMs],
-    ])("%j, sent at %s", (said, sentAt, aheadMs) => {
-      const { record, warnings } = stored(said, sentAt);
-      expect(warnings).toEqual(aheadMs === undefined ? ["timestamp_in_future"] : []);
-      expect(record["timestamp"]).toBe(at(receivedAtMs + (aheadMs ?? 0)));
-      if ("timestamp" in said && aheadMs === undefined) {
-        expect(record["timestamp_sent"]).toBe(new Date(said.timestamp as string).toISOString());
-      }
-    });
+    ])(
+      "is stored up to 23 hours ahead, or replaced with a warning: %j, sent at %s",
+      (said, sentAt, aheadMs) => {
+        const { record, warnings } = stored(said, sentAt);
+        expect(warnings).toEqual(aheadMs === undefined ? ["timestamp_in_future"] : []);
+        expect(record["timestamp"]).toBe(at(receivedAtMs + (aheadMs ?? 0)));
+        if ("timestamp" in said && aheadMs === undefined) {
+          expect(record["timestamp_sent"]).toBe(new Date(said.timestamp as string).toISOString());
+        }
+      },
+    );
 
-    test("that the correction moves before year 0 are stored with the time of receipt", () => {
+    test("is replaced by the time of receipt if the correction moves it before year 0", () => {
       const clockMs = receivedAtMs + (Date.parse("0003-01-01") - Date.parse("0000-01-01"));
       const { record, warnings } = stored({ timestamp: "0002-12-31T23:59:59Z" }, at(clockMs));
       expect(warnings).toEqual(["invalid_timestamp"]);
@@ -310,7 +311,7 @@ describe("times are correct", () => {
     });
   });
 
-  test("measures a line alike whenever its request arrives, so that a repeated body fills the same frames", () => {
+  test("does not change the length of its record, so a retried body fills the same frames", () => {
     const batch = [
       { event: "e", distinct_id: "u", timestamp: at(receivedAtMs) },
       { event: "e", distinct_id: "u", timestamp: "2026-06-15", $set: { a: 1 } },
@@ -330,7 +331,7 @@ describe("times are correct", () => {
     expect(sent[2]!.measured).toEqual(sent[0]!.measured);
   });
 
-  test("gives any timestamp, clock and offset the result of the rule", () => {
+  test("follows the documented rule for any timestamp, clock and offset", () => {
     const moments = fc
       .oneof(
         fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 }),

@@ -1,5 +1,3 @@
-// The table of fields lists a record's fields in order, and the consumer's type has the same.
-
 import { expect, test } from "vitest";
 import type { StoredEvent } from "../../src/readers/consumer/types.ts";
 import { type RecordField, type RecordFieldName, recordFields } from "../../src/records/fields.ts";
@@ -9,7 +7,6 @@ type Fields = typeof recordFields;
 type Optional = {
   [Name in RecordFieldName]: Fields[Name] extends { isOptional: true } ? Name : never;
 }[RecordFieldName];
-/** The consumer's type according to the table, as far as TypeScript types allow. */
 type Expected = { readonly [Name in RecordFieldName]: ValueOf<Fields[Name]["type"]> };
 type ValueOf<Type> = Type extends "boolean"
   ? boolean
@@ -23,7 +20,7 @@ type OptionalOf<Type> = {
 }[keyof Type];
 type Same<One, Other> = [One, Other] extends [Other, One] ? true : never;
 
-test("gives the consumer's type the fields of the table, with the same ones optional", () => {
+test("the consumer's event type has the fields of the field table, with the same ones optional", () => {
   // The compiler checks these: a wrong one is not `true`.
   const names: Same<keyof StoredEvent, RecordFieldName> = true;
   const optional: Same<OptionalOf<StoredEvent>, Optional> = true;
@@ -31,7 +28,7 @@ test("gives the consumer's type the fields of the table, with the same ones opti
   expect([names, optional, typeof values]).toEqual([true, true, "function"]);
 });
 
-test("gives a record no other fields, in order, and only optional ones may be missing", () => {
+test("a record has only fields of the table, in order, and only optional ones may be missing", () => {
   const least = { event: "e", distinct_id: "u" };
   const most = {
     ...{ ...least, timestamp: "2026-01-02T03:04:05Z", uuid: "7", offset: "x" },

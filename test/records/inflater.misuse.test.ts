@@ -1,5 +1,3 @@
-// The inflater rejects wrong arguments, and an error of one body does not affect the next.
-
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { loadAddon } from "../../src/records/native.ts";
@@ -11,22 +9,22 @@ const body = zlib.gzipSync("text");
 describe("the inflater", () => {
   test.each([
     ["no arguments", []],
-    ["text for a body", ["text", Buffer.alloc(9), gzip]],
-    ["words for an output", [body, new Uint32Array(9), gzip]],
+    ["a string as the body", ["text", Buffer.alloc(9), gzip]],
+    ["a Uint32Array as the output", [body, new Uint32Array(9), gzip]],
     ["no window bits", [body, Buffer.alloc(9), "31"]],
-    ["an output over the body", [body, body, gzip]],
-  ])("throws at %s", (_, args) => {
+    ["an output that overlaps the body", [body, body, gzip]],
+  ])("throws on %s", (_, args) => {
     const inflate = new Inflater().inflate as (...args: unknown[]) => number;
     expect(() => inflate.apply(new Inflater(), args)).toThrow(TypeError);
   });
 
-  test("throws when it is called without its object", () => {
+  test("throws when called without its object", () => {
     const { inflate } = new Inflater();
     expect(() => inflate.call({} as never, body, Buffer.alloc(9), gzip)).toThrow(TypeError);
     expect(() => (Inflater as unknown as () => void)()).toThrow(TypeError);
   });
 
-  test("returns -1 for window bits that zlib does not know, and continues", () => {
+  test("returns -1 for invalid window bits and works afterwards", () => {
     const inflater = new Inflater();
     const output = Buffer.alloc(9);
     expect(inflater.inflate(body, output, 99)).toBe(-1);
@@ -39,7 +37,7 @@ describe("the inflater", () => {
     expect(output.toString("latin1", 0, 4)).toBe("text");
   });
 
-  test("treats a detached output as one without room", () => {
+  test("returns -1 for a detached output", () => {
     const output = new Uint8Array(9);
     structuredClone(output.buffer, { transfer: [output.buffer] });
     expect(new Inflater().inflate(body, output, gzip)).toBe(-1);

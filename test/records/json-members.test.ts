@@ -1,5 +1,3 @@
-// Walking JSON by its bytes finds what a parser finds, in any text, at any depth.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { JsonMembers, ValueOddity } from "../../src/records/json-members.ts";
@@ -32,7 +30,7 @@ function membersOf(text: string): readonly Member[] {
 const space = fc.constantFrom("", "", " ", "\t ", "\r");
 const member = fc.tuple(fc.string({ unit: "binary", maxLength: 5 }), fc.json(), space, space);
 
-test("finds the members of an object and the elements of an array", () => {
+test("the JSON walker finds the members of an object and the elements of an array", () => {
   fc.assert(
     fc.property(fc.array(member, { maxLength: 6 }), (members) => {
       const texts = members.map(
@@ -64,7 +62,7 @@ test.each([
   ['""', TokenType.EmptyString],
   ["{}", TokenType.Object],
   ["[]", TokenType.Array],
-])("gives %s its type, with or without others around", (value, type) => {
+])("the JSON walker returns the type of %s, with and without neighbours", (value, type) => {
   for (const text of [`[${value}]`, `[1,${value},2]`, `{"a":${value}}`, `{"a":${value},"b":0}`])
     expect(
       membersOf(text)
@@ -81,11 +79,11 @@ test.each([
   ['{"a":1e10001}', ValueOddity.Number],
   [`{"a":${"[".repeat(101)}${"]".repeat(101)}}`, ValueOddity.TooDeep],
   [`{"a":${"[".repeat(101)} 1e99999${"]".repeat(101)}}`, 7],
-])("flags the oddities of %.30s", (text, oddities) => {
+])("the JSON walker returns the flags of %.30s", (text, oddities) => {
   expect(membersOf(text).map((each) => each.oddities)).toEqual([oddities]);
 });
 
-test("reads 100,000 levels as one value", () => {
+test("the JSON walker reads 100,000 levels as one value", () => {
   const deep = `${'[{"a":'.repeat(50_000)}1${"}]".repeat(50_000)}`;
   expect(membersOf(`{"a":${deep},"b":2}`).map(({ value }) => value)).toEqual([deep, "2"]);
 });

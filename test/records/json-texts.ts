@@ -1,5 +1,5 @@
-// Texts that are and are not JSON, by the class of rule they follow or break. JSON.parse decides
-// which they are.
+// Valid and invalid JSON texts by the rule that they follow or break. JSON.parse decides which they
+// are.
 
 export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
   numbers: [

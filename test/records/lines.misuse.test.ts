@@ -1,6 +1,3 @@
-// The addon's reader of stored lines rejects arguments that would lead it past the end of its
-// memory, and whatever a table contains, reads within the text.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Line } from "../../src/records/lines.ts";
@@ -18,7 +15,7 @@ function call(target: unknown, ...parameters: unknown[]): unknown {
   return Reflect.apply(target as () => unknown, undefined, parameters);
 }
 
-test("throws on arguments of other kinds", () => {
+test("reading stored lines throws on arguments of other types", () => {
   const words = new Uint32Array(2 * Line.Words);
   const good = [text, scanner.table, ends, place, words];
   scanner.scan(text);
@@ -36,7 +33,7 @@ test("throws on arguments of other kinds", () => {
     expect(() => call(joinLines, ...wrong)).toThrow(TypeError);
 });
 
-test("throws on words or ends for fewer lines, and on a table that states too much", () => {
+test("reading stored lines throws on arrays that are too short and on a table with too many rows", () => {
   const words = new Uint32Array(2 * Line.Words);
   scanner.scan(text);
   const { table } = scanner;
@@ -47,7 +44,7 @@ test("throws on words or ends for fewer lines, and on a table that states too mu
   expect(() => readLines(text, full, ends, place, words)).toThrow(TypeError);
 });
 
-test("reports offsets beyond the text as of no line", () => {
+test("reading stored lines finds no line for offsets beyond the text", () => {
   const words = new Uint32Array(2 * Line.Words);
   scanner.scan(text);
   const wrongWord = fc.tuple(fc.nat(tableWords(2) - 1), fc.oneof(fc.nat(), fc.nat(2_000)));
@@ -64,7 +61,7 @@ test("reports offsets beyond the text as of no line", () => {
   expect([words[Line.Flags], words[Line.Words + Line.Flags]]).toEqual([0, 0]);
 });
 
-test("counts all lines even if the array for their ends is too small", () => {
+test("joining stored lines counts all of them even if the array for their ends is too small", () => {
   const few = new Uint32Array(2);
   const lines = Buffer.from("x\na\n\nbc\n");
   expect(joinLines(lines, 1, 7, few)).toBe(4);

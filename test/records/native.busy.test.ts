@@ -5,9 +5,9 @@ import { Header, ScanStatus, tableWords } from "../../src/records/table.ts";
 const states = ["scanInBackground", "scanMoreInBackground"] as const;
 const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
 
-describe("busy scanners refuse every call", () => {
+describe("a busy scanner", () => {
   for (const state of states) {
-    test(`while ${state} is running, and no longer`, async () => {
+    test(`rejects every call while ${state} is running, and none later`, async () => {
       const scanner = createNativeScanner(1);
       const body = Buffer.from(text);
       if (state === "scanMoreInBackground") scanner.scan(body);
@@ -33,19 +33,18 @@ describe("busy scanners refuse every call", () => {
     });
   }
 
-  test("stay free if a start is refused", async () => {
+  test("accepts calls if the scan could not start", async () => {
     const scanner = createNativeScanner(1);
     await expect(scanner.scanInBackground("{}" as unknown as Buffer)).rejects.toThrow(TypeError);
     await expect(scanner.scanMoreInBackground(Buffer.from("{}"))).rejects.toThrow(/another length/);
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
   });
 
-  test("report a body or a table that is removed during the scan, and become free again", async () => {
+  test("reports a body or a table that is detached during the scan, and accepts calls afterwards", async () => {
     const table = new Uint32Array(tableWords(1));
     const scanner = new (loadAddon().EventScanner)(table);
     const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");
     const bodyTaken = scanner.scanInBackground(body);
-    // The memory remains in the copy: the scan itself does no harm here.
     const copies = [structuredClone(body.buffer, { transfer: [body.buffer] })];
     await expect(bodyTaken).rejects.toThrow(/detached or resized/);
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);

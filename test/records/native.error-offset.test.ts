@@ -10,7 +10,6 @@ const scanners = [
 
 const { Empty, InvalidJson, InvalidUtf8 } = ScanStatus;
 
-// Bytes as Latin-1, so that malformed UTF-8 can be written.
 const cases: readonly (readonly [text: string, status: ScanStatus, offset: number])[] = [
   ["", Empty, 0],
   [" \r\n\t", Empty, 0],
@@ -34,14 +33,14 @@ const cases: readonly (readonly [text: string, status: ScanStatus, offset: numbe
   ["\xff", InvalidUtf8, 0],
   ['{"a":"\xe2\x82', InvalidUtf8, 6],
   ['["\xc3\xa9\xed\xa0\x80"]', InvalidUtf8, 4],
-  // The encoding is checked before the grammar, over the whole body.
+  // UTF-8 is checked before the grammar, over the whole body.
   ["[x \xc0\xaf]", InvalidUtf8, 3],
   [" \n\x80", InvalidUtf8, 2],
 ];
 
-describe("errors report where JSON ends", () => {
+describe("the error offset of a scan", () => {
   for (const [name, scanner] of scanners) {
-    test(`${name}: the first invalid byte, or the length if the text is truncated`, () => {
+    test(`is the first invalid byte, or the length of a truncated text (${name})`, () => {
       for (const [text, status, offset] of cases) {
         const body = Buffer.from(text, "latin1");
         const found = scanner.scan(body);
@@ -49,7 +48,7 @@ describe("errors report where JSON ends", () => {
       }
     });
 
-    test(`${name}: immediately only for a short body`, () => {
+    test(`is found immediately by scanAtOnce for a short body only (${name})`, () => {
       const { ExplainedAtOnceBytes } = ScanLimit;
       const short = Buffer.alloc(ExplainedAtOnceBytes, "[");
       expect(scanner.scanAtOnce(short)).toBe(InvalidJson);
@@ -67,7 +66,7 @@ describe("errors report where JSON ends", () => {
       expect(scanner.table[Header.ItemCount]).toBe(ExplainedAtOnceBytes + 1);
     });
 
-    test(`${name}: and leave the body unchanged, without rows`, () => {
+    test(`is reported without rows, and the body is unchanged (${name})`, () => {
       const body = Buffer.from('{"batch":[\n{"event":"a"}\r\n}');
       expect(scanner.scan(body)).toBe(InvalidJson);
       expect(body.toString()).toBe('{"batch":[\n{"event":"a"}\r\n}');

@@ -21,10 +21,10 @@ const places: readonly ((value: string) => string)[] = [
   (value) => `{"api_key":${value}\n,"extra":[[],${value}\r]}`,
 ];
 
-describe("a scan accepts what JSON.parse accepts", () => {
+describe("a scan accepts exactly what JSON.parse accepts", () => {
   for (const [name, scanner] of scanners) {
     for (const [group, texts] of Object.entries(jsonTexts)) {
-      test(`${name}: ${group}`, () => {
+      test(`${group} (${name})`, () => {
         for (const place of places) {
           for (const text of texts) {
             const bytes = Buffer.from(place(text));
@@ -35,7 +35,7 @@ describe("a scan accepts what JSON.parse accepts", () => {
       });
     }
 
-    test(`${name}: bytes that are not UTF-8`, () => {
+    test(`no malformed UTF-8 (${name})`, () => {
       const malformed = [
         ...[
           "80",
@@ -78,7 +78,7 @@ describe("a scan accepts what JSON.parse accepts", () => {
       }
     });
 
-    test(`${name}: nesting far deeper than a stack`, () => {
+    test(`100,000 levels of nesting (${name})`, () => {
       const depth = 100_000;
       const arrays = `${"[".repeat(depth)}${"]".repeat(depth)}`;
       const objects = `${'{"a":'.repeat(depth)}0${"}".repeat(depth)}`;

@@ -7,7 +7,6 @@ const oneRow = tableWords(1);
 
 const methods = ["scan", "scanMore", "scanInBackground", "scanMoreInBackground"] as const;
 
-// The binding is called against its types, as plain JavaScript could.
 function call(target: unknown, name: (typeof methods)[number], ...parameters: unknown[]): unknown {
   return Reflect.apply(EventScanner.prototype[name], target, parameters);
 }
@@ -24,8 +23,8 @@ const wrongBodies = [
   new DataView(new ArrayBuffer(2)),
 ];
 
-describe("the binding refuses misuse", () => {
-  test("a table that is not a Uint32Array, or has no room for a row", () => {
+describe("the addon's binding throws on", () => {
+  test("a table that is not a Uint32Array or has no room for a row", () => {
     const wrongTables = [
       ...wrongBodies,
       new Uint8Array(1000),
@@ -65,7 +64,7 @@ describe("the binding refuses misuse", () => {
     expect(scanner.scanPart(Buffer.alloc(0), 0, 0)).toBe(ScanStatus.Empty);
   });
 
-  test("a method on another object", () => {
+  test("a method called on another object", () => {
     const body = Buffer.from("{}");
     for (const target of [
       undefined,
@@ -79,7 +78,7 @@ describe("the binding refuses misuse", () => {
     }
   });
 
-  test("scanMore before a scan, and with a body of another length", () => {
+  test("scanMore before a scan, or with a body of a different length", () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
     expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);
@@ -88,7 +87,7 @@ describe("the binding refuses misuse", () => {
     expect(() => scanner.scanMoreInBackground(Buffer.from("[1 ]"))).toThrow(/another length/);
   });
 
-  test("a table that was transferred away", () => {
+  test("a detached table", () => {
     const table = new Uint32Array(oneRow);
     const scanner = new EventScanner(table);
     structuredClone(table.buffer, { transfer: [table.buffer] });
@@ -96,7 +95,7 @@ describe("the binding refuses misuse", () => {
     expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
   });
 
-  test("treats an empty or a detached body as empty", async () => {
+  test("neither an empty nor a detached body, which count as empty", async () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     const detached = Buffer.from(new ArrayBuffer(4));
     structuredClone(detached.buffer, { transfer: [detached.buffer] });

@@ -9,12 +9,12 @@ const itemCount = 2 * rowsMax + 10;
 const items = Array.from({ length: itemCount }, (_, index) => `{"event":"e${index}\\n"}`);
 const body = Buffer.from(`{"batch":[${items.join(",\n")}],"api_key":"phc_demo"}`);
 
-describe("long batches are read by scanMore", () => {
+describe("scanning a long batch with scanMore", () => {
   for (const [name, createScanner] of [
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`${name}: gives every item its row, in order, and then none`, () => {
+    test(`gives every event its row, in order, and then none (${name})`, () => {
       const scanner = createScanner();
       const copy = Buffer.from(body);
       const { table } = scanner;
@@ -53,7 +53,7 @@ describe("long batches are read by scanMore", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`${name}: has no more rows after a scan that is finished early, and the next starts afresh`, () => {
+    test(`gives no more rows after a scan that is finished early, and the next scan starts again (${name})`, () => {
       const scanner = createScanner(1);
       const long = Buffer.from('{"batch":[{"event":"a"},{"event":"b"},{"event":"c"}]}');
       for (const end of ["finish", "release"] as const) {
@@ -81,7 +81,7 @@ describe("long batches are read by scanMore", () => {
     ["strings behind a number", "[1", '"', "]", ScanStatus.InvalidJson],
     ["strings in a row", '["', '""', '"]', ScanStatus.InvalidJson],
   ] as const) {
-    test(`the index of a body of ${kind} takes no more memory than one of events`, () => {
+    test(`uses no more memory for a body of ${kind} than for one of events`, () => {
       const bytes = 32_000_000;
       const dense = Buffer.from(begin + part.repeat(bytes / part.length) + end);
       const scanner = createNativeScanner(1);
@@ -92,7 +92,7 @@ describe("long batches are read by scanMore", () => {
     });
   }
 
-  test("rows after the end of the index are read by scanMore", () => {
+  test("reads rows after the end of the index", () => {
     const numbers = `[${"1,".repeat(10_000)}1]`;
     const items = Array.from(
       { length: 300 },
@@ -104,7 +104,7 @@ describe("long batches are read by scanMore", () => {
     );
   });
 
-  test("a shorter body after a partly read batch starts afresh", () => {
+  test("restarts for a shorter body after a partly read batch", () => {
     const scanner = createNativeScanner(1);
     scanner.scan(Buffer.from('{"batch":[{"event":"a"},{"event":"b"},{"event":"c"}]}'));
     const next = Buffer.from('{"batch":[0,1]}');

@@ -1,11 +1,9 @@
-// The clock that measures work on the event loop stops while the thread has no processor.
-
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/records/native.ts";
 
 const { threadCpuMs } = loadAddon();
 
-test("a thread's clock runs while the thread works, and not while it sleeps", () => {
+test("the clock of a thread's work runs while the thread works, and not while it sleeps", () => {
   const beganMs = threadCpuMs();
   while (threadCpuMs() === beganMs);
   const workedMs = threadCpuMs();

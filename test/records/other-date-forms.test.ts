@@ -1,13 +1,9 @@
-// Event times that are not in the usual ISO 8601 form: which forms are read and how, and which are
-// rejected. Compared with Date if Date writes such a form, and with calendar arithmetic.
-
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clientTimeMs, isZeroTime } from "../../src/records/other-date-forms.ts";
 import { receivedAt, receivedAtMs, take } from "../kit/items.ts";
 
-/** The time of an event's timestamp; undefined if it is no moment. */
 function momentOf(text: string, json = JSON.stringify(text)): string | undefined {
   const token = Buffer.from(` ${json} `);
   const ms = clientTimeMs(token, 1, token.length - 1);
@@ -16,7 +12,7 @@ function momentOf(text: string, json = JSON.stringify(text)): string | undefined
 
 const seven = "2026-11-22T07:00:00.000Z";
 
-describe("dates in other formats name one moment", () => {
+describe("date formats other than ISO 8601", () => {
   describe("a timestamp", () => {
     test.each([
       // RFC 2822
@@ -46,7 +42,6 @@ describe("dates in other formats name one moment", () => {
       ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
       ["1795330800.5", "2026-11-22T07:00:00.500Z"],
       ["1795330800123.9", "2026-11-22T07:00:00.123Z"],
-      // white space around it
       [" 11/22/2026 ", "2026-11-22T00:00:00.000Z"],
       ["11/22/2026\n", "2026-11-22T00:00:00.000Z"],
       ["\t2026-11-22T07:00:00Z ", seven],
@@ -101,7 +96,7 @@ describe("dates in other formats name one moment", () => {
       ["20261122T0900+02", seven],
       ["2014年04月08日11时25分18秒", "2014-04-08T11:25:18.000Z"],
       ["2014年04月08日", "2014-04-08T00:00:00.000Z"],
-    ])("%j is read", (text, moment) => {
+    ])("is read: %j", (text, moment) => {
       expect(momentOf(text)).toBe(moment);
     });
 
@@ -142,14 +137,14 @@ describe("dates in other formats name one moment", () => {
       // text that only begins like one
       ...["", "now", "Sun", "22 Novem 2026", "11/22/2026 07:00 and more", "-1795330800"],
       ...["1795330800.", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(120)}Nov 2026`],
-      // Date.parse would accept it, each machine as another moment or none
+      // Date.parse would accept these, with a result that depends on the machine
       ...["22", "2026", "Nov 2026"],
       // ambiguous zones, and a weekday that does not match the date
       ...["Sun Nov 22 07:00:00 IST 2026", "Mon Nov 22 2026 07:00:00 GMT+0100 (CET)"],
       ...["2026-11-22T07:00:00[Europe/Paris]", "2026-11-22 07:00 AM[Asia/Tokyo]", "/Date(x)/"],
       ...["2026-11-22T07:00:00[Europe/Paris][u-ca=gregory]", "+012026-11-22T07:00:00Z"],
       ...["2026-11-22T07:00:00[Asia/Kolkata", "2026-11-22T07:00:00Z[]", "2026-11-22 07:00 m=+1"],
-    ])("%j is not", (text) => {
+    ])("is rejected: %j", (text) => {
       expect(momentOf(text)).toBeUndefined();
     });
 
@@ -161,12 +156,12 @@ describe("dates in other formats name one moment", () => {
       ["1.795330800123e+12", "2026-11-22T07:00:00.123Z"],
       ["1795330800123456", "2026-11-22T07:00:00.123Z"],
       ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
-    ])("is read if it is the number %s", (json, moment) => {
+    ])("is read as the number %s", (json, moment) => {
       expect(momentOf("", json)).toBe(moment);
     });
 
     test.each(["-1795330800", "179533080", "17953308001", "1e400", "1e-9", "true", "{}", "[]"])(
-      "%s is not",
+      "is rejected as the value %s",
       (json) => {
         expect(momentOf("", json)).toBeUndefined();
       },
@@ -177,7 +172,7 @@ describe("dates in other formats name one moment", () => {
       .map((ms) => Math.floor(ms / 1_000) * 1_000);
     const two = (value: number): string => String(value).padStart(2, "0");
 
-    test("is read in each format as the moment that Date wrote in it", () => {
+    test("is read in each format that Date can write", () => {
       const writers: ((date: Date) => string)[] = [
         (date) => date.toUTCString(),
         (date) => String(date.getTime()).padStart(13, "0"),
@@ -201,7 +196,7 @@ describe("dates in other formats name one moment", () => {
       );
     });
 
-    test("is read in any time zone of the machine", () => {
+    test("is read the same in any time zone of the machine", () => {
       const before = process.env["TZ"];
       try {
         for (const zone of ["America/New_York", "Asia/Kolkata", "UTC"]) {
@@ -215,7 +210,7 @@ describe("dates in other formats name one moment", () => {
       }
     });
 
-    test("reads escaped text; any other text gives a time or NaN", () => {
+    test("may contain escapes; any text gives a time or NaN", () => {
       const escaped = [..."11/22/2026 07:00"].map(
         (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
@@ -258,7 +253,7 @@ describe("dates in other formats name one moment", () => {
       // As long as the stored form, but different.
       ["2026-06-07T07:00:00.12 Z", "2026-06-07T07:00:00.120Z"],
       ["2026/06/07 07:00:00.123Z", "2026-06-07T07:00:00.123Z"],
-    ])("is stored with %j, without a warning", (timestamp, stored) => {
+    ])("is stored without a warning: %j", (timestamp, stored) => {
       const { records, warnings } = take({ batch: [{ event: "e", distinct_id: "u", timestamp }] });
       expect(warnings).toEqual([]);
       expect(records[0]!["timestamp"]).toMatch(storedForm);
@@ -266,7 +261,7 @@ describe("dates in other formats name one moment", () => {
       expect(records[0]).not.toHaveProperty("timestamp_sent");
     });
 
-    test("is corrected by the client's clock, and the original is stored in the stored form", () => {
+    test("is corrected by the client's clock, and the original time is stored in the standard form", () => {
       const sentAt = new Date(receivedAtMs + 3_600_000).toISOString();
       const event = { event: "e", distinct_id: "u", timestamp: "06/07/2026 07:00" };
       expect(take({ sent_at: sentAt, batch: [event] }).records[0]).toMatchObject({
@@ -292,7 +287,7 @@ describe("dates in other formats name one moment", () => {
       ...["0001-01-01T00:00:00+14:00", "0001-12-31T23:59:59Z", "0000-01-01T00:00:00Z"],
       ...["1970-01-01T00:00:00.000Z", "1970-01-01", "Thu, 01 Jan 1970 00:00:00 GMT"],
       ...[0, -62_135_596_800, -62_135_596_800_000, "0", "-62135596800", "/Date(-62135596800000)/"],
-    ])("treats the zero time %j as absent, with a warning", (timestamp) => {
+    ])("has the time of receipt and a warning for the zero time %j", (timestamp) => {
       const event = { event: "e", distinct_id: "u", timestamp };
       const { records, warnings } = take({ batch: [event] });
       expect(warnings).toEqual(["zero_timestamp"]);
@@ -302,7 +297,7 @@ describe("dates in other formats name one moment", () => {
       expect(before!["timestamp"]).toBe(new Date(receivedAtMs - 1_000).toISOString());
     });
 
-    test("does not treat realistic years as a zero time", () => {
+    test("has no warning for years that are close to a zero time", () => {
       for (const text of ["0002-01-01T00:00:00Z", "1970-01-01T00:00:00.001Z", "1969-12-31"])
         expect(isZeroTime(Date.parse(text))).toBe(false);
     });
@@ -323,7 +318,7 @@ describe("dates in other formats name one moment", () => {
     });
 
     test.each(["0001-01-01T00:00:00Z", "yesterday", 12])(
-      "corrects nothing and is stored in every record if it is %j",
+      "corrects nothing and is recorded as replaced if it is %j",
       (sentAt) => {
         const { records, warnings } = take({ sent_at: sentAt, batch });
         expect(warnings).toEqual(["invalid_sent_at"]);

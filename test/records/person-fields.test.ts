@@ -1,6 +1,3 @@
-// $set, $set_once and $unset: wherever an SDK puts them, the record has them at its top level,
-// merged key by key, and in `properties` unchanged.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type StoredRecord, take } from "../kit/items.ts";
@@ -19,21 +16,21 @@ function storedText(body: string): {
   return { record: records[0]!, warnings, line: lines[0]! };
 }
 
-describe("person fields are at the top level", () => {
+describe("person fields", () => {
   describe.each(["$set", "$set_once"] as const)("%s", (field) => {
-    test("at the top level stays there", () => {
+    test("is stored at the top level if it is sent there", () => {
       const { record } = stored({ [field]: { a: 1 }, properties: { b: 2 } });
       expect(record[field]).toEqual({ a: 1 });
       expect(record["properties"]).toEqual({ b: 2 });
     });
 
-    test("in properties is at the top level too", () => {
+    test("is copied to the top level if it is sent in properties", () => {
       const { record } = stored({ properties: { b: 2, [field]: { a: 1 } } });
       expect(record[field]).toEqual({ a: 1 });
       expect(record["properties"]).toEqual({ b: 2, [field]: { a: 1 } });
     });
 
-    test("in both is merged key by key, and the top level wins", () => {
+    test("is merged key by key if it is sent in both, and the top level has precedence", () => {
       const nested = { a: "nested", b: { deep: 1 }, c: null };
       const { record } = stored({
         properties: { [field]: nested },
@@ -43,7 +40,7 @@ describe("person fields are at the top level", () => {
       expect(record["properties"]).toEqual({ [field]: nested });
     });
 
-    test("is merged by names, however they are written", () => {
+    test("is merged by names in any notation", () => {
       const { record, line } = storedText(
         `{"event":"e","distinct_id":"u","${field}":{"\\u0061":1,"é":2},"properties":{"${field}":{"a":0,"\\u00e9":0,"b":0}}}`,
       );
@@ -51,7 +48,7 @@ describe("person fields are at the top level", () => {
       expect(line.endsWith(`"${field}":{"b":0,"a":1,"é":2}}`)).toBe(true);
     });
 
-    test("keeps the digits of numbers that no double can hold, even if merged", () => {
+    test("keeps the digits of numbers that no double can hold", () => {
       const digits = "12345678901234567890.000000000000000000001";
       const big = `1${"0".repeat(350)}`;
       for (const nested of ["", `,"properties":{"${field}":{"c":-0.10}}`]) {
@@ -76,14 +73,14 @@ describe("person fields are at the top level", () => {
       expect(record[field]).toEqual(JSON.parse(expected));
     });
 
-    test("that is null or missing is not in the record", () => {
+    test("is not in the record if it is null or missing", () => {
       for (const said of [{}, { [field]: null }, { properties: { [field]: null } }]) {
         expect(stored(said).record).not.toHaveProperty(field);
       }
     });
 
     test.each([[1], ["x"], [["a"]], [true], [""]])(
-      "that is %j is ignored with a warning in either place",
+      "is ignored with a warning if it is %j",
       (value) => {
         for (const said of [
           { [field]: value, properties: { a: 1 } },
@@ -97,7 +94,7 @@ describe("person fields are at the top level", () => {
       },
     );
 
-    test("that is an empty array counts as an empty object", () => {
+    test("counts as an empty object if it is an empty array", () => {
       expect(stored({ [field]: [] }).warnings).toEqual([]);
       const { record, warnings } = stored({ [field]: { a: 1 }, properties: { [field]: [] } });
       expect(warnings).toEqual([]);
@@ -105,7 +102,7 @@ describe("person fields are at the top level", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("of more than 512 KiB in both places is an error of its event only, in one place it is not", () => {
+    test("fails only its own event if it exceeds 512 KiB in two places together", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -121,11 +118,11 @@ describe("person fields are at the top level", () => {
       ["an array", ["a", "b"], undefined, ["a", "b"]],
       ["an array in properties", undefined, ["a", "b"], ["a", "b"]],
       ["an object", { a: 1, b: { a: 2, c: [",", "x"] } }, undefined, ["a", "b"]],
-      ["both", ["a", "b"], ["b", "c"], ["a", "b", "c"]],
+      ["arrays in both places", ["a", "b"], ["b", "c"], ["a", "b", "c"]],
       ["an array and an object", ["a"], { b: "", c: null }, ["a", "b", "c"]],
       ["repeated names", ["a", "b", "a"], undefined, ["b", "a"]],
       ["an empty array", [], undefined, []],
-      ["empty in both places", {}, [], []],
+      ["empty values in both places", {}, [], []],
       [
         "names that JSON writes with escapes",
         ['"', "\\", "é\n", ""],
@@ -133,7 +130,7 @@ describe("person fields are at the top level", () => {
         ['"', "\\", "é\n", "", '\\"'],
       ],
       ["null with an array", null, ["a"], ["a"]],
-    ])("%s", (_title, top, nested, expected) => {
+    ])("is merged from %s", (_title, top, nested, expected) => {
       const properties = nested === undefined ? {} : { $unset: nested };
       const { record, warnings } = stored({ $unset: top, properties });
       expect(warnings).toEqual([]);
@@ -141,13 +138,13 @@ describe("person fields are at the top level", () => {
       expect(record["properties"]).toEqual(properties);
     });
 
-    test.each([null, undefined])("that is %j is not in the record", (value) => {
+    test.each([null, undefined])("is not in the record if it is %j", (value) => {
       expect(stored({ $unset: value, properties: { $unset: null } }).record).not.toHaveProperty(
         "$unset",
       );
     });
 
-    test.each([["email"], [1], [true], [""]])("that is %j is only a warning", (value) => {
+    test.each([["email"], [1], [true], [""]])("is ignored with a warning if it is %j", (value) => {
       for (const said of [{ $unset: value }, { properties: { $unset: value } }]) {
         const { record, warnings } = stored(said);
         expect(warnings).toEqual(["invalid_unset"]);
@@ -159,7 +156,7 @@ describe("person fields are at the top level", () => {
       });
     });
 
-    test("keeps the names of an array that also holds other values, with a warning", () => {
+    test("keeps the names of an array, and ignores other values with a warning", () => {
       const { record, warnings } = stored({
         $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
       });
@@ -167,14 +164,14 @@ describe("person fields are at the top level", () => {
       expect(record["$unset"]).toEqual(["a", "g"]);
     });
 
-    test("of more than 64 KiB is an error of its event", () => {
+    test("fails its event if it exceeds 64 KiB", () => {
       expect(take({ event: "e", distinct_id: "u", $unset: ["x".repeat(65_536)] }).errors).toEqual([
         "event_too_large",
       ]);
     });
   });
 
-  test("a `$set` event has its own kind", () => {
+  test('of a `$set` event are stored in a record of the kind "set"', () => {
     const { record, warnings } = stored({
       event: "$set",
       properties: { $set: { a: 1 }, $unset: ["b"] },
@@ -185,7 +182,7 @@ describe("person fields are at the top level", () => {
     expect(stored({ event: "$settled" }).record["kind"]).toBe("custom");
   });
 
-  test("fields merged for one event are not in the next", () => {
+  test("of one event do not appear in the next one", () => {
     const person = { $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"] };
     const both = { event: "both", distinct_id: "u", ...person, properties: person };
     const none = { event: "none", distinct_id: "u" };
@@ -201,10 +198,10 @@ describe("person fields are at the top level", () => {
     ]);
   });
 
-  describe("on /engage", () => {
+  describe("of an object with or without an event name", () => {
     const engaged = { isEngage: true };
 
-    test("an object without a name is a $identify with its $set", () => {
+    test("make it a $identify event on /engage if it has no name", () => {
       const said = { token: "t", $distinct_id: "u", $set: { email: "a@b.c" } };
       const { records, warnings } = take(said, engaged);
       expect(warnings).toEqual([]);
@@ -222,7 +219,7 @@ describe("person fields are at the top level", () => {
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 
-    test("an object with a name keeps it, and one with a bad name is dropped", () => {
+    test("leave its name unchanged on /engage, and drop it if the name is wrong", () => {
       expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
         event: "e",
         kind: "custom",
@@ -232,7 +229,7 @@ describe("person fields are at the top level", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("the rule does not apply elsewhere", () => {
+    test("make no event on other paths if it has no name", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });
@@ -253,7 +250,7 @@ describe("person fields are at the top level", () => {
     },
   );
 
-  test("merges $set and $unset of the top level and of properties; the top level wins", () => {
+  test("are merged from the top level and from properties, where the top level has precedence", () => {
     const clean = (value: unknown): unknown =>
       JSON.parse(JSON.stringify(value).replaceAll("\\u0000", "\ufffd")) as unknown;
     const listed = (value: object | undefined): string[] =>

@@ -1,5 +1,5 @@
-// The reader returns for a line what JSON.parse returns, however it reads the line: by the addon's
-// offsets, as for everything that the gateway writes, or member by member.
+// The reader returns what JSON.parse returns, whether it reads a line by the addon's offsets or
+// member by member.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -35,13 +35,11 @@ const times = {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The fields of a line, from the reader or from JSON.parse. */
 interface Said {
   readonly values?: Members;
   readonly fault?: string;
 }
 
-/** The reader's result for each line that is not blank, and the lines that it reads by offsets. */
 function read(lines: readonly string[]): { said: Map<number, Said>; taken: boolean[] } {
   const said = new Map<number, Said>();
   const taken = lines.map(() => false);
@@ -97,7 +95,6 @@ function typeOf(value: unknown, text: string): TokenType {
   return Array.isArray(value) ? TokenType.Array : TokenType.Object;
 }
 
-/** The result of JSON.parse for the line; undefined: it is blank. */
 function parsed(line: string): Said | undefined {
   if (line.trim() === "") return undefined;
   let value: unknown;
@@ -139,7 +136,6 @@ function own(members: Members, name: string): unknown {
   return Object.hasOwn(members, name) ? members[name] : undefined;
 }
 
-/** Whether anything of the record may be written to a person or a group. */
 function mayWrite(value: Members, nested: Members): boolean {
   const isSomething = (one: unknown): boolean =>
     (one ?? null) !== null && !/^(\{\}|\[\])$/.test(JSON.stringify(one));
@@ -150,13 +146,11 @@ function mayWrite(value: Members, nested: Members): boolean {
   );
 }
 
-/** Compares the reader with JSON.parse. Returns the lines that it reads by offsets. */
 function agreed(lines: readonly string[]): boolean[] {
   const { said, taken } = read(lines);
   for (const [index, line] of lines.entries()) {
     const expected = parsed(line);
     const found = said.get(index);
-    // Member by member it does not check whether there is anything to write.
     const always = taken[index] ? {} : { mayWrite: expect.any(Boolean) as boolean };
     expect(found).toEqual(
       expected?.values === undefined ? expected : { values: { ...expected.values, ...always } },
@@ -166,7 +160,7 @@ function agreed(lines: readonly string[]): boolean[] {
   return taken;
 }
 
-test("reads what the gateway writes by offsets, whatever is sent", () => {
+test("the reader reads all that the gateway writes by offsets", () => {
   fc.assert(
     fc.property(eventLikeJson, (body) => {
       const lines = linesOf(body);
@@ -186,7 +180,7 @@ function linesOf(body: string): readonly string[] {
   }
 }
 
-test("reads a record with replaced values by offsets, and none with a member after them", () => {
+test("the reader reads a record with replaced values by offsets, unless another member follows them", () => {
   const event = { event: "e", distinct_id: "u", timestamp: "soon", uuid: '}"],{' };
   const [line = ""] = take({ batch: [{ ...event, $set: { a: 1 } }] }).lines.map((text) =>
     text.trimEnd(),
@@ -197,7 +191,7 @@ test("reads a record with replaced values by offsets, and none with a member aft
   ]);
 });
 
-test("reads every kind by offsets, in either lane, with a person profile or without", () => {
+test("the reader reads every kind by offsets, in either lane, with or without a person profile", () => {
   const lines = kinds.flatMap((kind) =>
     [true, false].flatMap((person_profile) =>
       [true, false].map((historical) => recordOf({ kind, person_profile, historical })),
@@ -208,7 +202,7 @@ test("reads every kind by offsets, in either lane, with a person profile or with
   expect(agreed(projects)).toEqual(projects.map(() => true));
 });
 
-test("reads a line by offsets after any other", () => {
+test("the reader reads a line by offsets after any other line", () => {
   const others = ["timestamp_sent", "sent_at"].map((name) =>
     recordOf({ received_at: undefined, ip: undefined, kind: undefined, [name]: "x" }),
   );
@@ -264,7 +258,7 @@ const changed = fc
   )
   .map(([fields, change]) => change(recordOf(fields).replace(",}", "}")));
 
-test("agrees on records that are changed in any way, with others in one frame", () => {
+test("the reader agrees with JSON.parse on records that are changed at random", () => {
   let taken = 0;
   fc.assert(
     fc.property(fc.array(changed, { minLength: 1, maxLength: 12 }), (lines) => {
@@ -275,7 +269,7 @@ test("agrees on records that are changed in any way, with others in one frame", 
   expect(taken).toBeGreaterThan(300);
 });
 
-test("pauses after a fixed number of lines", () => {
+test("the reader pauses after a fixed number of lines", () => {
   const lines = `${recordOf()}\n`.repeat(3 * linesToPause);
   for (const text of [lines, `{\n${lines}`]) {
     const ignored = { record: () => {}, unreadable: () => {} };

@@ -1,6 +1,3 @@
-// An event without a uuid has the same identity each time that its client sends it, whatever the
-// gateway adds, and a different one from every other event.
-
 import { describe, expect, test } from "vitest";
 import { SentWith } from "../../src/platform/base/sent-with.ts";
 import { eventIdentity } from "../../src/records/record-template.ts";
@@ -10,7 +7,6 @@ const againMs = firstMs + 9_876;
 
 interface Sent {
   readonly receivedAtMs: number;
-  /** The fields as sent. */
   readonly timestamp?: string;
   readonly skewMs?: number;
   readonly hasSentAt?: boolean;
@@ -23,7 +19,6 @@ interface Sent {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-/** The record as `JsonRecordWriter` writes it. */
 function recordOf(sent: Sent): Buffer {
   const { receivedAtMs, timestamp, skewMs = 0, ip, properties = { a: 1 } } = sent;
   const digits = receivedAtMs.toString(16).padStart(12, "0");
@@ -59,24 +54,24 @@ function identityOf(sent: Sent): string {
 
 const tricky = '","timestamp":"2020-01-01T00:00:00.000Z","received_at":"x","kind":"\\';
 
-describe("sent again, it is the same event", () => {
+describe("the identity of an event without a uuid is the same on a retry", () => {
   test.each<[string, Omit<Sent, "receivedAtMs">, Omit<Sent, "receivedAtMs">]>([
-    ["with nothing of its own", {}, {}],
+    ["without a timestamp", {}, {}],
     ["with a timestamp", { timestamp }, { timestamp }],
     ["with a long text", { event: "x".repeat(20_000) }, { event: "x".repeat(20_000) }],
-    ["with another recorded address", { ip: "10.0.0.1" }, { ip: "2001:db8::1234" }],
+    ["with a different recorded address", { ip: "10.0.0.1" }, { ip: "2001:db8::1234" }],
     [
-      "with another sent_at, so that the clock seems to be off by something else",
+      "with a different sent_at, so a different clock correction",
       { timestamp, hasSentAt: true, skewMs: -17 },
       { timestamp, hasSentAt: true, skewMs: 5_000 },
     ],
     [
-      "with a sent_at that is right to the millisecond the second time",
+      "with a sent_at that needs no correction the second time",
       { timestamp, hasSentAt: true, skewMs: 3 },
       { timestamp, hasSentAt: true, skewMs: 0 },
     ],
     [
-      "with texts that look like a record",
+      "with strings that look like a record",
       { event: tricky, distinctId: tricky, properties: { tricky } },
       { event: tricky, distinctId: tricky, properties: { tricky } },
     ],
@@ -87,7 +82,7 @@ describe("sent again, it is the same event", () => {
   });
 });
 
-test("differs from events that differ in anything that was sent", () => {
+test("the identity of an event differs from that of any event with different content", () => {
   const base = { receivedAtMs: firstMs, timestamp };
   const all: Sent[] = [
     base,
@@ -105,7 +100,7 @@ test("differs from events that differ in anything that was sent", () => {
   expect(new Set(all.map(identityOf)).size).toBe(all.length);
 });
 
-test("is identified by its own uuid, and not by what the gateway adds", () => {
+test("the identity of an event with a uuid does not depend on what the gateway adds", () => {
   const first = recordOf({ receivedAtMs: firstMs, timestamp });
   const again = recordOf({ receivedAtMs: againMs, timestamp, ip: "10.0.0.1" });
   expect(eventIdentity(again, SentWith.Uuid)).not.toBe(eventIdentity(first, SentWith.Uuid));

@@ -1,5 +1,4 @@
-// The text that all records of a request share is created once, and copied from the second record
-// on, so the content of a record must not depend on earlier ones.
+// The text that all records of a request share is written once and copied.
 
 import { describe, expect, test } from "vitest";
 import { JsonRecordWriter } from "../../src/records/record.ts";
@@ -35,9 +34,9 @@ const ways: readonly (Circumstances & { sent_at?: string })[] = [
   { sent_at: "2026-06-15T12:00:09.000Z", clientAddress: "192.0.2.1", historical: true },
 ];
 
-describe("records of a request are independent", () => {
+describe("a record of a batch", () => {
   test.each(ways)(
-    "gives each record of a batch the content that it has alone: %o",
+    "has the same content as if it were sent alone: %o",
     ({ sent_at, ...circumstances }) => {
       const alone = events.flatMap(
         (event) => take({ sent_at, batch: [event] }, circumstances).lines,
@@ -64,7 +63,7 @@ describe("records of a request are independent", () => {
     },
   );
 
-  test("names each record's own project, however many projects alternate", () => {
+  test("has its own project, however projects alternate", () => {
     const uuids = { write: () => {} };
     const records = new JsonRecordWriter({ uuids });
     const context = {

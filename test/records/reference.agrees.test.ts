@@ -20,7 +20,7 @@ function expectAgreement(bytes: Uint8Array): void {
 }
 
 describe("the native scanner and the reference agree", () => {
-  test("on valid JSON in the shape of events", () => {
+  test("on valid JSON that resembles events", () => {
     fc.assert(
       fc.property(eventLikeJson, (text) => expectAgreement(Buffer.from(text))),
       { numRuns: 1_500 },
@@ -44,7 +44,7 @@ describe("the native scanner and the reference agree", () => {
     );
   }, 30_000);
 
-  test("on white space around and inside of a body that is not UTF-8, in linear time", () => {
+  test("on white space in and around a body that is not UTF-8, in linear time", () => {
     const space = " \n".repeat(150_000);
     for (const body of [
       `{"a":"${space}\xff"}`,

@@ -18,17 +18,17 @@ function expectAgreement(body: Buffer): void {
   expect(outcome.status === ScanStatus.Ok).toBe(parses(body) === true);
 }
 
-describe("scanners agree on the fuzz corpus", () => {
-  test("on every body of the corpus", () => {
+describe("the fuzz corpus", () => {
+  test("gives the same tables in both scanners", () => {
     for (const body of corpus) expectAgreement(body);
   }, 30_000);
 
-  test("on the same 10,000 mutations of it every time", () => {
+  test("gives the same tables in both scanners for 10,000 fixed mutations", () => {
     const bodies = mutations(corpus, 1);
     for (let count = 0; count < 2_500; count += 1) expectAgreement(bodies.next().value);
   }, 60_000);
 
-  test("and the corpus has bodies of every status except no memory, and with several rows", () => {
+  test("has bodies of every status except no memory, and with several rows", () => {
     const outcomes = corpus.map((body) => outcomeOf(native, body));
     const statuses = new Set(outcomes.map(({ status }) => status));
     expect(statuses).toEqual(
@@ -37,7 +37,7 @@ describe("scanners agree on the fuzz corpus", () => {
     expect(outcomes.filter(({ tables }) => tables.length > 2).length).toBeGreaterThan(10);
   });
 
-  test("and every planted bug of the fuzzing matches the core", async () => {
+  test("has planted bugs that all match the C++ source", async () => {
     const module: unknown = await import(new URL("../fuzz/planted-bugs.mjs", import.meta.url).href);
     const { plantedBugs } = module as { plantedBugs: readonly [string, string, string][] };
     expect(plantedBugs.length).toBeGreaterThan(60);

@@ -1,5 +1,3 @@
-// The scan table of a text in words, for expectations of tests.
-
 import { expect } from "vitest";
 import {
   Extra,

@@ -4,14 +4,14 @@ import { keyTokenBytesMax } from "../../src/records/table.ts";
 import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { inWords } from "./table-in-words.ts";
 
-describe("keys and rare parts are in the table", () => {
+describe("the scan table", () => {
   for (const [name, scanner] of [
     ["native", createNativeScanner(16)],
     ["reference", createReferenceScanner(16)],
   ] as const) {
     const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
-    test(`${name}: the key of an event, of an envelope and of an array`, () => {
+    test(`has the API key of an event, of an envelope and of an array (${name})`, () => {
       const keyOf = (text: string): unknown => {
         const { envelope } = inWords(scanner, text);
         return [envelope["key"] ?? "none", envelope["other key"] ?? "they agree"].join(", ");
@@ -57,7 +57,7 @@ describe("keys and rare parts are in the table", () => {
       }
     });
 
-    test(`${name}: an array whose items have other keys, even beyond the rows, and the same key in another notation`, () => {
+    test(`has the first event of an array with a different key (${name})`, () => {
       const other = (...keys: string[]): unknown => {
         const items = keys.map((key) => (key === "" ? "{}" : `{"token":${key}}`));
         return inWords(scanner, `[${items.join()}]`).envelope["other key"];
@@ -77,7 +77,7 @@ describe("keys and rare parts are in the table", () => {
       expect(other('"a"', longest.replace("a", " a"))).toBe("item 1");
     });
 
-    test(`${name}: rare parts`, () => {
+    test(`has rarely used fields of an event (${name})`, () => {
       const extra =
         '"$unset":["a"],"offset":-1.5,"session_id":"s","window_id":"","options":{},"$distinct_id":"d"';
       const properties =
@@ -126,7 +126,7 @@ describe("keys and rare parts are in the table", () => {
       expect(rowsOf('{"$distinct_id":null}')[0]).toMatchObject({ distinct_id: "Null null" });
     });
 
-    test(`${name}: sentAt is used if sent_at is missing`, () => {
+    test(`has sentAt if sent_at is missing (${name})`, () => {
       const sentAt = (text: string): unknown => inWords(scanner, text).envelope["sent_at"];
       expect(sentAt('{"sentAt":"b","sent_at":"a"}')).toBe('PlainString "a"');
       for (const none of ["", '"sent_at":null,', '"sent_at":"",']) {

@@ -18,16 +18,16 @@ async function load(change: (layout: Record<string, number>) => object): Promise
   return loadAddon();
 }
 
-test("loads the addon whose layout is that of this program", async () => {
+test("the addon loads if its table layout equals that of the program", async () => {
   await expect(load((layout) => layout)).resolves.toHaveProperty("EventScanner");
 });
 
 test.each([
-  ["has another number", "Row.Words", (layout) => ({ ...layout, "Row.Words": 1 })],
-  ["has a number more", "Row.Later", (layout) => ({ ...layout, "Row.Later": 1 })],
+  ["has a different number", "Row.Words", (layout) => ({ ...layout, "Row.Words": 1 })],
+  ["has an extra number", "Row.Later", (layout) => ({ ...layout, "Row.Later": 1 })],
   ["lacks a number", "Line.Flags", ({ "Line.Flags": _, ...rest }) => rest],
 ] as [string, string, (layout: Record<string, number>) => object][])(
-  "rejects an addon that %s: %s",
+  "an addon that %s is rejected: %s",
   async (_, __, change) => {
     await expect(load(change)).rejects.toThrow(
       "another version of the source: build it with `npm run setup`",

@@ -3,14 +3,14 @@ import { createNativeScanner } from "../../src/records/native.ts";
 import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { inWords } from "./table-in-words.ts";
 
-describe("rows hold the parts of events", () => {
+describe("the rows of the scan table", () => {
   for (const [name, scanner] of [
     ["native", createNativeScanner(16)],
     ["reference", createReferenceScanner(16)],
   ] as const) {
     const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
-    test(`${name}: a single event with every part`, () => {
+    test(`hold every part of a single event (${name})`, () => {
       const properties =
         '{"alias":"a","$group_type":1,"$group_key":true,"$survey_id":false,"$set":{},"$group_set":[],"$groups":null,' +
         '"$process_person_profile":"","$current_url":"x\\n","$screen_name":[],"distinct_id" : "p" }';
@@ -46,7 +46,7 @@ describe("rows hold the parts of events", () => {
       });
     });
 
-    test(`${name}: a batch, whose root holds no event wherever the batch is`, () => {
+    test(`hold the events of a batch, and the root none (${name})`, () => {
       for (const order of [
         (batch: string) =>
           `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
@@ -70,7 +70,7 @@ describe("rows hold the parts of events", () => {
       }
     });
 
-    test(`${name}: a batch that is not an array has no rows`, () => {
+    test(`are absent for a batch that is not an array (${name})`, () => {
       expect(inWords(scanner, '{"event":"e","batch":{"event":"a"}}')).toEqual({
         envelope: { root: "Object", batch: "Object" },
         rows: [],
@@ -81,11 +81,11 @@ describe("rows hold the parts of events", () => {
       });
     });
 
-    test(`${name}: a root that is neither object nor array has no rows`, () => {
+    test(`are absent for a root that is neither object nor array (${name})`, () => {
       expect(inWords(scanner, ' "\\n"')).toEqual({ envelope: { root: "EscapedString" }, rows: [] });
     });
 
-    test(`${name}: the last of a repeated key counts`, () => {
+    test(`hold the last value of a repeated key (${name})`, () => {
       expect(
         rowsOf(
           '{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}',
@@ -110,7 +110,7 @@ describe("rows hold the parts of events", () => {
       expect(rowsOf('{"batch":[{},{}],"batch":[0]}')).toEqual([{ item: "Number 0" }]);
     });
 
-    test(`${name}: an escaped key flags the item it is in`, () => {
+    test(`have a flag for an escaped key (${name})`, () => {
       const rows = rowsOf('{"\\u0061":1,"batch":[{},{"\\u0061":1},{"properties":{"\\u0061":1}}]}');
       expect(rows.map((row) => row["flags"])).toEqual([undefined, ["EscapedKey"], ["EscapedKey"]]);
       expect(rowsOf('{"\\u0061":1}')[0]!["flags"]).toEqual(["EscapedKey"]);
@@ -118,7 +118,7 @@ describe("rows hold the parts of events", () => {
         expect(rowsOf(`{${inner}}`)[0]!["flags"]).toEqual(["EscapedInnerKey"]);
     });
 
-    test(`${name}: a key repeated in one object, deeper than the item, flags the item`, () => {
+    test(`have a flag for a key repeated in an object inside the event (${name})`, () => {
       for (const inner of [
         '"properties":{"a":1,"b":2,"a":3}',
         '"properties":{"a":{"b":[{"c":1,"c":1}]}}',
@@ -134,7 +134,7 @@ describe("rows hold the parts of events", () => {
         expect(rowsOf(`{"event":"e",${inner}}`)[0]!["flags"]).toBeUndefined();
     });
 
-    test(`${name}: a repeated key is found among tens of thousands of names`, () => {
+    test(`have a flag for a repeated key among tens of thousands (${name})`, () => {
       const names = (count: number) =>
         Array.from({ length: count }, (_, at) => `"n${at}":{"a":1,"b":2}`).join();
       for (const count of [1_000, 5_000, 20_000]) {
@@ -146,7 +146,7 @@ describe("rows hold the parts of events", () => {
       }
     });
 
-    test(`${name}: the envelope's keys are recognised in any notation`, () => {
+    test(`follow an envelope whose keys are in any notation (${name})`, () => {
       const all = String.raw`{"\u0061pi\u005Fkey":"","\u0074\u006f\u006b\u0065\u006E":"t","sent\u005fat":"s",
       "created\u005fat":"c","historical\u005fmigration":true,"batc\u0068":[{"event":"e"}]}`;
       expect(inWords(scanner, all)).toEqual({
@@ -166,7 +166,7 @@ describe("rows hold the parts of events", () => {
       expect(inWords(scanner, others).envelope).toEqual({ root: "Object" });
     });
 
-    test(`${name}: U+0000 in an escape flags its item`, () => {
+    test(`have a flag for an escaped U+0000 (${name})`, () => {
       const rows = rowsOf(
         '{"batch":[{"a":["\\u0000"]},{"\\u0000":1},"\\u0000",{"a":"\\\\u0000\\u0001"},{"a":"\\u00001"}]}',
       );
@@ -179,7 +179,7 @@ describe("rows hold the parts of events", () => {
       ]);
     });
 
-    test(`${name}: more than 100 levels flag an item, counting the item but not the envelope`, () => {
+    test(`have a flag for more than 100 levels, counted from the event (${name})`, () => {
       const nest = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
       const flags = (text: string) =>
         rowsOf(text).map((row) => String(row["flags"]).includes("TooDeep"));
@@ -209,7 +209,7 @@ describe("rows hold the parts of events", () => {
       }
     });
 
-    test(`${name}: a number of more than 400 digits flags its item`, () => {
+    test(`have a flag for a number of more than 400 digits (${name})`, () => {
       const numbers = [
         "1".repeat(400),
         `-0.${"1".repeat(399)}`,
@@ -233,7 +233,7 @@ describe("rows hold the parts of events", () => {
       );
     });
 
-    test(`${name}: a lone surrogate flags its item, key or value, at any depth`, () => {
+    test(`have a flag for a lone surrogate in a key or value at any depth (${name})`, () => {
       const lone = [
         '"\\ud800"',
         '"\\ud800\\ue000"',

@@ -1,5 +1,3 @@
-// Keeps libuv's thread pool busy, so that a new background scan must wait.
-
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -18,7 +16,7 @@ export function occupyThreadPool(): () => Promise<void> {
   execFileSync("mkfifo", [pipe]);
   const opened = Array.from({ length: threads }, () => open(pipe, "r"));
   return async () => {
-    // With this process as a reader, too, opening for writing does not block.
+    // With this process as a reader, opening for writing does not block.
     const writer = openSync(pipe, constants.O_RDWR);
     for (const handle of await Promise.all(opened)) await handle.close();
     closeSync(writer);

@@ -10,9 +10,7 @@ import {
   writeTimestamp,
 } from "../../src/records/timestamp.ts";
 
-/** Read and written again; undefined if it is no moment. */
 function storedTimestamp(text: string): string | undefined {
-  // There is text around it, as in a body.
   const ms = timestampMs(Buffer.from(`"${text}"`), 1, 1 + Buffer.byteLength(text));
   return Number.isNaN(ms) ? undefined : written(ms);
 }
@@ -31,8 +29,8 @@ function written(ms: number): string {
   return text.slice(1, -1);
 }
 
-describe("timestamps become UTC milliseconds", () => {
-  describe("a timestamp text", () => {
+describe("ISO 8601", () => {
+  describe("a timestamp", () => {
     test.each([
       ["2026-01-31T23:59:59.999Z", "2026-01-31T23:59:59.999Z"],
       ["2026-01-31T23:59:59Z", "2026-01-31T23:59:59.000Z"],
@@ -52,7 +50,7 @@ describe("timestamps become UTC milliseconds", () => {
       ["2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"],
       ["2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"],
       ["0050-06-01T00:00:00Z", "0050-06-01T00:00:00.000Z"],
-    ])("is stored from %s as %s", (text, stored) => {
+    ])("%s is stored as %s", (text, stored) => {
       expect(storedTimestamp(text)).toBe(stored);
     });
 
@@ -84,7 +82,7 @@ describe("timestamps become UTC milliseconds", () => {
       expect(timestampTokenMs(token, 0, token.length)).toBeNaN();
     });
 
-    test("reads and writes every moment as Date does", () => {
+    test("is read and written as Date does, at any time", () => {
       const moments = fc.oneof(
         fc.integer({ min: storedMsMin, max: storedMsMax }),
         fc.constantFrom(
@@ -107,7 +105,7 @@ describe("timestamps become UTC milliseconds", () => {
       );
     });
 
-    test("reads and writes every day of four centuries as Date does, and the days around a year's end", () => {
+    test("is read and written as Date does, on every day of four centuries", () => {
       const texts: string[] = [];
       for (let day = Date.UTC(1999, 11, 31); day < Date.UTC(2400, 2, 2); day += 86_400_000) {
         texts.push(new Date(day + 43_200_001).toISOString());
@@ -126,7 +124,7 @@ describe("timestamps become UTC milliseconds", () => {
       expect(wrong).toEqual([]);
     });
 
-    test("reads texts with one character changed only if Date.parse reads the same moment", () => {
+    test("with one character changed is read only if Date.parse reads the same time", () => {
       const texts = fc
         .tuple(
           fc.date({ noInvalidDate: true }),
@@ -147,7 +145,7 @@ describe("timestamps become UTC milliseconds", () => {
       );
     });
 
-    test("moves the moment by an offset", () => {
+    test("is converted to UTC by its offset", () => {
       fc.assert(
         fc.property(fc.integer({ min: -1439, max: 1439 }), (minutes) => {
           const sign = minutes < 0 ? "-" : "+";

@@ -13,10 +13,7 @@ const request = {
   skewMs: 0,
 };
 
-/**
- * Judges the event; `spoil` is beyond the beginning of a string and not JSON, so that reading it
- * would throw.
- */
+/** `spoil` is invalid JSON beyond the start of a string, so reading it would throw. */
 function judged(fields: string): Verdict {
   const body = Buffer.from(`{"distinct_id":"u",${fields}}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
@@ -28,9 +25,9 @@ function judged(fields: string): Verdict {
 
 const padding = "y".repeat(5_000);
 
-describe("names and times are read by their beginning", () => {
+describe("only the start is read", () => {
   test.each(["$", "s", "é", "\\u0024", "\u2003 x"])(
-    "does not read the rest of a long name that begins with %s",
+    "of a long event name that begins with %s",
     (first) => {
       expect(judged(`"event":"${first}${padding}<<${padding}"`)).toMatchObject({
         drop: undefined,
@@ -39,7 +36,7 @@ describe("names and times are read by their beginning", () => {
     },
   );
 
-  test("recognises a special name in every notation, but not one that is longer", () => {
+  test("of a name to find that it is reserved, in any notation", () => {
     const escaped = [..."$pageview"]
       .map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
       .join("");
@@ -62,7 +59,7 @@ describe("names and times are read by their beginning", () => {
     ["survey sent", Kind.Survey],
     ["survey shown", Kind.Survey],
     ["survey dismissed", Kind.Survey],
-  ])("gives %s its own kind, but not similar names", (name, kind) => {
+  ])("of the reserved name %s, and similar names are not reserved", (name, kind) => {
     const properties = '"properties":{"alias":"a","$group_type":1,"$group_key":1,"$survey_id":1}';
     expect(judged(`"event":"${name}",${properties}`)).toMatchObject({
       drop: undefined,
@@ -80,12 +77,12 @@ describe("names and times are read by their beginning", () => {
     }
   });
 
-  test("treats a name as missing if the part that is read is blank", () => {
+  test("of a name that counts as missing if its start is blank", () => {
     expect(judged(`"event":"${" ".repeat(4_000)}x"`).drop).toBeUndefined();
     expect(judged(`"event":"${" ".repeat(5_000)}x<<"`).drop).toBe("no_event");
   });
 
-  test("does not read a long timestamp, but one in escapes", () => {
+  test("of a long timestamp, except one with escapes", () => {
     expect(judged(`"event":"e","timestamp":"2026-01-01 ${padding}<<"`)).toMatchObject({
       timestampMs: request.receivedAtMs,
       timestampSentMs: Number.NaN,

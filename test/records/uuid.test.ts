@@ -16,11 +16,10 @@ function newUuid(nowMs: number): string {
   return target.toString("latin1", 4, uuidBytes + 4);
 }
 
-/** Numbers from `start` up to but not including `end`. */
 const range = (start: number, end: number): number[] =>
   Array.from({ length: end - start }, (_, index) => start + index);
 
-describe("new uuids are version 7", () => {
+describe("uuids", () => {
   describe("a new uuid", () => {
     test("is a valid version 7 with its time", () => {
       fc.assert(
@@ -36,7 +35,6 @@ describe("new uuids are version 7", () => {
     test("differs from all others of its millisecond", () => {
       const uuids = new Set(Array.from({ length: 20_000 }, () => newUuid(1_790_000_000_000)));
       expect(uuids.size).toBe(20_000);
-      // All digits except those of time, version and the variant's two bits are random.
       for (const at of [15, 16, 17, 19, 20, 21, 22, ...range(24, 36)]) {
         const counts = new Map<string, number>();
         for (const uuid of uuids) counts.set(uuid[at]!, (counts.get(uuid[at]!) ?? 0) + 1);
@@ -53,7 +51,7 @@ describe("new uuids are version 7", () => {
     });
   });
 
-  describe("a uuid a client sent", () => {
+  describe("a client's uuid", () => {
     test("is recognised in any version, in either case", () => {
       for (const uuid of [
         v1(),
@@ -78,7 +76,7 @@ describe("new uuids are version 7", () => {
       expect(formOf(text)).toBe(UuidForm.None);
     });
 
-    test("with one character changed is valid if the pattern matches", () => {
+    test("with one character changed is valid only if the pattern matches", () => {
       const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
       for (const uuid of [
         "0199b1c2-0000-7abc-8def-00000000000f",
@@ -100,7 +98,7 @@ describe("new uuids are version 7", () => {
   });
 });
 
-test("with a byte that is not ASCII is invalid", () => {
+test("a client's uuid with a byte that is not ASCII is invalid", () => {
   const uuid = Buffer.from("0199b1c2-0000-7abc-8def-00000000000f");
   for (const before of [1, 3_001]) {
     for (let at = 0; at < uuidBytes; at++) {
@@ -113,7 +111,6 @@ test("with a byte that is not ASCII is invalid", () => {
   }
 });
 
-/** The format check, which gives the same result in a body of many events as in a single event. */
 function formOf(text: string): UuidForm {
   const body = Buffer.from(`"${text}"`);
   const form = uuidForm(body, 1, body.length - 1);

@@ -1,6 +1,3 @@
-// In a folder whose name make would split, the addons are still built, load, and are not built
-// again. One that does not compile is reported with the compiler's message, and is not fatal.
-
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +7,7 @@ import { addonSource, linkPackages, setupEnvironment, smallProject, write } from
 
 const connectionAddon = "src/gateway/http/addon";
 
-test("a path with spaces gets the addons: built once, loaded, and their errors reported", () => {
+test("set-up builds the addons once in a path with spaces, and reports the compiler's errors", () => {
   const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
   linkPackages(folder);
   write(

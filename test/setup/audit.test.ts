@@ -1,6 +1,3 @@
-// `npm run audit` with a simulated npm: serious findings fail it, lesser ones do not, and a
-// registry that cannot answer is not a finding, but is reported.
-
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,7 +13,6 @@ interface Outcome {
   readonly askedIn: readonly string[];
 }
 
-/** Runs the script with an `npm` on PATH that prints the text and ends as npm does. */
 function auditSaying(answer: unknown, status = 1): Outcome {
   const folder = path.join(temporaryFolder(), "bin");
   mkdirSync(folder);
@@ -48,14 +44,14 @@ function finding(
   };
 }
 
-test("checks every lock file that set-up installs from", () => {
+test("npm run audit checks every lock file that set-up installs from", () => {
   const { askedIn } = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
   const root = path.resolve(import.meta.dirname, "../..");
   expect(askedIn).toEqual([root, path.join(root, "scripts/duckdb")]);
 });
 
-describe("known vulnerabilities fail the check", () => {
-  test("passes if nothing or something lesser is found", () => {
+describe("npm run audit", () => {
+  test("passes if no high or critical vulnerability is found", () => {
     const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
     expect(clean).toMatchObject({ status: 0, said: expect.stringContaining("0 lesser ones") });
     const lesser = auditSaying({
@@ -68,7 +64,7 @@ describe("known vulnerabilities fail the check", () => {
     });
   });
 
-  test("fails for high and critical ones, each by name", () => {
+  test("fails for high and critical vulnerabilities, each by name", () => {
     const vulnerabilities = {
       ...finding("mild", "low"),
       ...finding("bad", "high"),
@@ -82,7 +78,7 @@ describe("known vulnerabilities fail the check", () => {
     expect(said).not.toContain("mild");
   });
 
-  test("reports a registry that cannot answer, which is not a finding", () => {
+  test("reports a registry that cannot answer, and passes", () => {
     const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
     const none = auditSaying({
       message: `405 Method Not Allowed - POST ${url}`,
@@ -107,16 +103,16 @@ describe("known vulnerabilities fail the check", () => {
   const error = { summary: "", detail: "" };
   const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
   test.each<[string, unknown, string]>([
-    ["accepts and is silent", { message: `network timeout at: ${url}`, error }, "network timeout"],
+    ["does not respond", { message: `network timeout at: ${url}`, error }, "network timeout"],
     [
-      "answers a page",
+      "returns a web page",
       {
         message: `invalid json response body at ${url} reason: Unexpected token '<', "<html>" is not valid JSON`,
         error,
       },
       "invalid json",
     ],
-  ])("does not fail for a registry that %s", (_, answer, reason) => {
+  ])("passes for a registry that %s", (_, answer, reason) => {
     const { status, said } = auditSaying(answer);
     expect(status).toBe(0);
     expect(said).toMatch(new RegExp(`not checked: .*${reason}`));
@@ -132,7 +128,7 @@ describe("known vulnerabilities fail the check", () => {
       "an npm error unrelated to the registry",
       { error: { summary: "advisories is not iterable" } },
     ],
-  ])("fails for an invalid answer: %s", (_, answer) => {
+  ])("fails for an invalid output of npm: %s", (_, answer) => {
     const { status, said } = auditSaying(answer);
     expect(status).toBe(1);
     expect(said).toContain("failed:");

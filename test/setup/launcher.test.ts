@@ -14,12 +14,12 @@ function launch(args: readonly string[], env: NodeJS.ProcessEnv): string {
   return execFileSync(link, args, { cwd: folder, env, encoding: "utf8" });
 }
 
-test("the launcher runs the clone's penstock from any folder", () => {
+test("the launcher runs the penstock of its clone from any folder", () => {
   const { PENSTOCK_DATA_DIR: _, ...env } = process.env;
   expect(launch(["--version"], env)).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test("the launcher uses the clone's data folder unless PENSTOCK_DATA_DIR names another", () => {
+test("the launcher uses the data folder of its clone unless PENSTOCK_DATA_DIR names another", () => {
   const bin = temporaryFolder();
   writeFileSync(path.join(bin, "node"), '#!/bin/sh\necho "$PENSTOCK_DATA_DIR|$*"\n');
   chmodSync(path.join(bin, "node"), 0o755);

@@ -1,5 +1,4 @@
-// Set-up fetches the newest nats-server of the distribution's suites if none is installed. apt-get
-// and dpkg-deb are stand-ins; `offers` lists the content of each suite.
+// apt-get and dpkg-deb are stand-ins; `offers` lists the content of each suite.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -46,11 +45,8 @@ await bringNatsServer(createRunner({ noteGroups() {} }));
 
 interface Host {
   readonly folder: string;
-  /** The output of one set-up, and its exit code. */
   setUp(env?: Record<string, string>): { readonly said: string; readonly status: number | null };
-  /** The suites that were queried since the last check. */
   asked(): string[];
-  /** The mirrors that were queried. */
   mirrors(): string[];
   versions(): string[];
 }
@@ -104,8 +100,8 @@ function givenCached(host: Host, version: string): void {
   chmodSync(file, 0o755);
 }
 
-describe("the newest nats-server is fetched", () => {
-  test("queries the newest suite first, and no other if it is sufficient", () => {
+describe("set-up fetches nats-server", () => {
+  test("from the newest suite of the distribution if it has one", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.15.1"]);
@@ -114,21 +110,21 @@ describe("the newest nats-server is fetched", () => {
     expect(host.asked()).toEqual([]);
   });
 
-  test("queries the next suite if the newest has none", () => {
+  test("from the next suite if the newest has none", () => {
     const host = hostWith("trixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.10.27"]);
     expect(host.asked()).toEqual(["forky", "trixie"]);
   });
 
-  test("accepts an older one that was fetched before", () => {
+  test("not if an older one was fetched before", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     givenCached(host, "2.10.27");
     expect(host.setUp()).toEqual({ said: "", status: 0 });
     expect(host.asked()).toEqual([]);
   });
 
-  test("uses the mirror of the host's main archive, and none of its other sources", () => {
+  test("from the mirror of the host's main archive, and from no other source", () => {
     const host = hostWith("forky 2.15.1\n");
     expect(host.setUp().status).toBe(0);
     expect(host.mirrors()).toEqual(["http://mirror.example/debian"]);
@@ -137,7 +133,7 @@ describe("the newest nats-server is fetched", () => {
     expect(other.setUp().said).toContain("the host's apt sources name no main archive");
   });
 
-  test("reports the missing server without apt before anything else is done", () => {
+  test("or reports that it is missing if there is no apt", () => {
     const host = hostWith("", { hasApt: false });
     const { said, status } = host.setUp();
     expect(status).toBe(1);
@@ -145,7 +141,7 @@ describe("the newest nats-server is fetched", () => {
     expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
   });
 
-  test("does not report it if NATS runs elsewhere", () => {
+  test("or continues without it if NATS runs elsewhere", () => {
     const env = { PENSTOCK_NATS_URL: "nats://nats-1:4222" };
     const said = expect.stringContaining("PENSTOCK_NATS_URL names one that runs elsewhere");
     expect(hostWith("", { hasApt: false }).setUp(env)).toEqual({ said, status: 0 });

@@ -1,6 +1,3 @@
-// Set-up on a host that lacks programs names all of them at once, with the command that installs
-// them, and changes nothing.
-
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
@@ -28,7 +25,7 @@ function setUpWith(programs: string[]): { status: number | null; out: string; fo
   return { status: done.status, out: done.stdout + done.stderr, folder };
 }
 
-describe("missing programs are all named", () => {
+describe("set-up stops before any change and names the missing programs if", () => {
   test("only the compiler is missing", () => {
     const { status, out, folder } = setUpWith(["npm", "python3", "make"]);
     expect(status).toBe(1);
@@ -37,7 +34,7 @@ describe("missing programs are all named", () => {
     expect(existsSync(path.join(folder, "node_modules"))).toBe(false);
   });
 
-  test("everything is missing", () => {
+  test("all are missing", () => {
     const { status, out } = setUpWith([]);
     expect(status).toBe(1);
     expect(out).toContain("missing on this host: npm, python3, make, g++");

@@ -1,5 +1,3 @@
-// Shared by the tests of set-up: a project small enough to be built in seconds by the real scripts.
-
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -7,7 +5,6 @@ import { findNatsServer } from "../kit/nats-server.ts";
 import { isRunning, temporaryFolder } from "../kit/processes.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
-/** An addon that loads, and has nothing in it. */
 export const addonSource = `#include <node_api.h>
 static napi_value Init(napi_env env, napi_value exports) { return exports; }
 NAPI_MODULE(tiny, Init)
@@ -42,7 +39,6 @@ export function smallProject({ name = "project", npm }: { name?: string; npm: st
   return folder;
 }
 
-/** Gives the project the packages, whatever npm is there. */
 export function linkPackages(folder: string): void {
   symlinkSync(path.join(root, "node_modules"), path.join(folder, "node_modules"));
 }
@@ -57,7 +53,6 @@ export function setupEnvironment(folder: string): NodeJS.ProcessEnv {
 
 export type SetUp = ChildProcess & { said: () => string };
 
-/** A running set-up, and its output so far. */
 export function setUp(folder: string, env = setupEnvironment(folder)): SetUp {
   const child = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
     cwd: folder,
@@ -78,8 +73,6 @@ export function setUp(folder: string, env = setupEnvironment(folder)): SetUp {
 export function stillRuns(pid: number): boolean {
   try {
     if (/\) [ZX] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return false;
-  } catch {
-    // It is gone, or this is not Linux.
-  }
+  } catch {}
   return isRunning(pid);
 }

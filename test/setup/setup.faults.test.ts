@@ -1,7 +1,3 @@
-// Set-up in a read-only checkout reports it and how to continue, even for root; if there is nothing
-// to do, it does nothing. Without a network npm gives up within seconds, and its message is printed
-// with the fix.
-
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -25,8 +21,8 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
   return spawnSync(wrapped[0]!, wrapped.slice(1), options);
 }
 
-describe("set-up errors are reported", () => {
-  test("a read-only checkout", () => {
+describe("set-up reports", () => {
+  test("a read-only checkout with the fix, even for root, but only if there is something to do", () => {
     const folder = smallProject({ npm: failing });
     linkPackages(folder);
     const { stdout, stderr, status } = setUp(folder, { readOnly: true });
@@ -42,7 +38,7 @@ describe("set-up errors are reported", () => {
     expect(setUp(folder, { readOnly: true })).toMatchObject({ stdout: "", stderr: "", status: 0 });
   });
 
-  test("an unreachable registry", () => {
+  test("an unreachable registry within seconds, with the fix", () => {
     const npm = '#!/bin/sh\necho "$@" > asked\necho "npm error code EAI_AGAIN"\nexit 1\n';
     const folder = smallProject({ npm });
     const { stdout, status } = setUp(folder);

@@ -1,7 +1,3 @@
-// Set-up that is interrupted while npm runs ends npm before it ends itself. After a killed set-up,
-// the next one waits for the remaining npm. npm is a stand-in: slow while the file `slow` exists,
-// and unable to work in a folder that another one is writing.
-
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import path from "node:path";
@@ -48,7 +44,7 @@ async function pidsOfNpm(folder: string): Promise<number[]> {
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
-describe("an interrupted run leaves no process", () => {
+describe("set-up leaves no process after", () => {
   test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", patience, async (signal) => {
     const folder = slowProject();
     const first = setUp(folder);
@@ -67,7 +63,7 @@ describe("an interrupted run leaves no process", () => {
     expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
   });
 
-  test("SIGINT, with an npm that does not end in time", patience, async () => {
+  test("SIGINT if npm does not end in time", patience, async () => {
     const folder = slowProject();
     write(path.join(folder, "deaf"), "");
     const run = setUp(folder);
@@ -80,7 +76,7 @@ describe("an interrupted run leaves no process", () => {
     expect(pids.filter(stillRuns)).toEqual([]);
   });
 
-  test("SIGKILL", patience, async () => {
+  test("SIGKILL, because the next set-up waits for the remaining npm", patience, async () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);

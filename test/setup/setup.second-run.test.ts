@@ -1,13 +1,10 @@
-// Set-up builds what is missing, waits for another set-up, does nothing the second time, and
-// rebuilds a changed source. npm is a stand-in that fails: the packages are there.
-
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { linkPackages, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
-test("a second run has nothing to do: build, build concurrently, build nothing, build what changed", async () => {
+test("set-up waits for another set-up, does nothing if nothing changed, and rebuilds a changed source", async () => {
   const folder = smallProject({ npm: "#!/bin/sh\necho npm was called\nexit 1\n" });
   linkPackages(folder);
   const env = setupEnvironment(folder);

@@ -1,6 +1,5 @@
-// Set-up fetches nats-server while npm installs. If one of them ends, the other is ended before
-// set-up ends, and after a killed set-up the next one waits for both. npm and apt-get are
-// stand-ins: each runs, with a helper, while its file `.slow` exists, and then fails.
+// npm and apt-get are stand-ins: each runs, with a helper, while its file `.slow` exists, and then
+// fails.
 
 import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { constants } from "node:os";
@@ -23,7 +22,6 @@ exit 1
 `;
 }
 
-/** A project on a host that has the stand-ins, and no nats-server. */
 function slowProject(): string {
   const folder = smallProject({ npm: "" });
   const bin = path.join(folder, "bin");
@@ -50,7 +48,6 @@ function end(folder: string, program: Program): void {
   rmSync(path.join(folder, `${program}.slow`), { force: true });
 }
 
-/** The stand-in and its helper, once they run. */
 async function pidsOf(folder: string, program: Program): Promise<number[]> {
   const file = path.join(folder, `${program}.pids`);
   await expect.poll(() => existsSync(file), { interval: 5, timeout: 30_000 }).toBe(true);
@@ -63,8 +60,8 @@ async function bothOf(folder: string): Promise<number[]> {
   return pids;
 }
 
-describe("concurrent fetch and install", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s ends both", async (signal) => {
+describe("npm and apt-get, which set-up runs at the same time,", () => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("both end after %s", async (signal) => {
     const folder = slowProject();
     const run = start(folder);
     const pids = await bothOf(folder);
@@ -78,23 +75,20 @@ describe("concurrent fetch and install", () => {
   test.each([
     ["npm", "npm ci failed"],
     ["apt-get", "nats-server could not be fetched"],
-  ] as const)(
-    "if %s fails, the other is ended and the failure reported",
-    async (program, message) => {
-      const folder = slowProject();
-      const run = start(folder);
-      const pids = await bothOf(folder);
-      end(folder, program);
-      expect(await ended(run)).toBe(1);
-      expect(run.said()).toContain(message);
-      expect(run.said()).toContain(`E: ${program} has failed`);
-      expect(run.said().match(/stopped:/g)).toHaveLength(1);
-      expect(pids.filter(stillRuns)).toEqual([]);
-      expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
-    },
-  );
+  ] as const)("both end if %s fails, and the failure is reported", async (program, message) => {
+    const folder = slowProject();
+    const run = start(folder);
+    const pids = await bothOf(folder);
+    end(folder, program);
+    expect(await ended(run)).toBe(1);
+    expect(run.said()).toContain(message);
+    expect(run.said()).toContain(`E: ${program} has failed`);
+    expect(run.said().match(/stopped:/g)).toHaveLength(1);
+    expect(pids.filter(stillRuns)).toEqual([]);
+    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+  });
 
-  test("after SIGKILL the next set-up waits for both", async () => {
+  test("are waited for by the next set-up after SIGKILL", async () => {
     const folder = slowProject();
     const first = start(folder);
     await bothOf(folder);
@@ -115,7 +109,6 @@ describe("concurrent fetch and install", () => {
       expect
         .poll(second.said, { interval: 5, timeout: 30_000 })
         .toContain(`waiting for what a killed set-up left running as process ${pid}\n`);
-    // In the order in which they started.
     await waitsFor(one);
     expect(second.said()).not.toContain(`process ${other}`);
     end(folder, programOf.get(one!)!);

@@ -1,6 +1,3 @@
-// Processes that tests start strip types with their own cache: they run the current text of the
-// file, and errors name its lines.
-
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -15,7 +12,7 @@ function run(file: string): string {
   return done.stdout + done.stderr;
 }
 
-test("a changed file runs as it is now, and an error names its line", () => {
+test("a test process runs the current text of a changed TypeScript file, and its errors name the line", () => {
   const file = path.join(temporaryFolder(), "program.ts");
   const text = (said: string): string =>
     `interface Said {\n  text: string;\n}\nconst said: Said = { text: "${said} of ${file}" };\n`;

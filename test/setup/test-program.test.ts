@@ -1,6 +1,3 @@
-// If Prometheus or kubectl is not available, the tests that need it explain how to get it. If it is
-// on PATH or configured, nothing is fetched.
-
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
@@ -10,7 +7,6 @@ import { root, write } from "./setup-kit.ts";
 
 const standIn = '#!/bin/sh\necho "version 2.42.0" ; test "$1" = --version\n';
 
-/** A folder with stand-ins for these programs. */
 function folderOf(...programs: string[]): string {
   const folder = temporaryFolder();
   for (const program of programs) {
@@ -46,8 +42,8 @@ function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: stri
   return { status, stdout, stderr };
 }
 
-describe("Prometheus is found or requested", () => {
-  test("uses the configured folder before the one on PATH", () => {
+describe("the Prometheus for the tests", () => {
+  test("is that of the configured folder, else the one on PATH", () => {
     const named = folderOf("prometheus", "promtool");
     const onPath = folderOf("prometheus", "promtool");
     expect(ask("prometheus", { PATH: onPath })).toEqual({
@@ -62,7 +58,7 @@ describe("Prometheus is found or requested", () => {
     });
   });
 
-  test("rejects a configured folder that is unusable, whatever is on PATH", () => {
+  test("is missing if the configured folder is unusable, whatever is on PATH", () => {
     const onPath = folderOf("prometheus", "promtool");
     const half = folderOf("prometheus");
     const { status, stderr } = ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
@@ -70,7 +66,7 @@ describe("Prometheus is found or requested", () => {
     expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
   });
 
-  test("names the ways to get it without apt-get, and with half of it on PATH", () => {
+  test("is missing without apt-get, with the ways to get it", () => {
     const { status, stderr } = ask("prometheus", { PATH: folderOf("prometheus") });
     expect(status).toBe(1);
     expect(stderr).toContain("prometheus cannot be fetched on this host");
@@ -79,7 +75,7 @@ describe("Prometheus is found or requested", () => {
   });
 });
 
-describe("kubectl is found or requested", () => {
+describe("the kubectl for the tests", () => {
   function kubectlOf(version: string): string {
     const folder = temporaryFolder();
     write(path.join(folder, "kubectl"), `#!/bin/sh\necho "Client Version: ${version}"\n`);
@@ -87,7 +83,7 @@ describe("kubectl is found or requested", () => {
     return folder;
   }
 
-  test("uses the one on PATH, if it is new enough", () => {
+  test("is the one on PATH if it is new enough", () => {
     const onPath = kubectlOf("v1.27.0");
     expect(ask("kubectl", { PATH: onPath })).toEqual({
       status: 0,
@@ -96,7 +92,7 @@ describe("kubectl is found or requested", () => {
     });
   });
 
-  test("names the ways to get it if it is too old and none can be fetched", () => {
+  test("is missing if it is too old and cannot be fetched, with the ways to get it", () => {
     const { status, stderr } = ask("kubectl", { PATH: kubectlOf("v1.26.9") });
     expect(status).toBe(1);
     expect(stderr).toContain("kubectl 1.27 or newer");

@@ -1,5 +1,3 @@
-// Every tool ends with 2 on wrong usage, and with 0 for help, before it does anything.
-
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -29,10 +27,17 @@ test.each([
   ["scripts/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
   ["scripts/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
   ["scripts/bundle.mjs", [], "usage: npm run bundle"],
-] as const)("%s %j", { timeout: 120_000 }, (file, args, words) => {
-  expect(exitOf(file, ...args)).toEqual([2, expect.stringContaining(words)]);
-});
+] as const)(
+  "%s with the wrong arguments %j ends with exit code 2",
+  { timeout: 120_000 },
+  (file, args, words) => {
+    expect(exitOf(file, ...args)).toEqual([2, expect.stringContaining(words)]);
+  },
+);
 
-test.each(["bench/load/load.ts", "bench/main.ts", "test/faults/run.ts"])("%s --help", (file) => {
-  expect(exitOf(file, "--help")).toEqual([0, expect.stringContaining("Usage:")]);
-});
+test.each(["bench/load/load.ts", "bench/main.ts", "test/faults/run.ts"])(
+  "%s --help ends with exit code 0",
+  (file) => {
+    expect(exitOf(file, "--help")).toEqual([0, expect.stringContaining("Usage:")]);
+  },
+);

@@ -1,7 +1,3 @@
-// Shared by the tests of `penstock doctor`: the command, in this process or a separate one, its
-// findings, a client that causes problems, and a relay in front of a nats-server that changes its
-// answers or goes silent. Makes no assertions.
-
 import { readFileSync } from "node:fs";
 import { type AddressInfo, connect as connectTo, createServer } from "node:net";
 import path from "node:path";
@@ -62,7 +58,6 @@ export async function doctor(
   return runFrom(exitCode, said);
 }
 
-/** Runs `penstock doctor` as a separate process. */
 export async function runOf(child: ReturnType<typeof penstockWith>): Promise<DoctorRun> {
   return runFrom(await ended(child), child.said);
 }
@@ -95,7 +90,6 @@ export function expectOne(run: DoctorRun, check: string, level: Finding["level"]
   return found[0]!;
 }
 
-/** Removed when the test ends. */
 export async function serverWith(options: TestNatsServerOptions = {}): Promise<TestNatsServer> {
   const server = await startNatsServer(options);
   onTestFinished(() => server.remove());
@@ -131,7 +125,6 @@ export const streamSettings = {
   atomicBatches: true,
 };
 
-/** Creates the streams as a gateway does. */
 export async function makeStreams(
   server: TestNatsServer,
   settings = streamSettings,

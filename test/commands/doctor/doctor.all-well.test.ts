@@ -1,6 +1,3 @@
-// A working installation passes, and the checks change nothing: a running embedded set-up, with the
-// text output, and a server that no gateway has used.
-
 import { describe, expect, test } from "vitest";
 import { readHolder } from "../../../src/platform/embedded/data-lock.ts";
 import { penstock, temporaryFolder } from "../../kit/processes.ts";
@@ -22,8 +19,8 @@ async function effectsReady(dataDir: string): Promise<boolean> {
   return answer?.ok === true;
 }
 
-describe("doctor finds no problem in a working installation", () => {
-  test("an embedded set-up that runs", async () => {
+describe("doctor reports no problem for", () => {
+  test("a running embedded set-up", async () => {
     const dataDir = temporaryFolder();
     const { adminUrl } = await upOn(dataDir);
     // The ports of `up` are recorded in the data folder.
@@ -70,7 +67,7 @@ describe("doctor finds no problem in a working installation", () => {
     expectOne(json, "addons", "ok");
   });
 
-  test("a server that no gateway has used, on which the checks create nothing", async () => {
+  test("a server that no gateway has used, and creates nothing on it", async () => {
     const server = await serverWith({ extraConfig: 'http: "127.0.0.1:-1"' });
     const run = await doctorAt(server, {}, { monitor: monitorOf(server) });
     expect(run.exitCode, run.out).toBe(0);

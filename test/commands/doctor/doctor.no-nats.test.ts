@@ -1,6 +1,3 @@
-// Without NATS, or with a silent one, everything else is still checked, and the command ends in
-// time.
-
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -14,15 +11,15 @@ import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.t
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
 
-describe("doctor continues without NATS", () => {
-  test("nothing listens where NATS should be", async () => {
+describe("doctor checks everything else if", () => {
+  test("no NATS server is running", async () => {
     const run = await doctorAt({ url: "nats://127.0.0.1:1" });
     expect(run.exitCode).toBe(1);
     expect(expectOne(run, "nats", "fail").found).toContain("nats://127.0.0.1:1");
     for (const check of machine) expect(run.of(check)).toHaveLength(1);
   });
 
-  test("no embedded nats-server runs on the folder, and the checks create none", async () => {
+  test("no embedded nats-server runs on the data folder, and creates none", async () => {
     const dataDir = path.join(temporaryFolder(), "data");
     const run = await doctor({ PENSTOCK_DATA_DIR: dataDir });
     expect(run.exitCode, run.out).toBe(0);
@@ -33,7 +30,7 @@ describe("doctor continues without NATS", () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  test("a server that is frozen, and one that falls silent", async () => {
+  test("a server is frozen or stops responding", async () => {
     const frozen = await serverWith();
     frozen.freeze();
     const server = await serverWith();

@@ -1,12 +1,9 @@
-// The command's output contains no tokens, passwords of URLs or credentials, whether they are
-// correct, wrong, or unreadable.
-
 import { describe, expect, test } from "vitest";
 import { doctor, expectOne, monitorOf, serverWith } from "./doctor-kit.ts";
 
 const secret = "hunter2-not-to-be-seen";
 
-describe("doctor shows no secrets", () => {
+describe("doctor prints no secrets", () => {
   test.each([[true], [false]])("as JSON: %s", async (json) => {
     const server = await serverWith({ token: secret, extraConfig: 'http: "127.0.0.1:-1"' });
     const monitor = monitorOf(server).replace("//", `//admin:${secret}@`);

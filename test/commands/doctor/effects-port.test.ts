@@ -1,6 +1,3 @@
-// The doctor at the port of the effects: it reports the status of that process, and does not take
-// another program for it.
-
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,14 +29,14 @@ function behind(lastSequence: number | undefined, lagSeconds: number | undefined
   return { streams: [{ ...applied("PENSTOCK_LIVE_0", 7), lastSequence, lagSeconds }] };
 }
 
-test("reports a working process with its state, its lag, its incidents and its rejections", async () => {
+test("doctor reports an effects process with its state, lag, incidents and rejections", async () => {
   expect(await found(behind(9, 1))).toMatchObject({
     ...{ check: "effects port", level: "ok" },
     found: expect.stringContaining(": applying, lag 2 messages, 1 incident, 2 rejected"),
   });
 });
 
-test("warns of one that lags by a minute or does not know its lag", async () => {
+test("doctor warns of an effects process that lags by a minute or does not know its lag", async () => {
   expect(await found(behind(9, 61))).toMatchObject({
     ...{ level: "warn", found: expect.stringContaining("the oldest is 61 s old") },
   });
@@ -48,14 +45,14 @@ test("warns of one that lags by a minute or does not know its lag", async () => 
   });
 });
 
-test("fails with the reasons of one that is not ready", async () => {
+test("doctor fails with the reasons of an effects process that is not ready", async () => {
   const stopped = { state: "hindered", reasons: ["5 events left PENSTOCK_LIVE_0 unread"] };
   expect(await found(stopped)).toMatchObject({
     ...{ level: "fail", found: expect.stringContaining("5 events left PENSTOCK_LIVE_0 unread") },
   });
 });
 
-test("fails for one of another installation, and names it", async () => {
+test("doctor fails for an effects process of another installation, and names it", async () => {
   const others = [
     { ...mine, nats: "nats://127.0.0.1:2", data_folder: "/other" },
     { ...mine, subject_prefix: "staging" },
@@ -72,7 +69,7 @@ test("fails for one of another installation, and names it", async () => {
   }
 });
 
-test("accepts a free port, and fails with the setting for one that another program uses", async () => {
+test("doctor accepts a free effects port, and fails with the setting if another program uses it", async () => {
   const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
   await once(stranger, "listening");
   onTestFinished(() => void stranger.close());

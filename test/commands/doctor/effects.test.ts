@@ -1,6 +1,3 @@
-// The doctor at the effects database: a missing one is fine, a broken one is not, and its recorded
-// losses and rejections are reported.
-
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -18,14 +15,14 @@ import { doctorAt, expectOne, serverWith } from "./doctor-kit.ts";
 
 const noServer = { url: "nats://127.0.0.1:1" };
 
-test("accepts a missing database, and creates none", async () => {
+test("doctor accepts a missing effects database, and creates none", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const run = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "ok").found).toContain("no database yet");
   expect(existsSync(file)).toBe(false);
 });
 
-test("describes a database with its rejections and its streams", async () => {
+test("doctor describes an effects database with its rejections and streams", async () => {
   const server = await serverWith({});
   const connection = await connect({ servers: server.url });
   onTestFinished(() => connection.close());
@@ -56,7 +53,7 @@ test("describes a database with its rejections and its streams", async () => {
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });
 
-test("does not show the database of another NATS as that of this one", async () => {
+test("doctor warns of an effects database built from streams of another NATS", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -69,7 +66,7 @@ test("does not show the database of another NATS as that of this one", async () 
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("fails for a database of another subject prefix on the same NATS, and names the prefix", async () => {
+test("doctor fails for an effects database of another subject prefix, and names the prefix", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -80,7 +77,7 @@ test("fails for a database of another subject prefix on the same NATS, and names
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("fails for a file that is not a database, and for a server that is away, without its password", async () => {
+test("doctor fails for an invalid effects database or an unavailable server, and prints no password", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   writeFileSync(file, "no database at all, but long enough to be looked at as one".repeat(100));
   const broken = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });

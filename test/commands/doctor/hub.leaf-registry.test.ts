@@ -1,6 +1,3 @@
-// At a leaf node the registry is the hub's. For a registry that a gateway would wait for, doctor
-// reports the problem, and never asks to add a project here.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -50,7 +47,7 @@ const isOpened = () =>
     () => false,
   );
 
-test("doctor recognises a leaf's registry: a new leaf, a mirror that is filling, a complete one, and an ordinary stream", async () => {
+test("doctor recognises the registry of a new leaf, a mirror that is filling, a complete one, and an ordinary stream", async () => {
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
   expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");

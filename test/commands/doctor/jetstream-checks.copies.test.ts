@@ -1,6 +1,3 @@
-// In a cluster, as many replicas as nodes are fine, more are not, and a missing node is named for
-// each of its streams.
-
 import { afterAll, expect, test } from "vitest";
 import { until } from "../../kit/gateway.ts";
 import { startCluster } from "../../kit/nats-layouts.ts";
@@ -28,7 +25,7 @@ async function hasLeader(monitor: string): Promise<boolean> {
   return (answer.meta_cluster?.leader ?? "") !== "";
 }
 
-test("doctor checks a cluster's replicas, nodes, and a node that stops", async () => {
+test("doctor checks the replicas and nodes of a cluster, and names a node that stops", async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };
   await until(() => hasLeader(monitorOf(first)), 20_000);
   // A newly elected leader may not know all nodes yet.

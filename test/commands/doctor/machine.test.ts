@@ -1,6 +1,3 @@
-// Ports, files and the machine: doctor finds used ports, low resources, and expired or missing
-// files, with the fix.
-
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -19,12 +16,11 @@ async function portOf(server: Server): Promise<string> {
   return String((server.address() as AddressInfo).port);
 }
 
-/** With a data folder without a running gateway. */
 function alone(variables: Record<string, string> = {}) {
   return doctor({ PENSTOCK_DATA_DIR: path.join(temporaryFolder(), "data"), ...variables });
 }
 
-describe("doctor checks the machine", () => {
+describe("doctor checks the machine and reports", () => {
   test("ports in use", async () => {
     const web = await portOf(
       createHttpServer((_, response) => void response.writeHead(404).end("hello")),
@@ -54,7 +50,7 @@ describe("doctor checks the machine", () => {
     expect(expectOne(run, "admin port", "fail").fix).toBe("PENSTOCK_ADMIN_HOST=127.0.0.1");
   });
 
-  test("too little memory and disk", async () => {
+  test("too little memory and disk space", async () => {
     const run = await alone({
       PENSTOCK_INFLIGHT_BYTES_MAX: String(64 * 2 ** 30),
       PENSTOCK_WORKERS: "8",
@@ -131,7 +127,7 @@ describe("doctor checks the machine", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("judges authorities by the last to expire, chains by the first", async () => {
+  test("the latest expiry of several authorities, and the earliest of a certificate chain", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -172,7 +168,7 @@ describe("doctor checks the machine", () => {
     );
   });
 
-  test("NATS credentials that have expired, and a file that holds none", async () => {
+  test("NATS credentials that have expired, and a file without credentials", async () => {
     const file = path.join(temporaryFolder(), "user.creds");
     const claims = Buffer.from(
       JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 }),
@@ -191,7 +187,7 @@ describe("doctor checks the machine", () => {
     expect(run.out).not.toContain("SUAM-not-to-be-seen");
   });
 
-  test("errors of the settings, all at once, end with 2", async () => {
+  test("all errors of the settings, with exit code 2", async () => {
     const args = ["doctor", "--port", "x", "--partitions", "0"];
     const run = await runOf(penstockWith({ PENSTOCK_PROT: "1" }, ...args));
     expect(run.exitCode).toBe(2);

@@ -1,6 +1,3 @@
-// The doctor at the admin port and the public port: it does not take a gateway of another
-// installation for the configured one.
-
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -38,19 +35,19 @@ async function found(instance: object | undefined) {
   return { admin: answered.finding, open: await checkPublicPort(ofPublic, answered), ofPublic };
 }
 
-test("accepts a gateway of the same servers and prefix, whichever server it names", async () => {
+test("doctor accepts a gateway of the same servers and prefix, whichever server it names", async () => {
   for (const nats of [mine.nats, "tls://NATS-2:4222", "nats-1,nats-9"]) {
     const { admin, open } = await found({ ...mine, nats, data_folder: "/b", stream_created: null });
     expect([admin.level, open.level]).toEqual(["ok", "ok"]);
   }
 });
 
-test("accepts a gateway whose streams are the same under another host name of NATS", async () => {
+test("doctor accepts a gateway with the same streams under another host name of NATS", async () => {
   const { admin, open } = await found({ ...mine, nats: "nats://10.0.0.7:4222", data_folder: "/b" });
   expect([admin.level, open.level]).toEqual(["ok", "ok"]);
 });
 
-test("fails for one of other servers, of another prefix or with another embedded server, and names it", async () => {
+test("doctor fails for a gateway of other servers or another prefix, and names it", async () => {
   for (const other of [
     { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b", stream_created: null },
     { ...mine, nats: "nats://127.0.0.1:15000", stream_created: "2026-01-02T00:00:00Z" },
@@ -65,7 +62,7 @@ test("fails for one of other servers, of another prefix or with another embedded
   }
 });
 
-test("warns of a Penstock that does not name its installation, and of a public port that no admin port names", async () => {
+test("doctor warns of a gateway that does not name its installation", async () => {
   const { admin, ofPublic } = await found(undefined);
   expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not name") });
   const unknown = { publicPort: undefined, other: undefined, finding: admin };

@@ -1,6 +1,3 @@
-// Pages that load the SDK from the gateway need the scripts of posthog-js: doctor reports whether
-// they exist, and where.
-
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -8,8 +5,8 @@ import { checkScripts } from "../../../src/commands/doctor/files.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
 
-describe("doctor checks the scripts", () => {
-  test("finds those of a package, with version and folder, and none at all", async () => {
+describe("doctor checks the SDK's scripts and", () => {
+  test("reports the version and folder of their package, or that they are off", async () => {
     const folder = temporaryFolder();
     mkdirSync(path.join(folder, "dist"));
     writeFileSync(path.join(folder, "package.json"), '{"version":"1.2.3"}');
@@ -21,7 +18,7 @@ describe("doctor checks the scripts", () => {
     expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
   });
 
-  test("warns of a missing package, with the setting that fixes it, and fails for an unreadable one", () => {
+  test("warns of a missing package with the setting, and fails for an unreadable one", () => {
     const without = checkScripts(() => undefined, undefined);
     expect([without.level, without.found]).toEqual([
       "warn",

@@ -1,6 +1,3 @@
-// Streams that were edited, are too small, or are filling up, and an invalid registry: each is
-// found, with the fix.
-
 import { DiscardPolicy, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
@@ -20,8 +17,8 @@ beforeEach(async () => {
   await makeStreams(server);
 });
 
-describe("doctor finds problems of the streams", () => {
-  test("a stream that cannot guarantee that acknowledged events stay stored", async () => {
+describe("doctor checks the streams and reports", () => {
+  test("a stream that may lose acknowledged events", async () => {
     await edit(server, live, { discard: DiscardPolicy.Old, max_msgs: 1_000 });
     const run = await doctorAt(server);
     expect(run.exitCode).toBe(1);
@@ -34,14 +31,14 @@ describe("doctor finds problems of the streams", () => {
     );
   });
 
-  test("does not report a stream with another subject as missing", async () => {
+  test("a stream with a wrong subject, and not that it is missing", async () => {
     await edit(server, live, { subjects: ["elsewhere.*"] });
     expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain(
       "it does not accept the subject penstock.live.0.*",
     );
   });
 
-  test("limits that differ from the settings, either way", async () => {
+  test("limits that differ from the settings, larger or smaller", async () => {
     const other = { PENSTOCK_STREAM_BYTES_MAX: "8388608", PENSTOCK_LIVE_AGE_MAX: "1d" };
     const run = await doctorAt(server, other);
     const found = run.of("streams");
@@ -65,7 +62,7 @@ describe("doctor finds problems of the streams", () => {
     expect(await isAskedOf(day / 2)).toEqual([]);
   });
 
-  test("streams without allow_atomic on a server that supports it, unless PENSTOCK_ATOMIC_BATCHES is false", async () => {
+  test("streams without allow_atomic on a server that supports it, unless the setting forbids it", async () => {
     await edit(server, live, { allow_atomic: false });
     const run = await doctorAt(server);
     const { found, fix } = expectOne(run, "streams", "warn");
@@ -76,7 +73,7 @@ describe("doctor finds problems of the streams", () => {
     expect(expectOne(off, "streams", "ok").found).toContain("2, as configured");
   });
 
-  test("one missing stream of two", async () => {
+  test("one missing stream if the other one exists", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
     expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(
       `missing: ${live}`,
@@ -101,7 +98,7 @@ describe("doctor finds problems of the streams", () => {
     expect(run.exitCode).toBe(level === "fail" ? 1 : 0);
   });
 
-  test("two projects that claim one key, and an entry that is not a project", async () => {
+  test("two projects with the same key, and an entry that is not a project", async () => {
     const connection = await connect({ servers: server.url });
     const place = { prefix: "penstock", replicas: 1 };
     await addProject(connection, { ...place, id: "first", key: "phc_only_they_know" });
@@ -133,7 +130,7 @@ describe("doctor finds problems of the streams", () => {
     expect(run.out).not.toContain("phc_only_they_know");
   });
 
-  test("does not treat a missing or emptied registry as a new installation if there are events of its projects", async () => {
+  test("a missing or emptied registry as lost if there are events of its projects", async () => {
     const bucket = "KV_penstock_projects";
     const connection = await connect({ servers: server.url });
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });

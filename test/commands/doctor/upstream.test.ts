@@ -1,5 +1,3 @@
-// Whether doctor reaches the upstream, and its report without one.
-
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,14 +16,14 @@ test.each([
   [200, "ok", /responds$/],
   [404, "ok", /responds \(404 for \/static\/array.js\)/],
   [502, "warn", /responds with 502: .*events are stored/],
-] as const)("reports an upstream that answers %d: %s", async (status, level, found) => {
+] as const)("doctor reports an upstream that answers %d as %s", async (status, level, found) => {
   const url = await upstreamThatSays(status);
   const [finding] = await checkUpstream({ url, timeoutMs: 5_000 });
   expect(finding).toMatchObject({ check: "upstream", level });
   expect(finding?.found).toMatch(found);
 });
 
-test("warns of an unreachable upstream, and reports nothing without one", async () => {
+test("doctor warns of an upstream that does not respond, and reports nothing without one", async () => {
   const [finding] = await checkUpstream({ url: "http://127.0.0.1:1", timeoutMs: 5_000 });
   expect(finding).toMatchObject({ level: "warn" });
   expect(finding?.found).toMatch(/127\.0\.0\.1:1 does not respond \(.+\): flags/);

@@ -1,6 +1,3 @@
-// The effects commands as root on another user's database: nothing outside of that user's files is
-// changed.
-
 import { chmodSync, chownSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -11,7 +8,7 @@ const isRoot = process.getuid?.() === 0;
 const owner = { uid: 65_534, gid: 65_534 };
 
 test.each(["rebuild", "verify"])(
-  "%s creates nothing where the owner could not",
+  "effects %s as root creates no file where the owner of the database could not",
   async (command) => {
     const [folder, elsewhere] = [temporaryFolder(), temporaryFolder()];
     const file = path.join(folder, "effects.sqlite");

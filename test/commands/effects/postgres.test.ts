@@ -1,6 +1,3 @@
-// The commands on a database in PostgreSQL, given by its URL: the same answers, a plain message
-// before anything was written, and no password in any output.
-
 import { expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { serveEffects } from "../../../src/app/effects.ts";
@@ -30,7 +27,7 @@ async function run(url: string, ...args: string[]): Promise<string> {
   return said.out;
 }
 
-test("reads a person from PostgreSQL once there is one", async () => {
+test("person reads from PostgreSQL, and names `penstock effects` if there are no tables", async () => {
   const { url } = server;
   const early = await run(url, "person", project, "ada").catch(({ message }: Error) => message);
   expect(early).toContain("penstock effects");
@@ -53,7 +50,7 @@ test("reads a person from PostgreSQL once there is one", async () => {
   expect(await run(url, "effects", "status")).toContain("1 person,");
 });
 
-test("replaces the tables in a rebuild and retains the old ones, and leaves them if it fails", async () => {
+test("effects rebuild replaces the tables in PostgreSQL and retains the old ones, unless it fails", async () => {
   const { id, key } = await gateway.project();
   const url = await newDatabase(server);
   const at = ["--effects-url", url, "--nats-url", gateway.nats.url];
@@ -109,7 +106,7 @@ test("replaces the tables in a rebuild and retains the old ones, and leaves them
   );
 });
 
-test("reports a server that is away without its password", async () => {
+test("person names an unavailable server without its password", async () => {
   const url = "postgres://me:hunter2@127.0.0.1:1/effects";
   const message = await run(url, "person", project, "ada").catch((error: Error) => error.message);
   expect(message).toContain("127.0.0.1:1");

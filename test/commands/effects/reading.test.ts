@@ -1,6 +1,3 @@
-// The commands that read the effects, on a real database next to its writer: the text output, the
-// JSON output, and the messages for missing data.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -73,8 +70,8 @@ async function run(...args: string[]): Promise<{ out: string; err: string }> {
   return said;
 }
 
-describe("a person", () => {
-  test("is found by each of its ids, and its properties keep their digits", async () => {
+describe("penstock person", () => {
+  test("finds a person by each of its ids, and prints all digits of its properties", async () => {
     const { out } = await run("person", project, "anon");
     expect(out).toMatch(/^person [0-9a-f-]{36}\n {2}main id +ada\n/);
     expect(out).toContain('"balance":12345678901234567890.10\n');
@@ -86,20 +83,20 @@ describe("a person", () => {
     );
   });
 
-  test("with many ids is shown with some of them, and the number of the others", async () => {
+  test("prints some of many ids, and the number of the others", async () => {
     const { out } = await run("person", project, "id-7");
     expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
     expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
   });
 
-  test("explains why its ids are one person", async () => {
+  test("prints the links that made its ids one person", async () => {
     const { out } = await run("person", project, "ada", "links");
     expect(out.split("\n")[1]).toMatch(/^2026-11-22 12:00:0\d UTC +\w+ +merged +anon +ada/);
     const { links } = JSON.parse((await run("person", project, "ada", "links", "--json")).out);
     expect(links).toMatchObject([{ a: "anon", b: "ada", outcome: "merged" }]);
   });
 
-  test("that is missing is reported, even if its id would act on a terminal", async () => {
+  test("names a missing person, or an invalid project, in an error", async () => {
     await expect(run("person", project, "eve")).rejects.toThrow(
       `the project ${project} has no person "eve"`,
     );
@@ -107,17 +104,17 @@ describe("a person", () => {
   });
 });
 
-test("a group is shown, and the existing types if it is missing", async () => {
+test("penstock group prints a group, or the existing types if it is missing", async () => {
   const { type } = groupRow("acme");
   expect((await run("group", project, type, "acme")).out).toContain('"seats":1.50\n');
   await expect(run("group", project, "team", "acme")).rejects.toThrow(`its types are ${type}`);
   await expect(run("group", project, type, "initech")).rejects.toThrow("with the key");
 });
 
-describe("usage", () => {
+describe("penstock usage", () => {
   const days = ["--from", "2026-01-01", "--to", "2026-01-31"];
 
-  test("sums up billed events separately from history, and marks the billed ones", async () => {
+  test("sums billable events separately from history", async () => {
     const { out, err } = await run("usage", project, ...days);
     expect(out).toMatch(/^2026-01-05 +5 +5 +0 +0 +0 +0 +0 +0 +7 +~2$/m);
     expect(out).toContain("billable: 5 events; historical, not billed: 7\n");
@@ -128,7 +125,7 @@ describe("usage", () => {
     });
   });
 
-  test("of closed days is exported as CloudEvents, under the same ids each time", async () => {
+  test("exports closed days as CloudEvents, with the same ids each time", async () => {
     const { out } = await run(
       "usage",
       project,
@@ -160,7 +157,7 @@ describe("usage", () => {
   });
 });
 
-test("spikes are listed with their end, or as ongoing", async () => {
+test("penstock spikes prints spikes with their end or as ongoing", async () => {
   expect((await run("spikes", project)).out).toMatch(
     /^2026-11-22 12:00:00 UTC +ongoing +the project +900 +500 +11 +1200$/m,
   );
@@ -175,18 +172,15 @@ test.each([
   ["group", ["group", project, groupRow("acme").type, "acme"]],
   ["usage", ["usage", project]],
   ["spikes", ["spikes", project]],
-] as const)(
-  "as_of with %s is of an earlier moment, and includes nothing later",
-  async (method, args) => {
-    const asked = vi.spyOn(SqliteReader.prototype, "applied");
-    const read = vi.spyOn(SqliteReader.prototype, method);
-    await run(...args, "--json");
-    expect(asked.mock.invocationCallOrder[0]).toBeLessThan(read.mock.invocationCallOrder[0]!);
-    vi.restoreAllMocks();
-  },
-);
+] as const)("as_of is read before the data: %s", async (method, args) => {
+  const asked = vi.spyOn(SqliteReader.prototype, "applied");
+  const read = vi.spyOn(SqliteReader.prototype, method);
+  await run(...args, "--json");
+  expect(asked.mock.invocationCallOrder[0]).toBeLessThan(read.mock.invocationCallOrder[0]!);
+  vi.restoreAllMocks();
+});
 
-describe("a misspelt project", () => {
+describe("an unknown project", () => {
   const near = `${project}x`;
   test.each([
     ["person", near, "ada"],
@@ -197,7 +191,7 @@ describe("a misspelt project", () => {
     ["usage", near, "--export", "--unchecked"],
     ["spikes", near],
     ["spikes", near, "--json"],
-  ])("is reported with the likely name: %s %s %s %s", async (...args) => {
+  ])("fails with the likely name: %s %s %s %s", async (...args) => {
     const { context, said } = commandWorld();
     const asked = commandLine(context).parseAsync([...args, "--data-dir", dataDir], {
       from: "user",
@@ -208,7 +202,7 @@ describe("a misspelt project", () => {
     expect(said.out).toBe("");
   });
 
-  test("is reported with the nearest names first, and at most ten", () => {
+  test("fails with at most ten names, the most similar first", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? the projects are shop, .* and 4 more$/,
@@ -219,11 +213,11 @@ describe("a misspelt project", () => {
 });
 
 describe("the age of the data", () => {
-  test("is not printed while a writer keeps up, as far as is known", async () => {
+  test("is not printed while the writer keeps up", async () => {
     expect((await run("person", project, "ada")).err).toBe("");
   });
 
-  test("is printed on standard error while nothing is applied, and for programs only in as_of", async () => {
+  test("is printed on standard error if the data is old, and with --json only in as_of", async () => {
     const file = path.join(dataDir, "old.sqlite");
     const old = new SqliteStore({ file });
     await old.open();
@@ -245,14 +239,14 @@ describe("the age of the data", () => {
   });
 });
 
-test("names what creates the database if there is none", async () => {
+test("penstock person names the command that creates the database if there is none", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
     "`penstock effects` creates it when it first runs",
   );
 });
 
-test("is printed as unknown by status without NATS", async () => {
+test("penstock effects status prints an unknown lag without NATS", async () => {
   const { out, err } = await run("effects", "status");
   expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);

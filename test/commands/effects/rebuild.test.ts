@@ -1,5 +1,3 @@
-// Rebuilding the database from the streams gives the same one, or reports why it cannot.
-
 import { existsSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -34,7 +32,7 @@ vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), asy
   };
 });
 
-test("reports that no database can be created for the comparison", () => {
+test("effects verify reports that no database can be created for the comparison", () => {
   const file = path.join(temporaryFolder(), "file");
   writeFileSync(file, "");
   expect(() => comparisonFile({ kind: "postgres", url: "postgres://h/d" }, file)).toThrow(
@@ -49,7 +47,7 @@ interface Said {
   readonly err: string;
 }
 
-test("verifies a database, finds a change, and rebuilds it in its place", async () => {
+test("effects verify finds a change in the database, and effects rebuild replaces it", async () => {
   const { id, key } = await gateway.project();
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const run = async (...args: string[]): Promise<Said> => {

@@ -1,6 +1,3 @@
-// `penstock usage --export` with a real nats-server: a day is exported once everything stored on it
-// is applied, and not while NATS cannot confirm that.
-
 import path from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -32,7 +29,6 @@ async function databaseOf(days: readonly string[], created: string): Promise<str
   return file;
 }
 
-/** A server whose live stream has this many messages. */
 async function natsOf(messages: number): Promise<{ url: string; created: string }> {
   const server = await startNatsServer();
   onTestFinished(() => server.remove());
@@ -61,7 +57,7 @@ async function exported(
   return { days, err: said.err };
 }
 
-test("omits and names a day with a message that is not applied, and later ones", async () => {
+test("usage --export omits and names a day with a message that is not applied, and later days", async () => {
   // Two days have passed since the second message arrived.
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));
@@ -74,12 +70,12 @@ test("omits and names a day with a message that is not applied, and later ones",
   expect((await exported(file, applied.url)).days).toEqual(days);
 });
 
-test("exports nothing if NATS does not report what is applied", async () => {
+test("usage --export exports nothing if NATS does not confirm what is applied", async () => {
   const file = await databaseOf([dayOf(Date.now() - 3 * dayMs)], "2026-11-22T10:00:00Z");
   await expect(exported(file, "nats://127.0.0.1:1")).rejects.toThrow("none is exported");
 });
 
-test("closes no day whose usage was read before events applied while the command runs", async () => {
+test("usage --export does not include a day whose events are applied while the command runs", async () => {
   const stored = Date.now();
   const days = [dayOf(stored)];
   const { url, created } = await natsOf(2);
@@ -105,7 +101,7 @@ test("closes no day whose usage was read before events applied while the command
   expect((await exported(file, url)).days).toEqual(days);
 });
 
-test("accepts a registered project that has sent nothing, and rejects an unknown one", async () => {
+test("usage --export accepts a project without events, and rejects an unknown one", async () => {
   const { url, created } = await natsOf(1);
   const connection = await connect({ servers: url });
   await addProject(connection, { id: "quiet", prefix: "penstock", replicas: 1 });
@@ -119,7 +115,7 @@ test("accepts a registered project that has sent nothing, and rejects an unknown
   );
 });
 
-test("reports a writer that lags, with its lag", async () => {
+test("usage --export reports how far the effects writer lags", async () => {
   const { url, created } = await natsOf(3);
   const file = await databaseOf([dayOf(Date.now())], created);
   const store = new SqliteStore({ file });

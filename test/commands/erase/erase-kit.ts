@@ -1,6 +1,3 @@
-// Shared by the tests of erasing: frames in which several people have events, the command in the
-// test's own process, and the content of the streams.
-
 import path from "node:path";
 import { Readable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -49,7 +46,6 @@ export function sharedFrameOf(own: readonly TestEvent[], others: readonly TestEv
   });
 }
 
-/** Creates the missing ones. */
 export async function addProjects(connection: NatsConnection): Promise<void> {
   const place = { prefix: "penstock", replicas: 1 };
   const there = await listProjects(connection, place);
@@ -102,7 +98,6 @@ interface StoredMessageText {
   readonly lines: readonly string[];
 }
 
-/** The content of a stream, message by message. */
 export async function messagesIn(
   connection: NatsConnection,
   stream: string,

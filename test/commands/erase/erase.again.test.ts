@@ -1,6 +1,3 @@
-// Successive erasures of several people of one message, some of which are killed anywhere or lose
-// their lock: no other person's event is lost, and none is there twice.
-
 import { readFileSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/nats-core";
 import fc from "fast-check";
@@ -25,7 +22,7 @@ async function withFrames(frames: readonly (readonly Person[])[]): Promise<NatsC
   return connection;
 }
 
-/** `end`: where it is killed, or loses its lock once. */
+/** `end`: where the erasure is killed, or loses its lock once. */
 async function erasing(id: Person, end?: EraseStep, by: "kill" | "lock" = "kill"): Promise<void> {
   let isDue = end !== undefined;
   const stepped = (step: string): void => {
@@ -48,15 +45,18 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
   expect(idsIn((await exported(nats.url)).lines)).toEqual([...ids].sort());
 }
 
-test.each(steps)("completes one of a rewritten message that is killed after %s", async (step) => {
-  const connection = await withFrames([["ada", "bob", "eve"], []]);
-  await erasing("ada");
-  await erasing("bob", step);
-  await erasing("bob");
-  await expectIds(connection, ["eve", "zoe", "zoe"]);
-});
+test.each(steps)(
+  "an erasure of a rewritten message that is killed after %s is completed by the next erasure",
+  async (step) => {
+    const connection = await withFrames([["ada", "bob", "eve"], []]);
+    await erasing("ada");
+    await erasing("bob", step);
+    await erasing("bob");
+    await expectIds(connection, ["eve", "zoe", "zoe"]);
+  },
+);
 
-test("completes a killed one, with another in between", async () => {
+test("a killed erasure is completed although another erasure ran in between", async () => {
   const connection = await withFrames([["ada", "bob", "eve"]]);
   await erasing("bob", "stored");
   await erasing("ada", "stored");
@@ -66,13 +66,13 @@ test("completes a killed one, with another in between", async () => {
   await expectIds(connection, ["eve", "zoe"]);
 });
 
-test("starts again after another erasure if it loses its lock", async () => {
+test("an erasure that loses its lock starts again", async () => {
   const connection = await withFrames([["ada", "bob"], ["ada"]]);
   await erasing("ada", "stored", "lock");
   await expectIds(connection, ["bob", "zoe", "zoe"]);
 });
 
-test("lists in the receipt what was erased before the lock was lost, and reports it", async () => {
+test("the receipt of an erasure lists what was erased before the lock was lost", async () => {
   await withFrames([["ada"], ["ada", "bob"]]);
   let isDue = true;
   const { out, receipt } = await erased({
@@ -91,7 +91,7 @@ test("lists in the receipt what was erased before the lock was lost, and reports
   expect(out).toContain("2 events found before the lock was lost");
 });
 
-test("works for any erasures in any order, wherever they ended", async () => {
+test("erasures in any order, killed anywhere, remove the given persons and no other events", async () => {
   const person = fc.constantFrom(...people);
   const end = fc.constantFrom(undefined, ...steps);
   const frames = fc.array(fc.uniqueArray(person, { minLength: 2 }), { minLength: 1, maxLength: 3 });

@@ -1,5 +1,3 @@
-// A reader with a backlog larger than its room continues after an erasure in the backlog.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -16,7 +14,7 @@ afterAll(() => connection.close());
 const frames = 400;
 const everyNth = 20;
 
-/** Reads all from the beginning, with room for a seventh of it: the sequences, in order. */
+/** Reads all from the start, with memory for a seventh of it: the sequences, in order. */
 async function read(signal: AbortSignal): Promise<{ sequences: number[]; events: number }> {
   const streams = new EventStreams({
     ...{ connection, prefix: "penstock", positions: new Map(), acceptExpired: false },
@@ -39,9 +37,9 @@ async function read(signal: AbortSignal): Promise<{ sequences: number[]; events:
   return { sequences: sequences.slice(0, frames), events };
 }
 
-test("a reader with a backlog continues after erased messages", { timeout: 90_000 }, async ({
-  signal,
-}) => {
+test("a reader with a backlog continues after messages that an erasure removed", {
+  timeout: 90_000,
+}, async ({ signal }) => {
   await makeStreams(connection);
   await addProjects(connection);
   const pad = "x".repeat(1_000);

@@ -1,5 +1,4 @@
-// Messages rewritten by an erasure stay in the stream longer than the neighbours of the erased
-// ones. A reader that starts or continues after those still reads the rewritten messages, once.
+// Messages rewritten by an erasure stay in the stream longer than their former neighbours.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -30,7 +29,7 @@ const frameWith = (...names: string[]) =>
 await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   const natsUrl = nats.url;
 
-  test("a sink that starts late reads them", async () => {
+  test("a sink that starts late reads messages that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith(), frameWith("joe")]);
@@ -43,7 +42,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect(await incidentsIn(schema)).toEqual([["begun_late", 3]]);
   });
 
-  test("a sink that continues after expired messages on request reads them", async () => {
+  test("a sink that continues after expired messages reads those that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
@@ -59,7 +58,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 
   test.each(["before", "behind"] as const)(
-    "a sink that starts late and fails %s each of its commits reads them",
+    "a sink that starts late and fails %s each commit reads messages that an erasure rewrote",
     async (when) => {
       await addProjects(connection);
       for (const name of ["ann", "bob", "cid"])
@@ -83,7 +82,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     },
   );
 
-  test("a sink that continued once after expired messages reads them", async () => {
+  test("a sink that once continued after expired messages reads those that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "once";
@@ -100,7 +99,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild has everything in the streams", async () => {
+  test("a rebuild reads all messages of the streams, including those that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);
@@ -123,7 +122,6 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 });
 
-/** Removes messages by age, in stored order. */
 async function expireBefore(connection: NatsConnection, seq: number): Promise<void> {
   await (await jetstreamManager(connection)).streams.purge(stream, { seq });
 }
@@ -150,7 +148,6 @@ class BreakingTarget extends PostgresTarget {
   }
 }
 
-/** Runs a sink until it has written these people's events and no others, and closes it. */
 async function untilWritten(
   schema: string,
   names: readonly string[],

@@ -1,5 +1,3 @@
-// An erasure that is killed anywhere loses and duplicates nothing, and the next one completes it.
-
 import { expect, test } from "vitest";
 import type { EraseOptions } from "../../../src/commands/erase/erase.ts";
 import { dumpOf } from "../../kit/effects-dumps.ts";
@@ -41,7 +39,7 @@ function tests(rig: WriterRig, ends: Ends): void {
   }
 
   test.each(ends)(
-    "one that is killed after %s, the %i. time, is completed by the next",
+    "an erasure that is killed after %s, occurrence %i, is completed by the next erasure",
     async (step, nth) => {
       await addProjects(connection);
       await storeFrames(connection, [

@@ -1,6 +1,3 @@
-// Messages that expire during an erasure: replacements of erased messages, and messages not checked
-// yet. Readers are notified.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { erasedSubjects } from "../../../src/platform/nats/rewritten.ts";
@@ -16,7 +13,7 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 const nats = await natsServerForFile();
 const postgres = await postgresForFile();
 
-test("an erasure does not hang, and reports messages that left the stream unchecked", async () => {
+test("an erasure reports messages that expired before it checked them", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const padding = "x".repeat(20_000);
@@ -33,7 +30,7 @@ test("an erasure does not hang, and reports messages that left the stream unchec
   expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while it was read/);
 });
 
-test("an unreported copy stays while its replacement does not exist", async () => {
+test("an unrecorded rewritten copy stays in the stream until it has a replacement", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [frameOf(["ann", "bob", "eve"].map((id) => eventOf(id)))]);
@@ -62,7 +59,7 @@ function idsIn(lines: readonly string[]): string[] {
   return lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
 }
 
-test("readers find an unreported copy once the next erasure has found it", async () => {
+test("readers receive a rewritten copy after the next erasure has recorded it", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [
@@ -85,7 +82,7 @@ test("readers find an unreported copy once the next erasure has found it", async
   await expect.poll(() => eventsAt(url), { timeout: 20_000 }).toHaveLength(3);
 });
 
-test("a sink reports it and continues, and an export reports it", async () => {
+test("a sink and an export report a rewritten copy that has expired, and continue", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const hers = () => eventOf("person-to-erase");

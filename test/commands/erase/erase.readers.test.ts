@@ -1,7 +1,3 @@
-// Programs that had read a rewritten message do not receive it twice, and those that had not
-// receive it once: a sink, readers of the package, and a reader whose next messages left the start
-// of the stream.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
@@ -20,7 +16,7 @@ const postgres = await postgresForFile();
 const ids = ["person-to-erase"];
 const hers = () => eventOf(ids[0]!);
 
-test("a reader of the package receives it once, whether it had read it or not", async () => {
+test("a consumer receives a rewritten message once, whether it had read the original or not", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -42,7 +38,7 @@ test("a reader of the package receives it once, whether it had read it or not", 
   expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
 });
 
-test("a reader does not receive again what it had read, however many people are erased", async () => {
+test("a consumer does not receive again what it had read, however many persons are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [second, last] = [eventOf("zoe"), eventOf("zoe")];
@@ -60,7 +56,7 @@ test("a reader does not receive again what it had read, however many people are 
   expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
 });
 
-test("an event in progress when its message is rewritten is not lost with the reader", async () => {
+test("an event that a consumer holds while its message is rewritten is not lost", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -77,7 +73,7 @@ test("an event in progress when its message is rewritten is not lost with the re
   expect(idsOf(await after.takeAndAck(2))).toEqual([second.uuid, first.uuid]);
 });
 
-test("a lagging reader misses nothing when events at the start are erased", async () => {
+test("a lagging consumer misses nothing when events at the start of the stream are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second] = [eventOf("bob"), eventOf("eve")];
@@ -96,7 +92,7 @@ test("a lagging reader misses nothing when events at the start are erased", asyn
   expect(relevant).toEqual(["consumer_created", "consumer_created"]);
 });
 
-test("a sink has each event once, whether it is ahead, lagging, or new", async () => {
+test("a sink writes each event once during an erasure, whether it is ahead, lagging, or new", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const some = ["bob", "eve", "zoe"].map((id) => eventOf(id));

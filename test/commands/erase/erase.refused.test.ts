@@ -1,6 +1,3 @@
-// The requirements of an erasure are checked before anything is changed, and obstacles are
-// reported.
-
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { DiscardPolicy, jetstreamManager, type StreamUpdateConfig } from "@nats-io/jetstream";
@@ -58,7 +55,7 @@ test.each([
   [{ sealed: true }, "it is sealed"],
   [{ max_msgs_per_subject: 5 }, "it has a message limit"],
   [{ discard: DiscardPolicy.Old, max_bytes: 1_000_000 }, "it discards its oldest messages"],
-])("refuses a stream with %j", async (change, reason) => {
+])("erase refuses a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
   await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
   expect(await refusal({})).toMatch(`erase from ${live}: ${reason}`);
@@ -67,11 +64,11 @@ test.each([
 test.each([
   ["no-delete:x", "this user may not delete its messages"],
   ["no-store:x", "this user may not store messages in it"],
-])("refuses the user %s", async (user, reason) => {
+])("erase refuses the NATS user %s", async (user, reason) => {
   expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`erase from ${live}: ${reason}`);
 });
 
-test("refuses invalid arguments", async () => {
+test("erase refuses invalid arguments", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
   expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id must not be blank");
   expect(await refusal({ project: "Shpo" })).toMatch(
@@ -85,7 +82,7 @@ test("refuses invalid arguments", async () => {
   expect(await refusal({ receipt })).toContain("the receipt cannot be written");
 });
 
-test("refuses a database of another installation, and removes no person from it", async () => {
+test("erase refuses an effects database of another installation, and removes nothing from it", async () => {
   for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
     onTestFinished(() => of.remove());
     const place = await of.newDatabase();
@@ -101,7 +98,7 @@ test("refuses a database of another installation, and removes no person from it"
   }
 });
 
-test("asks for the project's name on a terminal", async () => {
+test("erase asks for the project's name on a terminal", async () => {
   const yes = false;
   expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
@@ -109,14 +106,14 @@ test("asks for the project's name on a terminal", async () => {
   expect(out).toContain("2 events erased");
 });
 
-test("counts and changes nothing in a dry run", async () => {
+test("erase --dry-run counts events and changes nothing", async () => {
   const before = await messagesIn(connection, live);
   const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
   expect(out).toContain("2 events would be erased: 2 messages scanned, 1 removed, 1 rewritten");
   expect(await messagesIn(connection, live)).toEqual(before);
 });
 
-test("allows one at a time, and takes the lock of one that died", async () => {
+test("only one erasure runs at a time, and it takes over the lock of a dead one", async () => {
   const bucket = await new Kvm(connection).create("penstock_erasures", { history: 1 });
   const holder = { id: "x", hostname: "here", place: placeOfPids(), beats: 1 };
   const lock = async (one: object) =>

@@ -1,6 +1,3 @@
-// A project that was removed from the registry has its events until they leave the streams. They
-// can be exported, and persons erased from them.
-
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -30,12 +27,12 @@ async function storedAndRemoved(frames: TestFrame[], how: "delete" | "lose"): Pr
   else await projects.destroy();
 }
 
-test("recognises a project without events by its removal marker", async () => {
+test("export recognises a removed project without events by its deletion marker", async () => {
   await storedAndRemoved([], "delete");
   expect((await exported(natsUrl)).lines).toEqual([]);
 });
 
-test("recognises a project whose entry cannot be read by the entry", async () => {
+test("export recognises a project whose entry is unreadable", async () => {
   await addProjects(connection);
   const projects = await new Kvm(connection).open("penstock_projects");
   await projects.put("damaged", "{");
@@ -43,7 +40,7 @@ test("recognises a project whose entry cannot be read by the entry", async () =>
   await projects.purge("damaged");
 });
 
-test("explains what to do if an unknown project may have events in shared frames", async () => {
+test("erase states what to do if an unknown project may have events in shared frames", async () => {
   await addProjects(connection);
   const gone = () => erased({ natsUrl, ids: ["ada"], project: "gone" });
   await expect(gone()).rejects.toThrow(
@@ -56,13 +53,16 @@ test("explains what to do if an unknown project may have events in shared frames
 });
 
 test.each([
-  ["delete", "events share frames with others'", sharedFrameOf],
-  ["lose", "whose entry is lost too", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
-] as const)("handles %s of a removed project, %s", async (how, _, frame) => {
-  const before = (await exported(natsUrl)).lines.length;
-  await storedAndRemoved([frame([eventOf("ada"), eventOf("bob")], [eventOf("eve")])], how);
-  expect((await exported(natsUrl)).lines).toHaveLength(before + 2);
-  const { out } = await erased({ natsUrl, ids: ["ada"] });
-  expect(out).toContain("1 event erased");
-  expect((await exported(natsUrl)).lines).toHaveLength(before + 1);
-});
+  ["delete", "whose events share frames with those of others", sharedFrameOf],
+  ["lose", "whose registry entry is lost", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
+] as const)(
+  "a removed project (%s), %s, can still be exported, and persons can be erased from it",
+  async (how, _, frame) => {
+    const before = (await exported(natsUrl)).lines.length;
+    await storedAndRemoved([frame([eventOf("ada"), eventOf("bob")], [eventOf("eve")])], how);
+    expect((await exported(natsUrl)).lines).toHaveLength(before + 2);
+    const { out } = await erased({ natsUrl, ids: ["ada"] });
+    expect(out).toContain("1 event erased");
+    expect((await exported(natsUrl)).lines).toHaveLength(before + 1);
+  },
+);

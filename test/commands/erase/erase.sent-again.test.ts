@@ -1,6 +1,3 @@
-// A request that is sent again after an erasure, while nats-server still knows its frames: erased
-// events are not restored, and no other event is stored twice.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -33,7 +30,7 @@ async function theirNumbers(project: TestProject): Promise<unknown[]> {
   return events.map(({ properties: { n } }) => n).sort((a, b) => Number(a) - Number(b));
 }
 
-test("a repeated request restores no person, and duplicates no events of others", async () => {
+test("a retry after an erasure restores no erased event, and stores no other event twice", async () => {
   const project = await gateway.project();
   const body = bodyOf(project);
   expect((await gateway.post("/batch/", body)).status).toBe(200);
@@ -46,7 +43,7 @@ test("a repeated request restores no person, and duplicates no events of others"
   expect(await theirNumbers(project)).toEqual(others);
 });
 
-test("stores it if the replacement of an erased message is gone too", async () => {
+test("a retry after an erasure is stored if the rewritten messages are gone too", async () => {
   const project = await gateway.project();
   const body = bodyOf(project);
   await gateway.post("/batch/", body);

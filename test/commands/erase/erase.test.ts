@@ -1,6 +1,3 @@
-// A person is erased from shared streams and from both databases, with readers that had read
-// everything, and others that had not.
-
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -46,7 +43,7 @@ function someFrames(): TestFrame[] {
 function tests(rig: WriterRig): void {
   const { connection, nats, databases } = rig;
 
-  test("removes a person, and leaves what others share with them once for every reader", async () => {
+  test("an erased person is gone from streams and database, and others' events remain once for every reader", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames);
@@ -88,7 +85,7 @@ function tests(rig: WriterRig): void {
     expect(JSON.parse(readFileSync(result.receipt, "utf8"))).toMatchObject({ project });
   });
 
-  test("leaves the same effects of the person's events on others in streams and database", async () => {
+  test("the effects of an erased person's events on others are the same in streams and database", async () => {
     await addProjects(connection);
     const link = { event: "$identify", kind: "identify" } as const;
     const identify = (distinctId: string, anonymous: string, more = {}) =>
@@ -143,7 +140,7 @@ function tests(rig: WriterRig): void {
     expect((await dumpOf(rebuilt)).join()).not.toContain(secret);
   });
 
-  test("leaves later and lagging readers as if the person had never existed", async () => {
+  test("later and lagging readers get the same result as if the erased person had never existed", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames.slice(0, 2));
@@ -189,7 +186,7 @@ function tests(rig: WriterRig): void {
     expect(apart(dump, await rig.undisturbed())).toEqual([]);
   });
 
-  test("rewrites a frame repeatedly, and leaves nothing of it on disk", async () => {
+  test("a frame that is rewritten repeatedly leaves nothing of the erased persons on disk", async () => {
     await addProjects(connection);
     const secrets = ["first-secret-id", "second-secret-id", "third-secret-id"];
     const some = () => secrets.map((id) => eventOf(id));

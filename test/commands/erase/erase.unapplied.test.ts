@@ -1,6 +1,3 @@
-// An erasure needs the links in the effects database, so it waits for events that the effects have
-// not applied, and is refused without them.
-
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { untilApplied } from "../../kit/effects-dumps.ts";
@@ -35,7 +32,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "removes nothing while a link in the %s lane is not applied",
+    "erase removes nothing while a link in the %s lane is not applied by the effects",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);
@@ -71,7 +68,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erases what is known with --allow-behind, and the receipt has what was not applied", async () => {
+  test("erase --allow-behind erases what is known, and lists in the receipt what was not applied", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);
@@ -87,7 +84,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toHaveLength(1);
   });
 
-  test("waits for an effects process that is catching up", async () => {
+  test("erase waits for an effects process that is catching up", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     const store = await rig.openStore(place);
@@ -99,7 +96,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toEqual([]);
   });
 
-  test("erases the events of an id that is linked while the erasure runs", async () => {
+  test("erase removes the events of an id that is linked while it runs", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("eve2"), eventOf("bob")])]);
     const place = await databases.newDatabase();
@@ -124,7 +121,7 @@ function tests(rig: WriterRig): void {
     expect((await linesIn(live)).join()).not.toContain("eve2");
   });
 
-  test("a frame stored again by an erasure does not count as unapplied", async () => {
+  test("a frame that an erasure has rewritten does not count as unapplied", async () => {
     await addProjects(connection);
     const shared = frameOf([eventOf("ada"), eventOf("bob"), eventOf("cleo")]);
     await storeFrames(connection, [shared, frameOf([eventOf("ada")])]);
@@ -137,7 +134,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toHaveLength(1);
   });
 
-  test("reports an id that no person and no event has", async () => {
+  test("erase reports an id that no person and no event has", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ada")])]);
     const place = await databases.newDatabase();

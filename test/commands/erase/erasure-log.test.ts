@@ -1,5 +1,3 @@
-// The lock of an erasure, while its NATS server does not answer.
-
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, onTestFinished, test } from "vitest";
@@ -19,7 +17,7 @@ async function locked(more = {}): Promise<ErasureLog> {
   return log;
 }
 
-test("keeps the lock while a server is frozen for some heartbeats", async () => {
+test("an erasure keeps its lock while the server is frozen for some heartbeats", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   const beats = async () => (await kv.get("lock"))?.json<{ beats: number }>().beats ?? 0;
@@ -37,7 +35,7 @@ test("keeps the lock while a server is frozen for some heartbeats", async () => 
 
 const entry = { created: "2026-01-01T00:00:00Z", messages: [1, 2] };
 
-test("stores notes between the heartbeats of the lock", async () => {
+test("an erasure records rewritten messages between the heartbeats of its lock", async () => {
   const log = await locked({ answerMsMax: 5_000, beatMs: 10 });
   for (let nth = 0; nth < 30; nth++) await log.note("PENSTOCK_LIVE_0", entry);
   await log.unlock();
@@ -47,7 +45,7 @@ test("stores notes between the heartbeats of the lock", async () => {
   expect(keys.length).toBe(30);
 });
 
-test("records nothing if another erasure took the lock during a pause", async () => {
+test("an erasure records nothing if another one took its lock during a pause", async () => {
   // As if it had not noticed: its heartbeats are later.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);
@@ -62,7 +60,7 @@ test("records nothing if another erasure took the lock during a pause", async ()
   await log.unlock();
 });
 
-test("loses a lock that another one has, which keeps it", async () => {
+test("an erasure loses a lock that another one has taken, and leaves it", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));

@@ -1,5 +1,3 @@
-// Which lines of a frame are a person's; the others stay unchanged.
-
 import { Buffer } from "node:buffer";
 import { expect, test } from "vitest";
 import { FrameCutter } from "../../../src/commands/erase/frame-cutter.ts";
@@ -28,7 +26,7 @@ test.each([
   ["by its distinct id", lineOf("ada")],
   ["by one with characters that are escaped", lineOf('é"')],
   ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
-])("finds a person's event %s", (_, line) => {
+])("a person's event is found %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   expect(cut([before, line, behind])).toEqual({
     ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
@@ -74,7 +72,7 @@ test.each([
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("removes only the id that another person's event named %s", (_, line) => {
+])("the erased id is removed from another person's event that named it %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   const { lines, ...counts } = cut([before, line, behind]);
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
@@ -84,7 +82,7 @@ test.each([
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
-test("keeps the group's part of an event about a group", () => {
+test("an erased person's event about a group keeps the part about the group", () => {
   const properties = {
     ...{
       $group_type: "company",
@@ -112,11 +110,11 @@ test.each([
   ["whose property has the id", lineOf("bob", { properties: { friend: "ada" } })],
   ["that names it in another way", named("seen", { alias: "ada" })],
   ["of another project", lineOf("ada").replace(`"${project}"`, '"other"')],
-])("keeps an event %s", (_, line) => {
+])("an event %s is not erased", (_, line) => {
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
 });
 
-test("keeps an unreadable line, and reports it if it contains the id", () => {
+test("an unreadable line is not erased, and is reported if it contains the id", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
     ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },

@@ -2,11 +2,11 @@ import { userInfo } from "node:os";
 import { expect, test } from "vitest";
 import { userOf } from "../../../src/commands/erase/receipt.ts";
 
-test("a receipt names the user who created it", () => {
+test("the receipt of an erasure names the user who ran it", () => {
   expect(userOf(process)).toBe(userInfo().username);
 });
 
-test("a user without a name is given by number, as in a container", () => {
+test("the receipt of an erasure has the number of a user without a name, as in a container", () => {
   const nameOf = () => {
     throw new Error("uv_os_get_passwd returned ENOENT");
   };

@@ -1,5 +1,3 @@
-// Changes of a stream and its server while a slow reader delays an export.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
@@ -36,7 +34,7 @@ async function heldUpExport() {
   return await heldUp(gateway.config, { project: projectId, lanes: ["historical"] });
 }
 
-test("loses nothing when the server is restarted", async () => {
+test("an export loses nothing when the server restarts", async () => {
   const { running, lines, release } = await heldUpExport();
   await gateway.nats.restart();
   release();
@@ -44,7 +42,7 @@ test("loses nothing when the server is restarted", async () => {
   expect(lines().length).toBe(frames);
 });
 
-test("reports messages that leave the stream while it is read", async () => {
+test("an export reports messages that expire while it reads the stream", async () => {
   const { manager } = await connected();
   const { running, said, lines, release } = await heldUpExport();
   await manager.streams.purge(stream, { keep: 5 });
@@ -54,7 +52,7 @@ test("reports messages that leave the stream while it is read", async () => {
   expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 while it was read/);
 });
 
-test("ends when all unread messages leave the stream, and reports that once", async () => {
+test("an export ends when all unread messages leave the stream, and reports that once", async () => {
   const { manager } = await connected();
   const { running, said, release } = await heldUpExport();
   await manager.streams.purge(stream);
@@ -63,7 +61,7 @@ test("ends when all unread messages leave the stream, and reports that once", as
   expect(said.err.match(/left PENSTOCK_HISTORICAL_0 while it was read/g)).toHaveLength(1);
 });
 
-test("ends when a stream is recreated while it is read", async () => {
+test("an export fails when its stream is recreated", async () => {
   const { manager } = await connected();
   const { running, release } = await heldUpExport();
   const { config } = await manager.streams.info(stream);

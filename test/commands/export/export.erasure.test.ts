@@ -1,5 +1,3 @@
-// An erasure while a slow reader delays an export.
-
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
 import { readConfig } from "../../../src/platform/settings/read-config.ts";
@@ -39,7 +37,7 @@ function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
 
 const isBob = (id: string) => id.startsWith("bob-");
 
-test("writes others' events once each, even if messages were rewritten before", async () => {
+test("an export during an erasure writes the events of others once each", async () => {
   const connection = await freshProject();
   const bobs = Array.from({ length: frames }, (_, nth) =>
     eventOf(`bob-${nth}`, { properties: { padding } }),
@@ -60,7 +58,7 @@ test("writes others' events once each, even if messages were rewritten before", 
   expect(timesOf((await exported(nats.url)).lines, () => true)).toEqual({ 1: frames });
 });
 
-test("ends when the last messages are erased, and writes nothing after them", async () => {
+test("an export ends when the last messages of its stream are erased", async () => {
   const connection = await freshProject();
   const some = (id: string) =>
     Array.from({ length: 40 }, () => frameOf([eventOf(id, { properties: { padding } })]));

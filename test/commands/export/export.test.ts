@@ -65,7 +65,7 @@ function ids(lines: readonly string[]): unknown[] {
   });
 }
 
-test("writes a project's events as they are stored, and ends", async () => {
+test("export writes a project's events as they are stored, and ends", async () => {
   const { lines, err } = await exported({});
   const past = Array.from({ length: hours }, (_, hour) => `${alpha.id}-${hour}`);
   expect(ids(lines)).toEqual(["alpha first", "alpha last", ...past]);
@@ -74,7 +74,7 @@ test("writes a project's events as they are stored, and ends", async () => {
   expect(ids((await exported({ lanes: ["live"] })).lines)).toEqual(["alpha first", "alpha last"]);
 });
 
-test("applies the range to the times of receipt", async () => {
+test("export applies --from and --to to the times of receipt", async () => {
   const at = (hour: number) => new Date(Date.now() - hour * hourMs).toISOString();
   const middle = { lanes: ["historical"] as const, from: at(9.5), to: at(4.5) };
   const some = [5, 6, 7, 8, 9].map((hour) => `${alpha.id}-${hour}`);
@@ -84,7 +84,7 @@ test("applies the range to the times of receipt", async () => {
   expect(ids((await exported(today)).lines)).toEqual(newer);
 });
 
-test("does not wait for later events", async () => {
+test("export does not wait for later events", async () => {
   const { context, said } = commandWorld();
   let isOver = false;
   const sending = (async () => {
@@ -99,7 +99,7 @@ test("does not wait for later events", async () => {
 test.each([
   ["gzip", gunzipSync],
   ["zstd", zstdDecompressSync],
-] as const)("writes a file compressed by %s, which appears whole", async (compress, unpack) => {
+] as const)("export writes a complete file compressed with %s", async (compress, unpack) => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events");
   const { lines } = await exported({ lanes: ["historical"] });
@@ -108,7 +108,7 @@ test.each([
   expect(readdirSync(folder)).toEqual(["events"]);
 });
 
-test("leaves no file when interrupted", async () => {
+test("export leaves no file when interrupted", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events");
   const { context, stop } = commandWorld();
@@ -118,7 +118,7 @@ test("leaves no file when interrupted", async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test.each(formats)("leaves one whole %s file when two write it concurrently", async (format) => {
+test.each(formats)("two exports to one file at once leave one complete %s file", async (format) => {
   const folder = temporaryFolder();
   const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
   const into = async (out: string) => await exported({ lanes: ["historical"], out, format });
@@ -129,7 +129,7 @@ test.each(formats)("leaves one whole %s file when two write it concurrently", as
   expect(readdirSync(folder).sort()).toEqual(["alone", "both"]);
 });
 
-test("refuses invalid arguments", async () => {
+test("export refuses invalid arguments", async () => {
   await expect(exported({}, "nosuch")).rejects.toThrow(
     "export: there is no project nosuch; the projects are ",
   );
@@ -144,7 +144,7 @@ test("refuses invalid arguments", async () => {
   await expect(exported(backwards)).rejects.toThrow("--from must be before --to");
 });
 
-test("reports what has left the stream", async () => {
+test("export reports how many messages have expired", async () => {
   const manager = await jetstreamManager(connection);
   await manager.streams.purge("PENSTOCK_HISTORICAL_0", { seq: 11 });
   const { lines, err } = await exported({ lanes: ["historical"] });
@@ -152,7 +152,7 @@ test("reports what has left the stream", async () => {
   expect(err).toContain("PENSTOCK_HISTORICAL_0 begins with message 11");
 });
 
-test("writes one Parquet file with a sink's columns, and no more or fewer events", async () => {
+test("export writes one Parquet file with the columns of the sink", async () => {
   const { key, id } = await gateway.project();
   await send(key, "first");
   const fromMs = Date.now() + 1;
@@ -182,7 +182,7 @@ test("writes one Parquet file with a sink's columns, and no more or fewer events
   await expect(wrong({ out, compress: "gzip" })).rejects.toThrow(/takes no --compress/);
 });
 
-test("does not replace an existing file without a request", async () => {
+test("export does not replace an existing file without --force", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   writeFileSync(out, "mine");
@@ -198,21 +198,24 @@ test("does not replace an existing file without a request", async () => {
   await expect(exported({ out: folder, force: true })).rejects.toThrow(/not a regular file/);
 });
 
-test.each(formats)("does not replace a file that appears while %s is exported", async (format) => {
-  const folder = temporaryFolder();
-  const out = path.join(folder, "events");
-  const running = exported({ out, format });
-  running.catch(() => {});
-  while (readdirSync(folder).length === 0) await turn();
-  writeFileSync(out, "mine");
-  await expect(running).rejects.toThrow("events exists: name another file, or");
-  expect(readFileSync(out, "utf8")).toBe("mine");
-  expect(readdirSync(folder)).toEqual(["events"]);
-  await exported({ out, format, force: true });
-  expect(readFileSync(out, "utf8")).not.toBe("mine");
-});
+test.each(formats)(
+  "export does not replace a file that appears while %s is exported",
+  async (format) => {
+    const folder = temporaryFolder();
+    const out = path.join(folder, "events");
+    const running = exported({ out, format });
+    running.catch(() => {});
+    while (readdirSync(folder).length === 0) await turn();
+    writeFileSync(out, "mine");
+    await expect(running).rejects.toThrow("events exists: name another file, or");
+    expect(readFileSync(out, "utf8")).toBe("mine");
+    expect(readdirSync(folder)).toEqual(["events"]);
+    await exported({ out, format, force: true });
+    expect(readFileSync(out, "utf8")).not.toBe("mine");
+  },
+);
 
-test("reports parts of a killed export to the same file, and leaves them", async () => {
+test("export reports the partial files of a killed export, and leaves them", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   const part = `${out}.${randomUUID()}.part`;

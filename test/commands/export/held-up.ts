@@ -1,5 +1,3 @@
-// An export delayed by a slow reader, for changes of its stream meanwhile.
-
 import { once } from "node:events";
 import { Writable } from "node:stream";
 import { type ExportOptions, exportEvents } from "../../../src/commands/export/export.ts";
@@ -9,7 +7,6 @@ import { commandWorld } from "../../kit/command-context.ts";
 interface SlowExport {
   readonly running: Promise<void>;
   readonly said: { readonly err: string };
-  /** The written text. */
   readonly lines: () => string[];
   release(): void;
 }

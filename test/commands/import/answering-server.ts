@@ -1,5 +1,3 @@
-// Accepts the requests of an import and answers that everything is stored, like a gateway.
-
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";

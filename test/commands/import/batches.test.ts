@@ -1,6 +1,3 @@
-// From the bytes of a file to the bodies of requests: which lines are sent unchanged, which uuids
-// the others get, which lines are reported, and where an import resumes.
-
 import { describe, expect, test } from "vitest";
 import { formatNamed } from "../../../src/commands/import/formats/detect.ts";
 import { bodiesOf } from "./bodies.ts";
@@ -21,26 +18,26 @@ async function uuidsOf(text: string, options = {}): Promise<unknown[]> {
   return (await sentOf(text, options)).map((event) => event["uuid"]);
 }
 
-test("sends a line with a uuid unchanged, byte by byte", async () => {
+test("import sends a line with a uuid unchanged, byte by byte", async () => {
   const odd = `{ "event":"s\\u0065en" , "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
   const { bodies } = await bodiesOf([`${odd}\r\n`]);
   const head = '{"api_key":"phc_test","historical_migration":true,"batch":[';
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
-test("treats a raw carriage return between tokens as white space", async () => {
+test("import treats a raw carriage return between tokens as white space", async () => {
   const [event] = await sentOf('{\r"event":\r"a\\\\","uuid":"u"\r,"distinct_id":"\\""}\r\r\n');
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
 });
 
-test("makes a body large enough for the gateway to recognise it", async () => {
+test("import pads a small body so that the gateway recognises it when it is repeated", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
   const many = await bodiesOf([line({ uuid }).repeat(600)]);
   expect(many.bodies[0]).toMatch(/\]\}$/);
 });
 
-describe("the uuid of a line without one", () => {
+describe("the uuid that import gives to a line without one", () => {
   const text = line({ n: 1 }) + line({ n: 2 }) + line({ n: 2 }) + line({ n: 3 });
 
   test("is the same each time, however the bytes are split and sent", async () => {
@@ -75,13 +72,13 @@ describe("the uuid of a line without one", () => {
     expect((await uuidsOf(line(members)))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("is created and reported for an invalid one", async () => {
+  test("replaces an invalid uuid, and reports that", async () => {
     const { notes } = await bodiesOf([line({ uuid: "17" })]);
     expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("is derived from the event's names at its source, in every file", async () => {
+  test("derives from the event's id at its source, in every file", async () => {
     const call = JSON.stringify({ type: "track", event: "a", userId: "u", messageId: "m-1" });
     const [one, two] = await uuidsOf(`${call}\n${call}\n`);
     const [other] = await uuidsOf(`${call.replace("m-1", "m-2")}\n`);
@@ -98,7 +95,7 @@ describe("the uuid of a line without one", () => {
   });
 });
 
-describe("a line that cannot be sent is reported, and the others are sent", () => {
+describe("import reports a line that it cannot send, and sends the others", () => {
   interface Numbered {
     readonly uuid: string;
     readonly properties: { readonly n: number };
@@ -106,11 +103,11 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
   const numbered = (n: number): string => line({ properties: { n } });
 
   test.each([
-    ["no JSON", '{"event":"x",,}\n', "not_json"],
+    ["malformed JSON", '{"event":"x",,}\n', "not_json"],
     ["half a line", '{"event":"x"\n', "not_json"],
     ["a raw carriage return in a string", '{"event":"a\rb","distinct_id":"\\"x\rz"}\n', "not_json"],
-    ["what ends the batch", `],"batch":[${line()}`, "not_json"],
-    ["too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
+    ["JSON that closes the batch", `],"batch":[${line()}`, "not_json"],
+    ["a line that is too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
   ])("%s", async (_, bad, code) => {
     const { bodies, lines, notes } = await bodiesOf([`\n${numbered(1)}${bad}${numbered(2)}`], {
       lineBytesMax: 1_000,
@@ -123,10 +120,10 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
 
   test.each([
     ["with a comma", ","],
-    ["with nothing between", ""],
-    ["with blanks between", " \t "],
-    ["with what ends the batch", `],"batch":[`],
-  ])("reports two objects on a line, %s", async (of, between) => {
+    ["with nothing between them", ""],
+    ["with blanks between them", " \t "],
+    ["with JSON that closes the batch between them", `],"batch":[`],
+  ])("two objects on one line, %s", async (of, between) => {
     const two = `${numbered(2).trim()}${between}${numbered(3)}`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
     const sent = JSON.parse(bodies[0]!).batch as Numbered[];
@@ -137,7 +134,7 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
     expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
   });
 
-  test("reports an array of events on a line", async () => {
+  test("an array of events on a line", async () => {
     const array = `[${numbered(2).trim()},7,${numbered(3).trim()}]\n`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${array}${numbered(4)}`]);
     const sent = JSON.parse(bodies[0]!).batch as Numbered[];
@@ -172,7 +169,7 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
       `{"type":"track","n":${long},"a":${deep}}`,
     ],
     ["segment", "a number", long],
-  ])("%s: %s", async (name, _, bad) => {
+  ])("in the format %s: %s", async (name, _, bad) => {
     const format = formatNamed(name);
     const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
     const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
@@ -180,7 +177,7 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
     expect(lines).toEqual([[1, 3]]);
   });
 
-  test("replaces bytes that are not UTF-8, as the gateway does", async () => {
+  test("and replaces bytes that are not UTF-8, as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
@@ -191,7 +188,7 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(
-    "converts NaN and Infinity to null, as the gateway does: %s",
+    "and stores NaN and Infinity as null, as the gateway does: %s",
     async (name) => {
       const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
       const properties = { time: 1, n: 0 };
@@ -206,7 +203,7 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
     },
   );
 
-  test("skips a byte order mark and blank lines", async () => {
+  test("and skips a byte order mark and blank lines", async () => {
     const { lines, notes } = await bodiesOf([`\ufeff${line()}\n  \n${line().trim()}`]);
     expect([lines, notes]).toEqual([[[1, 4]], []]);
   });
@@ -231,7 +228,7 @@ describe("an import that resumes", () => {
   });
 
   test.each([
-    ["another line", text.replace('"n":2', '"n":9')],
+    ["a changed line", text.replace('"n":2', '"n":9')],
     ["fewer lines", text.slice(0, 200)],
   ])("refuses a file with %s", async (_, other) => {
     const { done } = await bodiesOf([text]);
@@ -241,7 +238,7 @@ describe("an import that resumes", () => {
   });
 });
 
-test("skips a byte order mark wherever files were joined", async () => {
+test("import skips a byte order mark wherever files were joined", async () => {
   const mark = "\ufeff";
   const sent = await sentOf(`${mark}${line({ uuid })}${mark}${line({ uuid })}`);
   expect(sent.length).toBe(2);

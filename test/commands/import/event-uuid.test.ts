@@ -1,5 +1,4 @@
-// The uuids that an import creates are the same in every version: a line that was imported before
-// keeps its uuid.
+// A line that an older version imported keeps its uuid.
 
 import { expect, test } from "vitest";
 import { isUuidText, LineHash, uuidOfSource } from "../../../src/commands/import/event-uuid.ts";
@@ -11,12 +10,12 @@ test.each([
   [["segment", "m-3"], "6cabcb6d-9867-8555-aed3-a81f8359d66b"],
   [["mixpanel", "seen", 1720267200, "u", "i"], "d8bc5a4a-6d14-8559-99af-67ae75c86bb9"],
   [["mixpanel", "é", undefined, null, 7], "0156bd2d-a3e7-8539-b75a-88bb4a478b21"],
-])("derives from %j the uuid %s", (parts, uuid) => {
+])("import derives from %j the uuid %s", (parts, uuid) => {
   expect(uuidOfSource(parts)).toBe(uuid);
   expect(isUuidText(uuid)).toBe(true);
 });
 
-test("gives a line after others its uuid, and them their fingerprint", () => {
+test("import derives stable uuids and fingerprints from the lines of a file", () => {
   const hash = new LineHash();
   const found = ["{}", '{"a":1}', "x".repeat(300_000), ""].map((line) => {
     hash.add(Buffer.from(line));

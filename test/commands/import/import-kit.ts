@@ -1,5 +1,3 @@
-// Runs `penstock import` in the test's own process, as main.ts would.
-
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -11,7 +9,6 @@ import { commandWorld } from "../../kit/command-context.ts";
 interface Ran {
   readonly out: string;
   readonly err: string;
-  /** The error of the command. */
   readonly error: (Error & { readonly exitCode?: number }) | undefined;
 }
 
@@ -39,7 +36,6 @@ export async function runImport(
   return { out: said.out, err: said.err, error };
 }
 
-/** A file in a folder of the test. */
 export function fileWith(content: Buffer | string, name = "events.ndjson"): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-import-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -48,7 +44,6 @@ export function fileWith(content: Buffer | string, name = "events.ndjson"): stri
   return file;
 }
 
-/** This many lines without a uuid; `n` counts them. */
 export function linesOf(count: number, members: object = {}): string {
   let text = "";
   for (let n = 0; n < count; n++) {

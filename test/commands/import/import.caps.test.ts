@@ -1,5 +1,3 @@
-// If a gateway accepts less in one request than an import sends, the import sends halves.
-
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { fileWith, linesOf, runImport } from "./import-kit.ts";
@@ -8,7 +6,7 @@ const gateway = await gatewayForFile({
   env: { PENSTOCK_BODY_BYTES_MAX: "65536", PENSTOCK_REQUEST_EVENTS_MAX: "100" },
 });
 
-test("sends halves in order, and reports a single event that is too large", async () => {
+test("import sends half of a request that is too large, in order, and reports a single event that is", async () => {
   const project = await gateway.project();
   const large = linesOf(1, { properties: { x: "x".repeat(70_000) } });
   const file = fileWith(linesOf(700) + large + linesOf(40));

@@ -1,5 +1,3 @@
-// A gateway with larger frames than usual recognises an import's requests.
-
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { fileWith, linesOf, runImport } from "./import-kit.ts";
@@ -7,7 +5,7 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
 
 test.each([[50], [700]])(
-  "recognises and does not store again what is imported again within two minutes: %d lines",
+  "a gateway with large frames recognises an import repeated within two minutes: %d lines",
   async (lines) => {
     const project = await gateway.project();
     const file = fileWith(linesOf(lines));

@@ -1,5 +1,4 @@
-// An import that was killed while its last request was in flight, and whose file has grown since.
-// The state is a copy from that moment.
+// The import was killed while its last request was in flight, and the file has grown since.
 
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -11,34 +10,38 @@ const lines = (count: number): string[] => linesOf(count).split(/(?<=\n)/);
 test.each([
   ["the only one", 5],
   ["one of several", 50],
-])("sends the last request, %s, again unchanged, and then the new lines", async (_, count) => {
-  const all = lines(count + 3);
-  const file = fileWith(all.slice(0, count).join(""));
-  const state = `${file}.penstock-import`;
-  const { port, bodies } = await answeringServer({}, () => {
-    if (bodies.at(-1)?.includes(`"n":${count - 1}}`) === true) copyFileSync(state, `${state}.then`);
-  });
-  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "2000", file];
-  await runImport(args);
-  const last = bodies.at(-1);
-  copyFileSync(`${state}.then`, state);
-  appendFileSync(file, all.slice(count).join(""));
-  const sentBefore = bodies.splice(0).length;
-  const { error } = await runImport(args);
-  expect(error).toBeUndefined();
-  expect(bodies).toHaveLength(2);
-  expect(bodies[0]).toBe(last);
-  expect(sentBefore > 1).toBe(count > 5);
-  expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({
-    lines: count + 3,
-    finished: true,
-  });
-});
+])(
+  "a resumed import repeats its last request, %s, unchanged before new lines",
+  async (_, count) => {
+    const all = lines(count + 3);
+    const file = fileWith(all.slice(0, count).join(""));
+    const state = `${file}.penstock-import`;
+    const { port, bodies } = await answeringServer({}, () => {
+      if (bodies.at(-1)?.includes(`"n":${count - 1}}`) === true)
+        copyFileSync(state, `${state}.then`);
+    });
+    const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "2000", file];
+    await runImport(args);
+    const last = bodies.at(-1);
+    copyFileSync(`${state}.then`, state);
+    appendFileSync(file, all.slice(count).join(""));
+    const sentBefore = bodies.splice(0).length;
+    const { error } = await runImport(args);
+    expect(error).toBeUndefined();
+    expect(bodies).toHaveLength(2);
+    expect(bodies[0]).toBe(last);
+    expect(sentBefore > 1).toBe(count > 5);
+    expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({
+      lines: count + 3,
+      finished: true,
+    });
+  },
+);
 
 test.each([
   ["a blank line", "\n"],
   ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
-])("sends the last request again unchanged if %s follows it", async (_, between) => {
+])("a resumed import repeats its last request unchanged if %s follows it", async (_, between) => {
   const all = lines(12);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;
@@ -56,7 +59,7 @@ test.each([
   expect(bodies[1]).toBe(bodies[0]);
 });
 
-test("does not bind the next run to an address that never answered", async () => {
+test("the state of an import is not bound to an address that never answered", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
   const other = await answeringServer();
   const file = fileWith(linesOf(5));

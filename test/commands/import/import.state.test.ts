@@ -1,6 +1,3 @@
-// An import resumes by its state, which has the address, the key and the lines. Two imports do not
-// share one.
-
 import {
   appendFileSync,
   existsSync,
@@ -15,8 +12,8 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-describe("a state of another address or key", () => {
-  test("accepts names of this host as one address, even with another ending", async () => {
+describe("the state of an import", () => {
+  test("accepts another name of this host as the same address", async () => {
     const { port, taken } = await answeringServer();
     const file = fileWith(linesOf(5));
     await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -26,7 +23,7 @@ describe("a state of another address or key", () => {
     expect(taken).toEqual(upTo(8));
   });
 
-  test("rejects another key, and continues with it with --same-project from then on", async () => {
+  test("rejects a different key, and accepts it from then on after --same-project", async () => {
     const { port, taken } = await answeringServer();
     const url = `http://127.0.0.1:${port}`;
     const file = fileWith(linesOf(5));
@@ -45,7 +42,7 @@ describe("a state of another address or key", () => {
     expect(after.err).toContain("was imported before");
   });
 
-  test("names another address", async () => {
+  test("rejects a different address, and names the earlier one", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     await runImport(["--url", `http://127.0.0.1:${one.port}`, "--key", "k", file]);
@@ -62,7 +59,7 @@ describe("a state of another address or key", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("names it without user and password, which may change from then on", async () => {
+  test("omits the user and password of the address, so that these may change", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -76,7 +73,7 @@ describe("a state of another address or key", () => {
   });
 });
 
-test("rejects another import of the same file while one has the state", async () => {
+test("a second import of a file fails while the first one runs", async () => {
   const { promise: released, resolve } = Promise.withResolvers<void>();
   const { promise: asked, resolve: hasAsked } = Promise.withResolvers<void>();
   const { port, taken } = await answeringServer({}, async () => {
@@ -95,7 +92,7 @@ test("rejects another import of the same file while one has the state", async ()
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
 });
 
-test("ends the import one request after the state cannot be written", async () => {
+test("an import ends one request after its state cannot be written", async () => {
   const file = fileWith(linesOf(100));
   let requests = 0;
   const { port } = await answeringServer({}, () => {
@@ -108,7 +105,7 @@ test("ends the import one request after the state cannot be written", async () =
   expect(requests).toBe(2);
 });
 
-test("does not follow a link in the place of the next state", async () => {
+test("an import does not follow a link in place of the file for its next state", async () => {
   const { port } = await answeringServer();
   const file = fileWith(linesOf(5));
   symlinkSync(`${file}.other`, `${file}.penstock-import.new`);
@@ -117,7 +114,7 @@ test("does not follow a link in the place of the next state", async () => {
   expect(existsSync(`${file}.other`)).toBe(false);
 });
 
-test("reports a half-written line, and reads it again when it is complete", async () => {
+test("an import reports an incomplete last line, and imports it when it is complete", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(6), -30];
   const file = fileWith(text.slice(0, cut));
@@ -132,7 +129,7 @@ test("reports a half-written line, and reads it again when it is complete", asyn
   expect(taken).toEqual(upTo(6));
 });
 
-test("imports a complete last line without a line feed", async () => {
+test("an import accepts a complete last line without a line feed", async () => {
   const { port, taken } = await answeringServer();
   const file = fileWith(linesOf(3).trimEnd());
   const { out } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -141,7 +138,7 @@ test("imports a complete last line without a line feed", async () => {
 });
 
 test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
-  "continues after an answer with malformed errors, %j",
+  "an import continues after an answer with malformed errors: %j",
   async (errors) => {
     const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
     const file = fileWith(linesOf(4));

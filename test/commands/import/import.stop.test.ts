@@ -1,6 +1,3 @@
-// An import that is stopped: it waits for the request in flight and records it, and the next run
-// continues after it.
-
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,7 +7,7 @@ interface TakenBatch {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-test("waits for the pending answer, and continues after it the next time", async () => {
+test("a stopped import waits for the pending answer, and resumes after it", async () => {
   const taken: number[] = [];
   let stopping: AbortController | undefined;
   const server = createServer((request, response) => {
@@ -46,7 +43,7 @@ test("waits for the pending answer, and continues after it the next time", async
   expect(taken).toEqual([...Array(500).keys()]);
 });
 
-test("sends nothing if the state cannot be written, and asks for another place", async () => {
+test("an import sends nothing if its state cannot be written, and names --state", async () => {
   let requests = 0;
   const server = createServer((_, response) => {
     requests++;

@@ -1,6 +1,3 @@
-// Files imported into a real gateway: the stored events, the reports, and that a second run stores
-// nothing again.
-
 import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { gzipSync, zstdCompressSync } from "node:zlib";
@@ -24,14 +21,13 @@ function numbers(events: readonly StoredEvent[]): unknown[] {
   return events.map((event) => event.properties["n"]);
 }
 
-/** Each followed by zero bytes, as in blocks of a fixed size. */
 function padded(...members: Buffer[]): Buffer {
   return Buffer.concat(members.flatMap((one) => [one, Buffer.alloc(3_000_000)]));
 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-test("stores a file as history, in order, and nothing in a second run", async () => {
+test("import stores a file as history, in order, and nothing in a second run", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(3_000));
   const first = await runImport([...to(project), "--batch-bytes", "50000", file]);
@@ -49,7 +45,7 @@ test("stores a file as history, in order, and nothing in a second run", async ()
   expect((await stored(project)).length).toBe(3_000);
 });
 
-test("recognises and does not store again what is imported again within two minutes", async () => {
+test("import stores nothing twice if a file is imported again within two minutes", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(50));
   await runImport([...to(project), file]);
@@ -58,7 +54,7 @@ test("recognises and does not store again what is imported again within two minu
   expect(numbers(await stored(project))).toEqual(upTo(50));
 });
 
-test("imports added lines in the next run", async () => {
+test("import stores the lines that were added to a file in the next run", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(5));
   await runImport([...to(project), file]);
@@ -69,7 +65,7 @@ test("imports added lines in the next run", async () => {
   expect(numbers(await stored(project))).toEqual(upTo(8));
 });
 
-test("imports records unchanged into another project", async () => {
+test("import stores exported records unchanged in another project", async () => {
   const [one, other] = [await gateway.project(), await gateway.project()];
   const batch = [
     { event: "$set", distinct_id: "u", timestamp: "2024-07-06T12:00:00.123Z", $set: { a: 1 } },
@@ -90,7 +86,7 @@ test("imports records unchanged into another project", async () => {
   expect((await stored(other)).map(kept)).toEqual(frame!.events.map(kept));
 });
 
-describe("lines that are not or differently stored are reported", () => {
+describe("import reports lines that are not stored or changed", () => {
   const good = linesOf(1).trim();
   const text = [
     good,
@@ -112,7 +108,7 @@ describe("lines that are not or differently stored are reported", () => {
     [9, "not stored: wrong_type: event is a number, but must be text"],
   ] as const;
 
-  test("in an import", async () => {
+  test("while it runs", async () => {
     const project = await gateway.project();
     const file = fileWith(text);
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
@@ -124,7 +120,7 @@ describe("lines that are not or differently stored are reported", () => {
     expect((await stored(project)).length).toBe(4);
   });
 
-  test("in a dry run, which stores nothing and ends like an import", async () => {
+  test("in a dry run, which stores nothing and has the same exit code", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
@@ -139,7 +135,7 @@ describe("lines that are not or differently stored are reported", () => {
   test.each([
     ["lines that are omitted", text, "lines not stored: 5, with a warning: 2"],
     ["wrong times", linesOf(2, { timestamp: "soon" }), "lines not stored: 0, with a warning: 2"],
-  ])("fails a dry run with --strict for %s", async (_, content, said) => {
+  ])("and fails a dry run with --strict for %s", async (_, content, said) => {
     const { error } = await runImport([
       ...["--dry-run", "--strict", "--format", "posthog"],
       fileWith(content),
@@ -147,7 +143,7 @@ describe("lines that are not or differently stored are reported", () => {
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
   });
 
-  test("stores what it can with --strict, and fails", async () => {
+  test("and stores the others with --strict, but fails", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
@@ -158,7 +154,7 @@ describe("lines that are not or differently stored are reported", () => {
     expect(clean.error).toBeUndefined();
   });
 
-  test("counts all reports if an answer lists only some", async () => {
+  test("and counts all of them if an answer lists only some", async () => {
     const project = await gateway.project();
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));
@@ -171,7 +167,7 @@ describe("lines that are not or differently stored are reported", () => {
     expect(err).not.toContain(`${file}:40: `);
   });
 
-  test("reports requests whose events are all in error", async () => {
+  test("and those of requests without a valid event", async () => {
     const project = await gateway.project();
     const bad = linesOf(30, { properties: 7 });
     const { out } = await runImport([...to(project), "--batch-bytes", "500", fileWith(bad)]);
@@ -180,7 +176,7 @@ describe("lines that are not or differently stored are reported", () => {
   });
 });
 
-describe("compressed files", () => {
+describe("import of a compressed file", () => {
   const [one, two] = [Buffer.from(linesOf(4_000)), Buffer.from(linesOf(10, { event: "more" }))];
 
   test.each([
@@ -189,14 +185,14 @@ describe("compressed files", () => {
     ["gzip in two members with zero bytes", padded(gzipSync(one), gzipSync(two), Buffer.alloc(0))],
     ["zstd", zstdCompressSync(Buffer.concat([one, two]))],
     ["zstd in two frames", Buffer.concat([zstdCompressSync(one), zstdCompressSync(two)])],
-  ])("%s", async (_, content) => {
+  ])("reads %s", async (_, content) => {
     const project = await gateway.project();
     const { out, error } = await runImport([...to(project), fileWith(content, "events.bin")]);
     expect([out, error]).toEqual([expect.stringContaining("4,010 events stored"), undefined]);
     expect(numbers(await stored(project))).toEqual([...upTo(4_000), ...upTo(10)]);
   });
 
-  test("gives the uuids of the plain file", async () => {
+  test("gives events the uuids of the uncompressed file", async () => {
     const [a, b] = [await gateway.project(), await gateway.project()];
     await runImport([...to(a), fileWith(one)]);
     await runImport([...to(b), "--gzip", fileWith(gzipSync(one))]);
@@ -207,7 +203,7 @@ describe("compressed files", () => {
   test.each([
     ["gzip", gzipSync(one).subarray(0, -2_000)],
     ["zstd", Buffer.concat([zstdCompressSync(two), zstdCompressSync(one).subarray(0, -2_000)])],
-  ])("stores the beginning of truncated %s, and fails", async (_, half) => {
+  ])("stores the start of truncated %s, and fails", async (_, half) => {
     const project = await gateway.project();
     const { out, error } = await runImport([
       ...to(project),
@@ -224,13 +220,13 @@ describe("compressed files", () => {
   test.each([
     ["a zip archive", Buffer.from("PK\u0003\u0004....")],
     ["Parquet", Buffer.from("PAR1....")],
-  ])("explains what to do for %s", async (what, content) => {
+  ])("names the fix for %s", async (what, content) => {
     const { error } = await runImport(["--dry-run", fileWith(content)]);
     expect(error?.message).toContain(what.split(" ").at(-1));
   });
 });
 
-test("imports standard input with its own state", async () => {
+test("import reads standard input with a state of its own", async () => {
   const project = await gateway.project();
   const state = fileWith("", "state.json");
   const args = [...to(project), "--restart", "--state", state, "-"];
@@ -242,8 +238,8 @@ test("imports standard input with its own state", async () => {
   expect(numbers(await stored(project))).toEqual(upTo(25));
 });
 
-describe("errors before or during an import", () => {
-  test("rejects another file after some lines are done", async () => {
+describe("import fails", () => {
+  test("for a different file after some lines are done", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -253,7 +249,7 @@ describe("errors before or during an import", () => {
     expect((await stored(project)).length).toBe(5);
   });
 
-  test("rejects another project, by the state of the file", async () => {
+  test("for a different project, by the state of the file", async () => {
     const [project, other] = [await gateway.project(), await gateway.project()];
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -261,7 +257,7 @@ describe("errors before or during an import", () => {
     expect(error?.message).toContain("it used another key");
   });
 
-  test("reports an unknown key", async () => {
+  test("for an unknown key", async () => {
     const file = fileWith(linesOf(5));
     const { error } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(error?.message).toContain(
@@ -270,7 +266,7 @@ describe("errors before or during an import", () => {
     expect(error?.message).toContain("401 unknown_api_key");
   });
 
-  test("reports a 200 of another server, which may have stored the events", async () => {
+  test("for a 200 that does not state whether events were stored", async () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
     const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -284,12 +280,12 @@ describe("errors before or during an import", () => {
     [["events.ndjson"], "--url and --key"],
     [["--url", "localhost:8000", "--key", "k", "events.ndjson"], "--url must be"],
     [["--dry-run", "--state", "s", "a", "b"], "--state can only be used with one file"],
-  ])("%j", async (args, said) => {
+  ])("for the options %j", async (args, said) => {
     const { error } = await runImport(args);
     expect(error).toMatchObject({ message: expect.stringContaining(said), exitCode: 2 });
   });
 
-  test("reports a missing file", async () => {
+  test("for a missing file", async () => {
     const { error, out } = await runImport([...to({ key: "k" }), "/nowhere/events.ndjson"]);
     expect(error?.message).toBe("read /nowhere/events.ndjson: no such file");
     const folder = await runImport([...to({ key: "k" }), tmpdir()]);

@@ -17,7 +17,7 @@ test.each([
     "-0.5",
     "1720267200",
   ],
-])("keeps the digits of %s, alone, in an array and in an object", (number) => {
+])("import keeps the digits of %s, alone, in an array and in an object", (number) => {
   expect(written(number)).toBe(number);
   expect(written(`[1,${number}]`)).toBe(`[1,${number}]`);
   expect(written(`{"a":{"b": ${number} },"c":"-0 12345678901234567"}`)).toBe(
@@ -25,7 +25,7 @@ test.each([
   );
 });
 
-test("keeps the value and digits of decimals of any length", () => {
+test("import keeps the digits of decimals of any length", () => {
   const digits = fc.stringMatching(/^[1-9]\d{0,25}$/);
   const decimal = fc.tuple(fc.boolean(), digits, fc.stringMatching(/^\d{0,25}[1-9]$/));
   fc.assert(
@@ -36,7 +36,7 @@ test("keeps the value and digits of decimals of any length", () => {
   );
 });
 
-test("gives a text the digits of its numbers read one by one", () => {
+test("import keeps the digits of each number in a list as if it were alone", () => {
   const whole = fc.stringMatching(/^-?(?:0|[1-9]\d{0,17})$/);
   const part = fc.stringMatching(/^(?:\.\d{1,18})?$/);
   const exponent = fc.stringMatching(/^(?:[eE][+-]?\d{1,3})?$/);

@@ -1,5 +1,3 @@
-// The progress output of an import.
-
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { durationText, Progress } from "../../../src/commands/import/progress.ts";
@@ -24,7 +22,7 @@ function progressTo(isTerminal: boolean) {
   return { world, progress, at };
 }
 
-test("prints a line every five seconds, with the recent rate and the remaining time", () => {
+test("the progress of an import is printed every five seconds, with its rate and remaining time", () => {
   const { world, progress, at } = progressTo(false);
   progress.begin(at(0));
   for (let second = 1; second <= 12; second++) progress.update(at(second));
@@ -34,7 +32,7 @@ test("prints a line every five seconds, with the recent rate and the remaining t
   );
 });
 
-test("rewrites one line on a terminal, and prints others above it", () => {
+test("the progress of an import rewrites one line on a terminal, and other lines are printed above it", () => {
   const { world, progress, at } = progressTo(true);
   progress.begin(at(0));
   progress.update(at(1));
@@ -51,4 +49,6 @@ test.each([
   [42, "42s"],
   [185, "3m 5s"],
   [7_800, "2h 10m"],
-])("formats %i seconds as %s", (seconds, text) => expect(durationText(seconds)).toBe(text));
+])("the progress of an import shows %i seconds as %s", (seconds, text) =>
+  expect(durationText(seconds)).toBe(text),
+);

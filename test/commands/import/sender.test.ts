@@ -1,6 +1,3 @@
-// How an import handles failures: it sends the same body again, without end or for the configured
-// time.
-
 import type { Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -56,7 +53,7 @@ function senderTo(url: URL, options: Partial<ConstructorParameters<typeof Sender
 
 const body = Buffer.from("[1,2]");
 
-test("sends the same body again after 503, 429, a broken connection and a proxy's 502", async () => {
+test("import repeats a request after 503, 429, a broken connection and a proxy's 502", async () => {
   const { url, bodies, atMs } = await gatewayThatSays(
     { status: 503, headers: { "retry-after": "1" }, text: '{"code":"overloaded","detail":"Full"}' },
     "reset",
@@ -81,7 +78,7 @@ test("sends the same body again after 503, 429, a broken connection and a proxy'
 });
 
 test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
-  "slows down even if the server asks for no pause (Retry-After: %s)",
+  "import slows down even if the server requests no pause (Retry-After: %s)",
   async (retryAfter) => {
     const away = { status: 503, headers: { "retry-after": retryAfter } };
     const { url, atMs } = await gatewayThatSays(away, away, away);
@@ -94,16 +91,16 @@ test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
   },
 );
 
-test("gives up after the given time", async () => {
+test("import gives up after the configured time", async () => {
   const { url } = await gatewayThatSays(...Array(50).fill({ status: 503 }));
   const { sender } = senderTo(url, { giveUpAfterMs: 1 });
   await expect(sender.send(body, 2)).rejects.toThrow("gave up after 0 s: 503");
 });
 
 test.each([
-  ["says for ever that it will answer", (response: ServerResponse) => response.writeProcessing()],
+  ["sends 102 for ever", (response: ServerResponse) => response.writeProcessing()],
   ["sends its answer byte by byte", (response: ServerResponse) => response.write(" ")],
-])("retries a gateway that %s", async (_, trickle) => {
+])("import retries a gateway that %s", async (_, trickle) => {
   const server = createServer((request, response) => {
     request.resume();
     const timer = setInterval(() => trickle(response), 20);
@@ -118,7 +115,7 @@ test.each([
   await expect(sender.send(body, 2)).rejects.toThrow(why);
 });
 
-test("ends a pause at once when it is stopped", async () => {
+test("import ends a pause immediately when it is stopped", async () => {
   const { url } = await gatewayThatSays({ status: 503, headers: { "retry-after": "600" } });
   const stop = new AbortController();
   const { sender } = senderTo(url, { stop: stop.signal, trouble: () => stop.abort() });
@@ -148,7 +145,10 @@ test.each([
       errors: [{ index: 0, code: "invalid_properties", detail: "D" }],
     },
   ],
-])("%j", async (answer, outcome) => {
-  const { url } = await gatewayThatSays(answer);
-  expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
-});
+])(
+  "import decides by the answer %j whether events were stored, rejected or must be sent in smaller parts",
+  async (answer, outcome) => {
+    const { url } = await gatewayThatSays(answer);
+    expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
+  },
+);

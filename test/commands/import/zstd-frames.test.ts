@@ -1,5 +1,3 @@
-// Finds the ends of Zstandard frames, however the bytes are split.
-
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { ZstdFrames } from "../../../src/commands/import/input.ts";
@@ -26,7 +24,7 @@ function framesIn(chunks: readonly Buffer[]): { whole: Buffer[]; isBetween: bool
   return { whole, isBetween: walker.isBetween };
 }
 
-describe("every frame is found whole", () => {
+describe("each frame of a zstd file is found", () => {
   test.each([1, 2, 3, 7, 1_000, 65_536, file.length])("in chunks of %i bytes", (size) => {
     const chunks: Buffer[] = [];
     for (let at = 0; at < file.length; at += size) chunks.push(file.subarray(at, at + size));
@@ -39,12 +37,12 @@ describe("every frame is found whole", () => {
 });
 
 test.each([1, 5, 40, file.length - 1])(
-  "reports a file cut at byte %i as ending within a frame",
+  "a zstd file truncated at byte %i ends within a frame",
   (at) => {
     expect(framesIn([file.subarray(0, at)]).isBetween).toBe(false);
   },
 );
 
-test("rejects what is not a frame", () => {
+test("bytes that are not a zstd frame are rejected", () => {
   expect(() => framesIn([frames[0]!, Buffer.from("no frame")])).toThrow("incorrect header check");
 });

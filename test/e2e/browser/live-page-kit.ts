@@ -1,5 +1,3 @@
-// Visits of the live page in a real Chromium, which must report no problem.
-
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import type { Browser, Page } from "playwright-core";

@@ -1,5 +1,4 @@
-// The live page in a real Chromium. Each visit also fails on any message on the browser's console,
-// such as a violation of the page's policy. Writes screenshots to .cache/live-page.
+// A visit fails on any message on the browser's console. Writes screenshots to .cache/live-page.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Browser, Page } from "playwright-core";
@@ -24,7 +23,6 @@ afterAll(async () => {
   await gateway?.stop();
 });
 
-/** Uses the shared gateway if none is given. */
 function visit(look: Partial<Look> = {}): Promise<Page> {
   return visitPage(browser, { address: gateway.adminUrl, ...look });
 }
@@ -38,7 +36,7 @@ async function send(project: TestProject, ...events: string[]): Promise<void> {
   expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
 }
 
-test("shows how to send something before anything has arrived, then the event", async () => {
+test("the live page shows a curl command before the first event, then the event", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#empty-title").textContent()).toContain("No events yet.");
   expect(await page.locator("#curl").textContent()).toContain(
@@ -56,7 +54,7 @@ test("shows how to send something before anything has arrived, then the event", 
   await expect.poll(() => page.locator("#nats").textContent()).toContain("connected to");
 });
 
-test("filters by project with the keyboard", async () => {
+test("the live page filters by project with the keyboard", async () => {
   const page = await visit();
   await page.locator("#project").focus();
   await page.keyboard.type(beta.id);
@@ -69,7 +67,7 @@ test("filters by project with the keyboard", async () => {
   await expect.poll(() => names(second)).toEqual(["of beta"]);
 });
 
-test("sorts existing events by time of receipt, whichever stream they are in", async () => {
+test("the live page sorts events by time of receipt, whichever stream they are in", async () => {
   const project = await gateway.project();
   const sendTo = async (event: string, historical_migration: boolean) => {
     const batch = [{ event, distinct_id: "user-1" }];
@@ -87,7 +85,7 @@ test("sorts existing events by time of receipt, whichever stream they are in", a
   await expect.poll(own).toEqual(received.toReversed());
 });
 
-test("reports a missing project, and that the rates include all projects", async () => {
+test("the live page reports a missing project, and that the rates include all projects", async () => {
   const page = await visit({ query: "?project=nosuch" });
   await expect
     .poll(() => page.locator("#empty-title").textContent())
@@ -98,7 +96,7 @@ test("reports a missing project, and that the rates include all projects", async
   await expect.poll(() => page.locator("#of-all").isVisible()).toBe(false);
 });
 
-test("shows nothing new while paused, and the record of an opened event", async () => {
+test("the live page shows nothing new while paused, and the record of an opened event", async () => {
   const page = await visit();
   await send(alpha, "first");
   await expect.poll(async () => (await names(page))[0]).toBe("first");
@@ -115,7 +113,7 @@ test("shows nothing new while paused, and the record of an opened event", async 
   await expect.poll(async () => (await names(page))[0]).toBe("while paused");
 });
 
-test("shows a hostile event as text", async () => {
+test("the live page shows a hostile event as text", async () => {
   const page = await visit();
   const hostile = `<img src=x onerror="alert(1)"></script><script>alert(2)</script>`;
   await send(alpha, hostile);
@@ -125,7 +123,7 @@ test("shows a hostile event as text", async () => {
   expect(await page.locator("#events img, #events script").count()).toBe(0);
 });
 
-test("shows an event with right-to-left overrides as JSON escapes, so that it reverses no text", async () => {
+test("the live page shows right-to-left overrides as JSON escapes", async () => {
   const page = await visit();
   await send(alpha, "paid \u202e001\u2066 \u061c");
   await expect.poll(() => names(page)).toContain("paid \\u202e001\\u2066 \\u061c");
@@ -135,7 +133,7 @@ test("shows an event with right-to-left overrides as JSON escapes, so that it re
     .toContain('"event": "paid \\u202e001\\u2066 \\u061c",\n');
 });
 
-test("shows what the gateway rejects in its words", async () => {
+test("the live page shows the gateway's error for an invalid project id", async () => {
   const page = await visit({ expected: /status of 400/ });
   await page.goto(`${gateway.adminUrl}/?project=a.b`);
   await expect.poll(() => page.locator("#status").textContent()).toBe('Invalid project id: "a.b"');
@@ -144,7 +142,7 @@ test("shows what the gateway rejects in its words", async () => {
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
 });
 
-test("counts rejected requests as not stored, and names a path that does not exist", async () => {
+test("the live page counts rejected requests as not stored, and names an unknown path", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? rejected/);
   const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
@@ -157,7 +155,7 @@ test("counts rejected requests as not stored, and names a path that does not exi
     .toContain("There is nothing at /captur");
 });
 
-test("makes the rows one tab stop, with arrow keys between them", async () => {
+test("the live page has one tab stop for its rows, and arrow keys between them", async () => {
   const page = await visit();
   for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
   await expect
@@ -175,7 +173,7 @@ test("makes the rows one tab stop, with arrow keys between them", async () => {
   expect(await page.locator("#events :focus").count()).toBe(0);
 });
 
-test("shows a new visitor everything that was stored before", async () => {
+test("the live page shows a new visitor what was stored before", async () => {
   const batch = Array.from({ length: 90 }, (_, number) => ({
     event: `old ${number}`,
     distinct_id: "u",
@@ -189,7 +187,7 @@ test("shows a new visitor everything that was stored before", async () => {
   expect(await page.locator("#skipped").isVisible()).toBe(false);
 });
 
-test("shows no event twice after a lost connection", async () => {
+test("the live page shows no event twice after a lost connection", async () => {
   const sockets = new Set<Socket>();
   const between = createServer((socket) => {
     const onward = connect(Number(new URL(gateway.adminUrl).port), "127.0.0.1");
@@ -216,7 +214,7 @@ test("shows no event twice after a lost connection", async () => {
   expect(await names(page)).toEqual(["after it was lost", ...shown]);
 });
 
-test("cuts nothing off: wide and narrow, light and dark", async () => {
+test("the live page truncates nothing, wide or narrow, light or dark", async () => {
   const looks = [
     ["light", await visit()],
     ["dark", await visit({ colorScheme: "dark" })],
@@ -261,7 +259,7 @@ test("cuts nothing off: wide and narrow, light and dark", async () => {
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
 });
 
-test("scrolls a long list of events, and leaves no empty box under a short one", async () => {
+test("the live page scrolls a long list of events, and shows no empty box under a short one", async () => {
   const page = await visit({ viewport: { width: 1_440, height: 900 } });
   await send(alpha, ...Array.from({ length: 50 }, (_, number) => `one of many ${number}`));
   await expect.poll(async () => (await names(page)).length).toBeGreaterThanOrEqual(50);
@@ -279,7 +277,7 @@ test("scrolls a long list of events, and leaves no empty box under a short one",
   expect((await bottomOf(".events")) - (await bottomOf("#events"))).toBeLessThan(20);
 });
 
-test("shows a new viewer the last minute", async () => {
+test("the live page shows a new visitor the last minute", async () => {
   // The gateway samples its counts every five seconds.
   await expect
     .poll(
@@ -293,7 +291,7 @@ test("shows a new viewer the last minute", async () => {
     .toBeGreaterThan(5);
 });
 
-test("filters events by name and distinct id, and suggests projects", async () => {
+test("the live page filters events by name and distinct id, and suggests projects", async () => {
   const page = await visit();
   await expect
     .poll(() =>
@@ -314,7 +312,7 @@ test("filters events by name and distinct id, and suggests projects", async () =
   expect(new URL(page.url()).search).toBe("?distinct_id=only+me");
 });
 
-test("shows problems first on a narrow page, with links to their explanation", async () => {
+test("the live page shows problems first if it is narrow, with links to their explanation", async () => {
   const page = await visit({ viewport: narrow });
   await gateway.post("/capture/", { api_key: "phc_wrong", event: "e", distinct_id: "u" });
   const link = page.locator("#client-warnings a").first();
@@ -326,7 +324,7 @@ test("shows problems first on a narrow page, with links to their explanation", a
   expect(await top("#problems")).toBeLessThan(await top(".events"));
 });
 
-test("reports a repeated request as already in the stream", async () => {
+test("the live page reports a repeated request as already stored", async () => {
   const page = await visit();
   // This much history, with uuids, has its own frames, which are recognised.
   const event = { uuid: "018f0000-0000-7000-8000-000000000001", event: "again", distinct_id: "u" };
@@ -339,7 +337,7 @@ test("reports a repeated request as already in the stream", async () => {
     .toContain("duplicate: already in the stream");
 });
 
-test("explains that the store is unavailable", async () => {
+test("the live page states that the store is unavailable", async () => {
   const page = await visit();
   await gateway.nats.kill();
   await expect

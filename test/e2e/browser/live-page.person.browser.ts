@@ -1,6 +1,3 @@
-// A person on the live page, in a real Chromium: by keyboard, on a narrow page, with properties
-// that contain markup and more ids than fit. Writes screenshots to .cache/live-page.
-
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startBrowser } from "../../kit/browser.ts";
@@ -14,14 +11,14 @@ beforeAll(async () => {
 });
 afterAll(async () => await browser?.close());
 
-/** True if a click on the middle of Close hits it: it is neither scrolled away nor covered. */
+/** True if a click on the middle of Close hits it. */
 const closeIsWithinReach = `(() => {
   const button = document.getElementById("person-close");
   const { x, y, width, height } = button.getBoundingClientRect();
   return document.elementFromPoint(x + width / 2, y + height / 2) === button;
 })()`;
 
-test("leads from an opened event to its person, by keyboard, on a narrow page", async () => {
+test("the live page leads from an event to its person by keyboard, on a narrow page", async () => {
   const properties = '{"big":12345678901234567890.10,"plan":"<img src=x onerror=alert(1)>"}';
   const ids = Array.from({ length: 60 }, (_, n) => `device-${n}`);
   const of = { distinctIds: ids, distinctIdsTotal: 60, mainDistinctId: "<b>ada" };

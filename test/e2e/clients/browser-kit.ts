@@ -1,6 +1,6 @@
-// A real Chromium, and a site on its own origin whose pages contain a client. Events that a page's
-// client captured are stored in the site's localStorage, which survives leaving the page. Any
-// problem that the browser reports, on its console or network, fails the test.
+// A real Chromium, and a site of another origin whose pages contain a client. Captured events are
+// stored in localStorage, which survives leaving the page. Any problem that the browser reports
+// fails the test.
 
 import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
@@ -14,7 +14,6 @@ import type { Captured } from "./stored-kit.ts";
 
 const modules = path.resolve(import.meta.dirname, "../../../node_modules");
 
-/** How long a page may take to receive its configuration on a busy machine. */
 export const readyMsMax = 10_000;
 
 /** An empty list, or the one Chromium; for `test.each`. */
@@ -28,9 +27,6 @@ export function chromiums(): string[] {
   return named === "" ? [] : [named];
 }
 
-/**
- * The fixtures of a file's tests: started before the first of them, and stopped after the last.
- */
 interface Stage {
   readonly gateway: TestGateway;
   readonly site: Site;
@@ -38,7 +34,6 @@ interface Stage {
   readonly browser: Browser | undefined;
 }
 
-/** `env`: settings of the gateway, read when it starts. */
 export function startStage(env: () => Record<string, string> = () => ({})): Stage {
   let gateway: TestGateway | undefined;
   let site: Site | undefined;
@@ -68,12 +63,10 @@ export function startStage(env: () => Record<string, string> = () => ({})): Stag
 
 export interface Site {
   readonly origin: string;
-  /** The body of the page at this path. */
   readonly pages: Map<string, string>;
   close(): Promise<void>;
 }
 
-/** Serves pages, and the files of node_modules under /modules/. */
 async function startSite(): Promise<Site> {
   const pages = new Map<string, string>();
   const server = createServer((request, response) => {
@@ -117,7 +110,6 @@ ${body}
 
 export interface Heard {
   readonly method: string;
-  /** The URL without the query. */
   readonly path: string;
   readonly status: number;
 }
@@ -131,21 +123,18 @@ export interface Visit {
 }
 
 interface VisitOptions {
-  /** Problems that the browser is expected to report. */
   readonly expected?: RegExp;
   readonly context?: BrowserContext;
 }
 
 /**
- * Chromium aborts loads when a network interface appears or disappears, for example when a
- * concurrent fault scenario creates a cable between network namespaces. The page is then loaded
- * again.
+ * Chromium aborts loads when a network interface appears or disappears, for example during a fault
+ * scenario.
  */
 const networkChanged = /ERR_NETWORK_CHANGED/;
 const isOfNetwork = (complaint: string): boolean => networkChanged.test(complaint);
 const loadsMax = 5;
 
-/** Opens a page of the site in a new profile, unless one is given. */
 export async function visit(
   browser: Browser,
   url: string,

@@ -1,6 +1,3 @@
-// OpenTelemetry's exporter for Python, installed by the host's pip: the spans of language models
-// are stored as events, and the exporter logs nothing.
-
 import { execFile } from "node:child_process";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -14,8 +11,8 @@ const found = python === undefined ? [] : [python];
 const gateway = await gatewayForFile();
 const script = path.join(import.meta.dirname, "otel_exporter.py");
 
-describe("spans of the Python exporter are stored", () => {
-  test("docs/guides/sdks.md lists the tested version", () => {
+describe("OpenTelemetry's Python exporter", () => {
+  test("is listed in docs/guides/sdks.md with the tested version", () => {
     expectTold(
       "opentelemetry-exporter-otlp-proto-http",
       versions["opentelemetry-exporter-otlp-proto-http"]!,
@@ -23,7 +20,7 @@ describe("spans of the Python exporter are stored", () => {
   });
 
   test.each(found.flatMap((program) => [[program, "none"] as const, [program, "gzip"] as const]))(
-    "%s, compression %s",
+    "sends the spans of language models, which are stored as events: %s, compression %s",
     async (program, compression) => {
       const project = await gateway.project();
       const args = [script, gateway.url, project.key, compression];

@@ -1,6 +1,3 @@
-// NATS is down for fifteen seconds while real clients capture with their default settings: they
-// wait, get 503 with Retry-After, retry, and everything is stored once.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { PostHog as PostHogLite } from "posthog-js-lite";
 import { PostHog } from "posthog-node";
@@ -18,7 +15,7 @@ const found = chromiums();
 const { python } = await findPythonClient();
 const stage = startStage();
 
-test("no client loses an event in fifteen seconds without NATS", {
+test("no SDK loses an event in fifteen seconds without NATS", {
   timeout: 120_000,
 }, async () => {
   const complained = vi.spyOn(console, "error");
@@ -58,7 +55,6 @@ test("no client loses an event in fifteen seconds without NATS", {
   complained.mockRestore();
 });
 
-/** The browser's messages about the rejections; it may report nothing else. */
 const expected = /\b503\b/;
 
 interface Opened {
@@ -90,10 +86,7 @@ async function capturesOf({ page }: Visit): Promise<void> {
   await page.locator("#buy").click();
 }
 
-/**
- * The first rejection that the probe receives, as a page of another origin would: with the fields
- * that are exposed to it.
- */
+/** The first rejection, as a page of another origin would see it. */
 async function refusal({
   key,
 }: TestProject): Promise<{ status: number; retryAfter: string | null }> {
@@ -117,7 +110,6 @@ async function refusal({
   return { status: heard!.status, retryAfter: headers.get("retry-after") };
 }
 
-/** Each of these returns what to expect once it has finished. */
 type Ended = Promise<() => Promise<void>>;
 
 async function node(project: TestProject): Ended {

@@ -1,10 +1,6 @@
-// Pages with a client, as users embed it; each also records what its client reports as captured.
-
 interface PageOptions {
-  /** The gateway's address. */
   readonly host: string;
   readonly key: string;
-  /** More options of the client. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
@@ -16,7 +12,6 @@ export const isReady = "window.isReady === true || window._POSTHOG_REMOTE_CONFIG
 // Headless browsers identify themselves as automated, which the client treats as a bot.
 const forHeadless = { opt_out_useragent_filter: true };
 
-/** posthog-js as a bundler takes it from the package. */
 export function posthogJs({ host, key, options }: PageOptions): string {
   return `<script type="module">
 import posthog from "/modules/posthog-js/dist/module.mjs";
@@ -27,9 +22,8 @@ posthog.on("eventCaptured", note);
 }
 
 /**
- * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js has been
- * loaded from the host. Reimplemented with what the snippet and that file agree on: \`__SV\`,
- * \`_i\`, the arguments of init, and calls as arrays.
+ * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js is loaded
+ * from the host.
  */
 export function snippet({ host, key, options }: PageOptions): string {
   return `<script>
@@ -51,7 +45,6 @@ posthog.capture("before the script is loaded", { early: true });
 </script>`;
 }
 
-/** posthog-js by its newer loader, a script of the package that the host also serves. */
 export function bootstrap({ host, key, options }: PageOptions): string {
   return `<script src="${host}/static/loader-bootstrap.js" crossorigin="anonymous" data-asset-host="${host}"></script>
 <script>
@@ -60,7 +53,6 @@ posthog.on("eventCaptured", note);
 </script>`;
 }
 
-/** posthog-js-lite as a bundler takes it from the package. */
 export function posthogJsLite({ host, key, options }: PageOptions): string {
   return `<script type="importmap">{"imports":{"@posthog/core":"/modules/@posthog/core/dist/index.mjs"}}</script>
 <script type="module">

@@ -1,6 +1,3 @@
-// posthog-js-lite, in Node and in a real browser from a page of another origin: captured events are
-// stored field by field, and the browser reports no problem.
-
 import { PostHog } from "posthog-js-lite";
 import { describe, expect, test, vi } from "vitest";
 import { chromiums, readyMsMax, startStage, visit } from "./browser-kit.ts";
@@ -19,12 +16,12 @@ const calls = `
 `;
 const names = ["signed up", "$identify", "$groupidentify", "$create_alias"];
 
-describe("posthog-js-lite is stored", () => {
-  test("docs/guides/sdks.md lists the tested version", () => {
+describe("posthog-js-lite", () => {
+  test("is listed in docs/guides/sdks.md with the tested version", () => {
     expectTold("posthog-js-lite", versionOf("posthog-js-lite"));
   });
 
-  test("stores what it captures in Node", async () => {
+  test("sends events from Node that are stored field by field", async () => {
     const project = await stage.gateway.project();
     const complained = vi.spyOn(console, "error");
     const captured: Captured[] = [];
@@ -44,14 +41,17 @@ describe("posthog-js-lite is stored", () => {
     complained.mockRestore();
   });
 
-  test.each(found)("in a page of another origin", async () => {
-    const project = await stage.gateway.project();
-    stage.site.pages.set("/", posthogJsLite({ host: stage.gateway.url, key: project.key }));
-    const { page, captured } = await visit(stage.browser!, `${stage.site.origin}/`);
-    await expect.poll(() => page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
-    await page.evaluate(`${calls} posthog.flush()`);
-    const events = await captured();
-    expect(events.map((event) => event.event)).toEqual(names);
-    await expectStored(stage.gateway, project, events);
-  });
+  test.each(found)(
+    "sends events from a page of another origin that are stored field by field",
+    async () => {
+      const project = await stage.gateway.project();
+      stage.site.pages.set("/", posthogJsLite({ host: stage.gateway.url, key: project.key }));
+      const { page, captured } = await visit(stage.browser!, `${stage.site.origin}/`);
+      await expect.poll(() => page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
+      await page.evaluate(`${calls} posthog.flush()`);
+      const events = await captured();
+      expect(events.map((event) => event.event)).toEqual(names);
+      await expectStored(stage.gateway, project, events);
+    },
+  );
 });

@@ -1,7 +1,3 @@
-// posthog-js in a real browser, from a page of another origin than the gateway's, configured only
-// with its host. What a page captures, by bundle and by HTML snippet, is stored field by field, and
-// the browser reports no problem.
-
 import { beforeAll, describe, expect, test } from "vitest";
 import { chromiums, readyMsMax, startStage, type Visit, visit } from "./browser-kit.ts";
 import { expectTold, versionOf } from "./matrix-kit.ts";
@@ -20,13 +16,13 @@ async function open(path: string, body: string): Promise<Visit> {
   return opened;
 }
 
-describe("posthog-js is stored", () => {
-  test("docs/guides/sdks.md lists the tested version", () => {
+describe("posthog-js", () => {
+  test("is listed in docs/guides/sdks.md with the tested version", () => {
     expectTold("posthog-js", versionOf("posthog-js"));
   });
 
   test.each(found)(
-    "everything that a page captures arrives, including what it sends while it is left",
+    "loses no event of a page, including those sent while the page is left",
     async () => {
       const project = await stage.gateway.project();
       const { page, heard, captured } = await open(
@@ -80,7 +76,7 @@ describe("posthog-js is stored", () => {
   );
 
   test.each(found)(
-    "posts JSON without compression, which has a preflight, and a form while the page is left",
+    "sends JSON without compression, and a form while the page is left",
     async () => {
       const project = await stage.gateway.project();
       const options = { disable_compression: true };
@@ -106,29 +102,26 @@ describe("posthog-js is stored", () => {
   const loaders = { snippet, bootstrap };
   const byLoader = found.flatMap(() => Object.keys(loaders) as (keyof typeof loaders)[]);
 
-  test.each(byLoader)(
-    "works when loaded by its HTML %s from the gateway itself",
-    async (loader) => {
-      const project = await stage.gateway.project();
-      const { page, heard, captured } = await open(
-        `/${loader}`,
-        loaders[loader]({ host: stage.gateway.url, key: project.key }),
-      );
-      expect(heard).toContainEqual({ method: "GET", path: "/static/array.js", status: 200 });
-      expect(await page.evaluate("posthog.version ?? posthog.LIB_VERSION")).toBe(
-        versionOf("posthog-js"),
-      );
-      await page.locator("#buy").click();
-      await page.goto(`${stage.site.origin}/elsewhere`);
-      const events = await captured();
-      const early = loader === "snippet" ? ["before the script is loaded"] : [];
-      expect(events.map((event) => event.event).sort()).toEqual([
-        "$autocapture",
-        "$pageleave",
-        "$pageview",
-        ...early,
-      ]);
-      await expectStored(stage.gateway, project, events);
-    },
-  );
+  test.each(byLoader)("works when its HTML %s loads it from the gateway", async (loader) => {
+    const project = await stage.gateway.project();
+    const { page, heard, captured } = await open(
+      `/${loader}`,
+      loaders[loader]({ host: stage.gateway.url, key: project.key }),
+    );
+    expect(heard).toContainEqual({ method: "GET", path: "/static/array.js", status: 200 });
+    expect(await page.evaluate("posthog.version ?? posthog.LIB_VERSION")).toBe(
+      versionOf("posthog-js"),
+    );
+    await page.locator("#buy").click();
+    await page.goto(`${stage.site.origin}/elsewhere`);
+    const events = await captured();
+    const early = loader === "snippet" ? ["before the script is loaded"] : [];
+    expect(events.map((event) => event.event).sort()).toEqual([
+      "$autocapture",
+      "$pageleave",
+      "$pageview",
+      ...early,
+    ]);
+    await expectStored(stage.gateway, project, events);
+  });
 });

@@ -1,6 +1,3 @@
-// posthog-node with its default batching and gzip, then shutdown(): the stream has what it sent,
-// field by field.
-
 import { PostHog } from "posthog-node";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -21,8 +18,8 @@ function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
 
-describe("posthog-node is stored", () => {
-  test("stores capture, identify, alias and groupIdentify whole", async () => {
+describe("posthog-node", () => {
+  test("sends capture, identify, alias and groupIdentify events that are stored completely", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url });
     const when = new Date("2026-02-03T04:05:06.789Z");
@@ -82,7 +79,7 @@ describe("posthog-node is stored", () => {
     expect(JSON.stringify(events)).not.toContain(project.key);
   });
 
-  test("stores a hundred captures once each", async () => {
+  test("sends a hundred captures, each of which is stored once", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, flushAt: 7 });
     for (let index = 0; index < 100; index++)
@@ -94,11 +91,11 @@ describe("posthog-node is stored", () => {
     ).toEqual(Array.from({ length: 100 }, (_, index) => index));
   });
 
-  test("docs/guides/sdks.md lists the tested version", () => {
+  test("is listed in docs/guides/sdks.md with the tested version", () => {
     expectTold("posthog-node", versionOf("posthog-node"));
   });
 
-  test("stores what it reports as captured, field by field, with and without compression", async () => {
+  test("sends events that are stored field by field, with and without compression", async () => {
     for (const disableCompression of [false, true]) {
       const project = await gateway.project();
       const sdk = new PostHog(project.key, { host: gateway.url, disableCompression });
@@ -122,7 +119,7 @@ describe("posthog-node is stored", () => {
     }
   });
 
-  test("stores history in the historical lane, in order", async () => {
+  test("sends history that is stored in the historical lane, in order", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, historicalMigration: true });
     const captured = noteOf(sdk);
@@ -136,7 +133,6 @@ describe("posthog-node is stored", () => {
   });
 });
 
-/** The events that it reports as captured, as they are sent. */
 function noteOf(sdk: PostHog): Captured[] {
   const captured: Captured[] = [];
   sdk.on("*", (_type: string, message?: Captured) => {

@@ -1,6 +1,3 @@
-// PostHog's Python client, installed by the host's pip: captured events are stored field by field,
-// and it reports no error.
-
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway } from "../../kit/gateway.ts";
 import { expectTold } from "./matrix-kit.ts";
@@ -19,15 +16,15 @@ afterAll(async () => {
   await gateway?.stop();
 });
 
-describe("posthog-python is stored", () => {
-  test("docs/guides/sdks.md lists the tested version", () => {
+describe("posthog-python", () => {
+  test("is listed in docs/guides/sdks.md with the tested version", () => {
     expectTold("posthog-python", version);
   });
 
   const clean = { errors: [], log: "" };
 
   test.each(found.flatMap((each) => [[each], [each, "gzip"], [each, "capture_mode=v1"]] as const))(
-    "stores capture, set, groups and aliases: %s %s",
+    "sends capture, set, group and alias events that are stored: %s %s",
     async (...run) => {
       const [program, ...options] = run;
       const project = await gateway.project();
@@ -72,14 +69,17 @@ describe("posthog-python is stored", () => {
     },
   );
 
-  test.each(found)("stores history in the historical lane, in order", async (program) => {
-    const project = await gateway.project();
-    const said = await runPython(program, { gateway, project }, ["250", "historical_migration"]);
-    expect(said).toMatchObject(clean);
-    expect(await gateway.events(project)).toEqual([]);
-    const events = await gateway.events(project, "historical");
-    expect(events.map((event) => event["uuid"])).toEqual(said.uuids);
-  });
+  test.each(found)(
+    "sends history that is stored in the historical lane, in order",
+    async (program) => {
+      const project = await gateway.project();
+      const said = await runPython(program, { gateway, project }, ["250", "historical_migration"]);
+      expect(said).toMatchObject(clean);
+      expect(await gateway.events(project)).toEqual([]);
+      const events = await gateway.events(project, "historical");
+      expect(events.map((event) => event["uuid"])).toEqual(said.uuids);
+    },
+  );
 });
 
 function expectEvent(

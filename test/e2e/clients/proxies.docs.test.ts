@@ -1,7 +1,3 @@
-// The nginx configurations of docs/guides/in-front-of-posthog.md, unchanged except for addresses,
-// before a real gateway and a server in PostHog's place. Events and other requests go where the
-// page says.
-
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,12 +28,12 @@ afterAll(async () => {
   await gateway?.stop();
 });
 
-describe("the proxies of the docs work", () => {
-  test("has both configurations on the page", () => {
+describe("the nginx configuration of the guide", () => {
+  test("exists in two variants", () => {
     expect(configs.map((config) => config.includes("mirror /"))).toEqual([false, true]);
   });
 
-  test("send every path that takes events to Penstock, and none of the others", () => {
+  test("sends every path that accepts events to Penstock, and no other path", () => {
     for (const config of configs) {
       const [, pattern = ""] = /location ~ (\^\/\(\S+) \{/.exec(config) ?? [];
       const isSplitOff = (at: string) => new RegExp(pattern).test(at);
@@ -46,7 +42,7 @@ describe("the proxies of the docs work", () => {
     }
   });
 
-  test.each(runs)("%s", async (run) => {
+  test.each(runs)("works: %s", async (run) => {
     const project = await gateway.project();
     const { port: postHogPort, got } = await startPostHog();
     const config = configs[run === "split" ? 0 : 1]!;
@@ -114,7 +110,6 @@ interface Got {
   readonly body: Buffer;
 }
 
-/** Accepts everything, as PostHog would. */
 async function startPostHog(): Promise<{ port: number; got: Got[] }> {
   const got: Got[] = [];
   const server = createServer((request, response) => {

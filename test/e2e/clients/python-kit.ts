@@ -1,5 +1,3 @@
-// PostHog's Python client as a process: finds a Python that has it, and reads its output.
-
 import { execFile } from "node:child_process";
 import path from "node:path";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
@@ -9,7 +7,6 @@ const root = path.resolve(import.meta.dirname, "../../..");
 const runMsMax = 60_000;
 
 interface Found {
-  /** By package. */
   readonly versions: Readonly<Record<string, string>>;
   readonly python?: string;
 }
@@ -26,7 +23,6 @@ export async function findPythonClient(): Promise<Found> {
 interface PythonRun {
   readonly uuids: string[];
   readonly errors: string[];
-  /** Standard error, where the client logs. */
   readonly log: string;
 }
 

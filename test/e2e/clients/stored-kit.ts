@@ -1,7 +1,3 @@
-// Compares what a client captured with what is stored, field by field. Clients report what they
-// capture (`eventCaptured`, `capture`) in the form in which they send it; nothing else may be in
-// the stream.
-
 import { expect } from "vitest";
 import type { Lane } from "../../../src/platform/base/lane.ts";
 import type { StoredEvent, TestGateway, TestProject } from "../../kit/gateway.ts";

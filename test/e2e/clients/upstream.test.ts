@@ -1,6 +1,3 @@
-// Clients of a gateway with an upstream: they get its flags, and the same ones while it is away;
-// their events are stored by the gateway, whatever the upstream does.
-
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +9,7 @@ import { isReady, posthogJs } from "./pages.ts";
 const upstream = await startUpstream();
 const stage = startStage(() => ({ PENSTOCK_UPSTREAM_URL: upstream.url }));
 
-test("posthog-node has the upstream's flags, and keeps them while it is away", async () => {
+test("posthog-node gets the upstream's flags through the gateway, and keeps them while it is down", async () => {
   const project = await stage.gateway.project();
   const sdk = new PostHog(project.key, { host: stage.gateway.url });
   const isOn = (id: string) => sdk.isFeatureEnabled("new-checkout", id);
@@ -28,7 +25,7 @@ test("posthog-node has the upstream's flags, and keeps them while it is away", a
 });
 
 test.each(chromiums())(
-  "posthog-js has the upstream's configuration and flags, even while it is away",
+  "posthog-js gets the upstream's configuration and flags through the gateway, even while it is down",
   async () => {
     const project = await stage.gateway.project();
     const page = posthogJs({ host: stage.gateway.url, key: project.key });
@@ -50,7 +47,6 @@ test.each(chromiums())(
 
 interface Upstream {
   readonly url: string;
-  /** Every connection is cut. */
   isAway: boolean;
 }
 

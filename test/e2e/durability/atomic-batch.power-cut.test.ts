@@ -1,6 +1,4 @@
-// Atomic batches as they are on disk at a moment under load, without data that is only in the page
-// cache: every acknowledged batch is there whole, and nothing twice, even if the cut was in the
-// middle of a batch.
+// The store as it is on disk under load, without data that is only in the page cache.
 
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
@@ -14,7 +12,6 @@ const projects = Array.from({ length: 60 }, (_, at) => `project-${at}`);
 const cutsMax = 4;
 const wavesBetween = 3;
 
-/** Sends an event of each project, all at once, over and over. */
 class Load {
   readonly acknowledged = new Set<string>();
   waves = 0;
@@ -57,8 +54,8 @@ async function idsIn({ storeDir }: PowerCut, { settings }: Rig): Promise<string[
   }
 }
 
-describe("atomic batches survive a power cut", () => {
-  test("has every acknowledged event on disk once", async () => {
+describe("a power cut during atomic batches", () => {
+  test("leaves every acknowledged event on disk once", async () => {
     const cache = onDisk();
     const server = await startNatsServer({ storeDir: path.join(cache.folder, "store") });
     onTestFinished(() => server.remove());

@@ -1,7 +1,6 @@
-// Shared by the durability tests: a gateway under load that records the acknowledged events, a copy
-// of the store as a power cut would leave it, and what a fresh nats-server finds in that copy. If
-// the page cache cannot be inspected, the copy includes everything, which tests less; a note
-// reports that. Makes no assertions.
+// A gateway under load, a copy of its store as a power cut would leave it, and the content of that
+// copy. If the page cache cannot be inspected, the copy includes everything, and a note reports
+// that.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -32,7 +31,6 @@ interface PageCache {
   readonly isTold: boolean;
 }
 
-/** Creates the folder in which this test's servers keep their stores. */
 export function onDisk(): PageCache {
   const cache = path.resolve(import.meta.dirname, "../../../.cache");
   mkdirSync(cache, { recursive: true });
@@ -52,7 +50,6 @@ export function onDisk(): PageCache {
 interface StoreUnderTest
   extends Pick<TestNatsServer, "url" | "token" | "storeDir" | "freeze" | "thaw"> {}
 
-/** The embedded server, configured as by `penstock up`. */
 export async function embeddedStore(folder: string): Promise<StoreUnderTest> {
   const dataDir = path.join(folder, "data");
   const options = {
@@ -79,7 +76,6 @@ export async function embeddedStore(folder: string): Promise<StoreUnderTest> {
   };
 }
 
-/** A separate server with nats-server's default settings. */
 export async function lazyStore(folder: string): Promise<StoreUnderTest> {
   const server = await startNatsServer({ syncInterval: "2m", storeDir: path.join(folder, "lazy") });
   onTestFinished(() => server.remove());
@@ -96,7 +92,6 @@ interface LoadedGateway {
    * answered.
    */
   wave(): Promise<void>;
-  /** One event, answered. */
   single(): Promise<void>;
 }
 
@@ -203,7 +198,6 @@ export function missing(acknowledged: ReadonlySet<string>, found: ReadonlySet<st
   return [...acknowledged].filter((id) => !found.has(id));
 }
 
-/** The message blocks of the stream with the events of a lane. */
 export function blocksOf(storeDir: string, lane: "LIVE" | "HISTORICAL" = "LIVE"): string[] {
   const folder = path.join(storeDir, "jetstream", "$G", "streams", `PENSTOCK_${lane}_0`, "msgs");
   if (!existsSync(folder)) return [];

@@ -1,6 +1,3 @@
-// A gateway process that ends under load, by request or by a kill: after the next start on its
-// folder every acknowledged event is stored exactly once, and no rejected one.
-
 import { describe, expect, test } from "vitest";
 import { readConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
 import { ended, isRunning, temporaryFolder } from "../../kit/processes.ts";
@@ -27,8 +24,8 @@ async function framesUnacked(adminUrl: string): Promise<number> {
   return Number(/^penstock_frames_unacked (\d+)$/m.exec(metrics)?.[1]);
 }
 
-describe("acknowledged events survive the process", () => {
-  test("SIGTERM: it answers what it has taken, ends with 0, and everything is stored", async () => {
+describe("acknowledged events are stored exactly once after", () => {
+  test("SIGTERM, which answers what was accepted and exits with 0", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir);
     const serverPid = readConnectionNote(dataDir)?.pid ?? 0;

@@ -1,6 +1,5 @@
-// Bytes changed by the disk, in a store with one copy. nats-server detects the event by its
-// checksum and never delivers a wrong one. Which other events are lost depends on how the server
-// ended. It reports nothing, so replicas and the number of messages are the only checks.
+// nats-server detects a damaged event by its checksum and never delivers a wrong one. It reports
+// nothing.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -14,10 +13,6 @@ const events = 14;
 const padding = "x".repeat(700_000);
 const streamBytesMax = String(16 * 1_048_576);
 
-/**
- * A server with one event a message in several blocks of 4 MB, with damage in the second event, and
- * restarted.
- */
 async function damaged(
   end: "stop" | "kill",
 ): Promise<{ read(): Promise<number[]>; firstOfNextBlock: number }> {
@@ -81,13 +76,13 @@ async function numbersIn(server: TestNatsServer, project: string): Promise<numbe
 
 const all = Array.from({ length: events }, (_, number) => number);
 
-describe("a damaged block loses what the README says", () => {
-  test("loses only that message after an orderly end", async () => {
+describe("a damaged block of a stream", () => {
+  test("loses only the damaged message after an orderly stop", async () => {
     const { read } = await damaged("stop");
     expect(await read()).toEqual(all.filter((number) => number !== 1));
   });
 
-  test("loses at most that message and later ones in its block after a kill or a power cut", async () => {
+  test("loses at most the damaged message and later ones in its block after a kill", async () => {
     const { read, firstOfNextBlock } = await damaged("kill");
     expect(firstOfNextBlock).toBeGreaterThan(2);
     const left = await read();

@@ -1,6 +1,3 @@
-// The answer names dropped events and a likely typo, and the live page shows the same. The other
-// events are not affected. If there are many, the first are named and all are counted.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
@@ -19,7 +16,7 @@ async function warningsOf(body: unknown): Promise<Note[]> {
   return (answer.json["warnings"] ?? []) as Note[];
 }
 
-describe("a drop is named like an error", () => {
+describe("a dropped event in the answer", () => {
   test.each<[string, object, string, RegExp]>([
     [
       "evnt",
@@ -29,13 +26,13 @@ describe("a drop is named like an error", () => {
     ],
     ["name", { name: "e", distinct_id: "u" }, "no_event", /"name": write "event"$/],
     [
-      "events for batch",
+      "events instead of batch",
       { events: [{ event: "e", distinct_id: "u" }] },
       "no_event",
       /"events": write "batch"$/,
     ],
     [
-      "nothing like it",
+      "no similar name",
       { distinct_id: "u", colour: "blue" },
       "no_event",
       /^event is absent, and must be text: the event is not stored$/,
@@ -83,7 +80,7 @@ describe("a drop is named like an error", () => {
       "no_event",
       /"evnt": write "event"$/,
     ],
-  ])("a single event: %s", async (_, event, code, detail) => {
+  ])("has its code and a likely typo: a single event with %s", async (_, event, code, detail) => {
     const body = JSON.stringify({ api_key: project.key, ...event }).replace(
       '"evnt"',
       '"ev\\u006et"',
@@ -93,7 +90,7 @@ describe("a drop is named like an error", () => {
     expect(await gateway.events(project)).toEqual([]);
   });
 
-  test("an item of an array is no batch, even with an escaped name", async () => {
+  test("has its typo even with an escaped name", async () => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const items = [
@@ -136,7 +133,7 @@ describe("a drop is named like an error", () => {
       "no_event",
       "event is absent, and must be text: the event is not stored",
     ],
-  ])("an item: %s", async (_, item, code, detail) => {
+  ])("has its code and what the item is: %s", async (_, item, code, detail) => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const warnings = await warningsOf({ api_key: own.key, batch: [good, good, item, good] });
@@ -144,7 +141,7 @@ describe("a drop is named like an error", () => {
     expect(await gateway.events(own)).toHaveLength(3);
   });
 
-  test("an item of an array is no batch", async () => {
+  test("is not called a batch if it is an item of an array", async () => {
     const events = [{ event: "e", distinct_id: "u" }];
     const [note] = await warningsOf([{ api_key: project.key, events }]);
     expect(note).toEqual({
@@ -177,13 +174,13 @@ describe("a drop is named like an error", () => {
       "missing_survey_id",
       /"surveyId": write "\$survey_id"$/,
     ],
-  ])("an event without effect: %j", async (item, code, detail) => {
+  ])("has its code and typo if it is stored without effect: %j", async (item, code, detail) => {
     const sent = { distinct_id: "u", ...item };
     const notes = await warningsOf({ api_key: project.key, batch: [sent] });
     expect(notes).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
   });
 
-  test("names the first 20 of many, dropped ones before stored ones", async () => {
+  test("is one of the first 20, dropped ones before stored ones", async () => {
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
       ...Array.from({ length: 30 }, () => odd),
@@ -202,7 +199,7 @@ describe("a drop is named like an error", () => {
     expect(few.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("contains neither unknown member names nor values of the events", async () => {
+  test("is named without its values and unknown member names", async () => {
     const secret = "phc_0123456789abcdefghij";
     const items = [
       { [secret]: "e", distinct_id: "u" },
@@ -215,7 +212,7 @@ describe("a drop is named like an error", () => {
     expect(JSON.stringify(answer.json)).not.toContain(secret);
   });
 
-  test("counts drops by code", async () => {
+  test("is counted by its code", async () => {
     const text = await gateway.metrics();
     for (const code of ["no_event", "no_distinct_id", "not_an_object"]) {
       expect(text).toMatch(

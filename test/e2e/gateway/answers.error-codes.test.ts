@@ -1,6 +1,5 @@
-// Each row of the error table is produced by a real request, with its status, its problem+json body
-// and its headers. Rows that need a failing store have their own files, which are named here, so
-// that no row is untested.
+// Rows that need a failing store have their own files, which are listed here, so that no row is
+// untested.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -182,15 +181,15 @@ const elsewhere: Partial<Record<ErrorCode, string>> = {
   timeout: "a-lost-store-is-503",
 };
 
-describe("every error code is answered", () => {
-  test("covers every row of the table", () => {
+describe("an error code", () => {
+  test("is tested for every row of the error table", () => {
     expect([...Object.keys(requests), ...Object.keys(elsewhere)].sort()).toEqual(
       Object.keys(errorTable).sort(),
     );
   });
 
   describe.each(Object.entries(requests))("%s", (code, rows) => {
-    test.each(rows)("%s", async (_title, request) => {
+    test.each(rows)("is answered to: %s", async (_title, request) => {
       const row = errorTable[code as ErrorCode];
       const answer = await request();
       expect(answer.json).toMatchObject({ code, status: row.status, title: row.title });
@@ -221,7 +220,7 @@ describe("every error code is answered", () => {
     });
   });
 
-  test("states the byte offset of each invalid_json", async () => {
+  test("invalid_json has the byte offset", async () => {
     for (const [body, offset] of [
       ['{"é":tru}', 9],
       ['{"é":[tru]}', 10],
@@ -231,12 +230,12 @@ describe("every error code is answered", () => {
     }
   });
 
-  test("lists the allowed methods with a 405", async () => {
+  test("method_not_allowed lists the allowed methods", async () => {
     const response = await fetch(`${gateway.url}/batch`, { method: "PUT" });
     expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
   });
 
-  test("answers a batch of only item errors with the first of them, and lists them", async () => {
+  test("of a batch with only invalid events is that of the first one, and all are listed", async () => {
     const batch = [
       `{"event":"e","distinct_id":"u","properties":{"n":${"9".repeat(401)}}}`,
       '{"event":"e","distinct_id":"u","properties":[1]}',
@@ -256,7 +255,7 @@ describe("every error code is answered", () => {
     });
   });
 
-  test("does not count item errors next to a dropped event as an error of the request", async () => {
+  test("of an invalid event next to a dropped one is not the code of the request", async () => {
     const batch = [{ event: "e", distinct_id: "u", properties: 1 }, { event: "" }];
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });
     expect(answer.status).toBe(200);
@@ -268,7 +267,7 @@ describe("every error code is answered", () => {
     });
   });
 
-  test("names at most 20 errors and 20 warnings, and counts all", async () => {
+  test("is listed for at most 20 errors and 20 warnings, and all are counted", async () => {
     const wrong = { event: "e", distinct_id: "u", properties: "none" };
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
@@ -286,12 +285,12 @@ describe("every error code is answered", () => {
     expect(answer.json["warnings"]).toHaveLength(20);
   });
 
-  test("accepts an empty batch", async () => {
+  test("is absent for an empty batch", async () => {
     const answer = await gateway.post("/batch/", { api_key: project.key, batch: [] });
     expect(answer.json).toEqual({ status: "Ok", accepted: 0, dropped: 0 });
   });
 
-  test("does not affect the other events of a batch by a large one", async () => {
+  test("of a large event does not affect the other events of its batch", async () => {
     const own = await gateway.project();
     const small = { event: "e", distinct_id: "u" };
     const large = { ...small, properties: { text: "x".repeat(65_536) } };

@@ -1,6 +1,3 @@
-// The answer names a client's mistake and what to send instead. Nothing of such a request is
-// stored, and excerpts of it are shown only to its sender.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -12,7 +9,7 @@ const project = await gateway.project();
 const event = { event: "e", distinct_id: "u" };
 const mark = Buffer.from("\ufeff");
 
-describe("answers state the fix", () => {
+describe("the detail of an error", () => {
   test.each<[string, object, string]>([
     ["apiKey", { apiKey: "phc_0123456789", ...event }, "apiKey"],
     [
@@ -39,7 +36,7 @@ describe("answers state the fix", () => {
     expect(JSON.stringify(answer.json)).not.toContain("phc_012");
   });
 
-  test("names enough of an unknown key for its owner to recognise it", async () => {
+  test("shows enough of an unknown key for its owner to recognise it", async () => {
     const answer = await gateway.post("/batch/", {
       api_key: "phc_0123456789abcdef",
       batch: [event],
@@ -48,7 +45,7 @@ describe("answers state the fix", () => {
     expect(answer.json).toMatchObject({ status: 401, code: "unknown_api_key", detail });
   });
 
-  test("shows invalid JSON around the error, only to its sender", async () => {
+  test("shows invalid JSON around the error", async () => {
     const answer = await gateway.post(
       "/batch/",
       `{"api_key":"${project.key}","event":"secret plan","distinct_id":"u",}`,
@@ -70,7 +67,7 @@ describe("answers state the fix", () => {
   test.each<[string, (body: Buffer) => Uint8Array]>([
     ["as it is", (body) => body],
     ["compressed", gzipSync],
-  ])("skips a byte order mark: %s", async (_, encoded) => {
+  ])("is absent for a byte order mark, which is skipped: %s", async (_, encoded) => {
     const own = await gateway.project();
     const one = Buffer.concat([mark, Buffer.from(JSON.stringify({ api_key: own.key, ...event }))]);
     const padded = { ...event, properties: { x: "x".repeat(50_000) } };
@@ -88,7 +85,7 @@ describe("answers state the fix", () => {
     expect(await gateway.events(own)).toHaveLength(51);
   });
 
-  test("finds an error after a mark at its original offset, also in a body that is scanned in the pool", async () => {
+  test("has the original byte offset after a byte order mark, for large bodies too", async () => {
     for (const length of [10, 200_000]) {
       const text = `{"x":"${"y ".repeat(length / 2)}",'z':1}`;
       const sent = Buffer.concat([mark, Buffer.from(text)]);
@@ -97,7 +94,7 @@ describe("answers state the fix", () => {
     }
   });
 
-  test("skips only one mark, and only a complete one", async () => {
+  test("reports a second or incomplete byte order mark", async () => {
     const text = Buffer.from(JSON.stringify({ api_key: project.key, ...event }));
     for (const before of [
       Buffer.concat([mark, mark]),
@@ -147,7 +144,7 @@ describe("answers state the fix", () => {
       /looks like UTF-16: send UTF-8/,
     ],
     ["gzip twice", gzipSync(gzipSync("{}")), "invalid_encoding", /compress it once/],
-  ])("%s is recognised", async (_, body, code, detail) => {
+  ])("recognises %s", async (_, body, code, detail) => {
     const answer = await gateway.post("/batch/", body);
     expect(answer.json).toMatchObject({ status: 400, code, detail: expect.stringMatching(detail) });
     expect(JSON.stringify(answer.json)).not.toContain("phc_0123456789");

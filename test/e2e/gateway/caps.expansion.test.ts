@@ -1,6 +1,3 @@
-// A project may store a limited amount per minute beyond a multiple of the bytes that it sent, and
-// no request may exceed that.
-
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { errorTable } from "../../../src/platform/base/errors.ts";
@@ -22,7 +19,7 @@ function batchOf(key: string, events: number, { text, number }: { text: string; 
   return `{"api_key":"${key}","number":${number},"batch":[${Array(events).fill(event).join(",")}]}`;
 }
 
-test("charges the expansion of a body once to its project's allowance per minute", async () => {
+test("the expansion of a body is charged once to the allowance of its project per minute", async () => {
   const { gateway, key } = await start();
   // Each expands by most of 8 MB, of 64 MiB a minute, and is placed over many turns.
   const statuses: number[] = [];
@@ -33,7 +30,7 @@ test("charges the expansion of a body once to its project's allowance per minute
   expect(statuses).toEqual(Array(8).fill(200));
 });
 
-test("stores small amounts of padding that compresses 300 times and more", async () => {
+test("requests with a little padding that compresses 300 times are stored", async () => {
   const { gateway, key } = await start();
   for (let request = 0; request < 40; request++) {
     const body = batchOf(key, 20, { text: "x".repeat(50_000), number: request });
@@ -43,7 +40,7 @@ test("stores small amounts of padding that compresses 300 times and more", async
   }
 });
 
-test("answers a request that would store far more with 413 expands_too_far", async () => {
+test("a request that would expand beyond the limit is answered 413 expands_too_far", async () => {
   const { gateway, key } = await start();
   const response = await post(gateway, gzipSync(batchOf(key, 400_000, { text: "", number: 0 })));
   const answer = (await response.json()) as Record<string, unknown>;

@@ -1,13 +1,10 @@
-// From the stop signal until its drain delay is over, a gateway is not ready on /readyz but still
-// takes events: load balancers switch over meanwhile, and no request is refused.
-
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { until } from "../../kit/gateway.ts";
 
 const gateway = await gatewayForFile({ env: { PENSTOCK_DRAIN_DELAY_MS: "1500" } });
 
-test("stores events during the drain delay while not ready, then closes the port", async () => {
+test("during the drain delay the gateway stores events while not ready, then closes its port", async () => {
   const project = await gateway.project();
   const closed = gateway.close();
   const readyz = await fetch(`${gateway.adminUrl}/readyz`);

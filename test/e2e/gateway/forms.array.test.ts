@@ -1,5 +1,3 @@
-// Arrays of events, as browsers send them: the key in an event, without an envelope.
-
 import { randomUUID } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -41,9 +39,9 @@ async function storedBy(body: unknown, headers: Record<string, string> = {}) {
   return { answer, events: await gateway.events(project) };
 }
 
-describe("an array of events is taken like a batch", () => {
+describe("an array of events", () => {
   test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "stores a small one in order with each distinct id, %s",
+    "is stored in order with each distinct id, %s",
     async (_title, headers) => {
       const names = ["$pageview", "clicked", "$pageleave"];
       const { answer, events } = await storedBy(
@@ -62,7 +60,7 @@ describe("an array of events is taken like a batch", () => {
   );
 
   test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "stores one of more events than a table has rows whole, in order, and once if repeated, %s",
+    "of 40,000 events is stored completely, in order, and once if repeated, %s",
     async (_title, headers) => {
       const events = Array.from({ length: 40_000 }, (_, index) => ({
         event: `e${index}`,
@@ -85,7 +83,7 @@ describe("an array of events is taken like a batch", () => {
     },
   );
 
-  test("reports errors by the index in the array, and does not affect other events", async () => {
+  test("has its errors reported by index, and the other events are stored", async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(99)}1${"}".repeat(99)}`) as unknown;
     const { answer, events } = await storedBy([
       browserEvent("first", "KEY"),
@@ -107,7 +105,7 @@ describe("an array of events is taken like a batch", () => {
     expect(events.map(({ event }) => event)).toEqual(["first", "cleaned\ufffd", "warned"]);
   });
 
-  test("answers one whose events are all in error with the first error", async () => {
+  test("with only invalid events is answered with the first error", async () => {
     const { answer, events } = await storedBy([
       { token: "KEY", event: "e", distinct_id: "u", properties: "p" },
     ]);
@@ -115,7 +113,7 @@ describe("an array of events is taken like a batch", () => {
     expect(events).toEqual([]);
   });
 
-  test("replaces bytes that are not UTF-8 only in their event", async () => {
+  test("with bytes that are not UTF-8 has them replaced in their event only", async () => {
     project = await gateway.project();
     const text = JSON.stringify([
       browserEvent("good", project.key),
@@ -133,14 +131,14 @@ describe("an array of events is taken like a batch", () => {
     ]);
   });
 
-  test("ignores what an event says of history or of a batch: an array is live", async () => {
+  test("is live, whatever its events say about history or a batch", async () => {
     const inner = { historical_migration: true, batch: [{ event: "inner", distinct_id: "u" }] };
     const { answer, events } = await storedBy([browserEvent("outer", "KEY", inner)]);
     expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
     expect(events).toMatchObject([{ event: "outer", historical: false }]);
   });
 
-  describe("the key of an array", () => {
+  describe("the API key of an array", () => {
     const event = { event: "e", distinct_id: "u" };
 
     test.each([
@@ -161,7 +159,7 @@ describe("an array of events is taken like a batch", () => {
         ],
       ],
       ["before another place", [{ ...event, token: "KEY", properties: { token: "other" } }]],
-    ])("is said %s", async (_title, body) => {
+    ])("is read %s", async (_title, body) => {
       const { answer, events } = await storedBy(body);
       expect(answer.json).toEqual({ status: "Ok", accepted: body.length, dropped: 0 });
       expect(events).toHaveLength(body.length);
@@ -174,7 +172,7 @@ describe("an array of events is taken like a batch", () => {
         "under escaped names",
         '{"event":"e","distinct_id":"u","\\u0070roperties":{"t\\u006fken":"KEY"}}',
       ],
-    ])("is found %s of a single event", async (_title, body) => {
+    ])("is read %s of a single event", async (_title, body) => {
       project = await gateway.project();
       const text = (typeof body === "string" ? body : JSON.stringify(body)).replace(
         "KEY",
@@ -196,9 +194,9 @@ describe("an array of events is taken like a batch", () => {
     });
 
     test.each([
-      ["there is none", () => [event, 7, [event]], 401, "missing_api_key"],
+      ["it is missing", () => [event, 7, [event]], 401, "missing_api_key"],
       [
-        "it is no string",
+        "it is not a string",
         (key: string) => [{ ...event, api_key: 7, token: key }],
         401,
         "missing_api_key",
@@ -240,7 +238,7 @@ describe("an array of events is taken like a batch", () => {
       expect(await gateway.events(project)).toEqual([]);
     });
 
-    test("is rejected if two events have the keys of different projects, which are named", async () => {
+    test("is rejected if two events have keys of different projects, which are named by index", async () => {
       const events = Array.from({ length: 30_000 }, (_, index) => ({
         ...event,
         token: index === 29_999 ? stranger.key : project.key,

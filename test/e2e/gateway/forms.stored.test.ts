@@ -1,6 +1,3 @@
-// The forms in which PostHog's clients send events, from the request to the stored record: with the
-// addon's scan, an array as a browser sends it.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -44,8 +41,8 @@ const cases = [
   ...queryForms.map(([name, sent]) => [`in the query: ${name}`, sent] as const),
 ];
 
-describe("every form is stored", () => {
-  test.each(cases)("%s", async (_name, sent) => {
+describe("every encoding of PostHog's clients", () => {
+  test.each(cases)("is stored: %s", async (_name, sent) => {
     const events = pageviews(2);
     expect(await send(sent(JSON.stringify(events)))).toMatchObject({
       status: 200,
@@ -53,7 +50,7 @@ describe("every form is stored", () => {
     });
   });
 
-  test("has all of them, as they were sent", async () => {
+  test("is stored as it was sent, once", async () => {
     const stored = await gateway.events(project);
     expect(new Set(stored.map(({ uuid }) => uuid))).toEqual(uuids);
     expect(stored.length).toBe(uuids.size);
@@ -66,7 +63,7 @@ describe("every form is stored", () => {
     }
   });
 
-  test("stores an array of 20,000 events as gzip that no header names whole or not at all", async () => {
+  test("of 20,000 events in an unnamed gzip is stored completely or not at all", async () => {
     const own = await gateway.project();
     const events = Array.from({ length: 20_000 }, (_, n) => ({
       event: "e",

@@ -1,6 +1,3 @@
-// The registry is live: an added, rotated or disabled key takes effect soon, without a restart, and
-// a rejected key gets only its code.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import {
@@ -21,7 +18,7 @@ async function codeFor(key: string): Promise<unknown> {
   return answer.status === 200 ? "ok" : answer.json["code"];
 }
 
-test("keys change at runtime: added, disabled, enabled, rotated", async () => {
+test("an added, disabled, enabled or rotated key takes effect without a restart", async () => {
   const where = { prefix: gateway.config.subjectPrefix, replicas: 1 };
   expect(await codeFor("phc_new")).toBe("unknown_api_key");
   await addProject(connection, { ...where, id: "fresh", name: "Fresh", key: "phc_new" });

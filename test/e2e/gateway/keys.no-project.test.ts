@@ -1,6 +1,3 @@
-// A gateway without any project explains with each 401 how to add the first one. Once it has one, a
-// wrong key is only a wrong key.
-
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
 
@@ -12,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test("explains the next step in a 401 without any project", async () => {
+test("a 401 of a gateway without projects explains how to add one", async () => {
   const none = await gateway.post("/capture/", body);
   expect(none.json).toMatchObject({
     status: 401,

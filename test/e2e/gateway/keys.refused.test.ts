@@ -1,7 +1,3 @@
-// Answers to rejected keys: unknown and disabled ones differ in code, title and detail, as
-// documented, and in nothing else. However similar a key is to a real one, it is unknown like any
-// other, and only described by itself.
-
 import { connect } from "@nats-io/transport-node";
 import { beforeAll, describe, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../../src/gateway/intake/hints.ts";
@@ -41,8 +37,8 @@ async function answer(key: string): Promise<Answer> {
   return { status, headers: seen, json };
 }
 
-describe("a rejected key learns its code and no more", () => {
-  test("answers unknown and disabled keys with code, title and detail, and nothing else", async () => {
+describe("the answer to a rejected API key", () => {
+  test("differs for unknown and disabled keys in code, title and detail only", async () => {
     const unknown = await answer("phc_nobody");
     const disabled = await answer(off.key);
     expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });
@@ -56,7 +52,7 @@ describe("a rejected key learns its code and no more", () => {
     expect(headers(disabled)).toEqual(headers(unknown));
   });
 
-  test("treats keys similar to real or disabled ones as unknown", async () => {
+  test("does not reveal whether an unknown key resembles a real or disabled one", async () => {
     const far = await answer("phc_nobody");
     const rest = ({ headers, json, ...of }: Answer): object => ({
       ...of,
@@ -83,7 +79,7 @@ describe("a rejected key learns its code and no more", () => {
     }
   });
 
-  test("answers an accepted key differently, so that the test can distinguish", async () => {
+  test("differs from that of an accepted key", async () => {
     expect((await answer(known.key)).json).toMatchObject({ status: "Ok" });
   });
 });

@@ -1,8 +1,3 @@
-// A gateway shows no API key, token, password or key file content in its log at the most verbose
-// level, even when it crashes, its nats-server's log, metrics, answers, stored events, and the
-// command lines and environments of its processes. The welcome text shows only the demo project's
-// key.
-
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
@@ -59,7 +54,6 @@ function bodiesWith(key: string): (string | Uint8Array)[] {
   ];
 }
 
-/** Everything that a client sees except the status line. */
 async function answersTo(url: string, key: string): Promise<{ status: number; text: string }[]> {
   const requests: [string, RequestInit][] = [
     ...bodiesWith(key).map((body): [string, RequestInit] => ["/batch/", { method: "POST", body }]),
@@ -90,23 +84,19 @@ function expectNoneOf(secrets: readonly string[], where: string, text: string): 
     expect(text.includes(secret), `${where} shows ${secret}:\n${text}`).toBe(false);
 }
 
-/** The pids of the process and of all its descendants. */
 function processesBelow(root: number): number[] {
   const parents = new Map<number, number>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
       parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
-    } catch {
-      // It ended meanwhile.
-    }
+    } catch {}
   }
   const isBelow = (pid: number | undefined): boolean =>
     pid === root || (pid !== undefined && isBelow(parents.get(pid)));
   return [...parents.keys()].filter(isBelow);
 }
 
-/** The command lines of the process and of all its descendants, by pid. */
 function commandLines(root: number): Map<number, string> {
   return new Map(
     processesBelow(root).map((pid) => [
@@ -116,10 +106,7 @@ function commandLines(root: number): Map<number, string> {
   );
 }
 
-/**
- * What others can see of the descendants: name, command line, and the environment, which our own
- * start gave only to the first.
- */
+/** What others can see of the descendants: name, command line, and environment. */
 function shownOfChildren(root: number): string {
   const children = processesBelow(root).filter((pid) => pid !== root);
   const files = children.flatMap((pid) =>
@@ -130,7 +117,7 @@ function shownOfChildren(root: number): string {
 
 const token = "tokenTOKENtokenTOKENtoken04";
 
-describe("keys stay secret", () => {
+describe("no output shows an API key or another secret", () => {
   test("with good, disabled and unknown keys, in valid and invalid bodies", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir, "--log-level", "trace", "--workers", "2");
@@ -197,7 +184,7 @@ describe("keys stay secret", () => {
   /** Throws outside of any request at SIGUSR2, as a bug would. */
   const crashOnSignal = `--import=data:text/javascript,${encodeURIComponent('process.on("SIGUSR2",()=>{throw new Error("boom")})')}`;
 
-  test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS lost and back", async () => {
+  test("with NATS by TLS and a token: wrong settings, commands, crashes, and a lost NATS", async () => {
     const authority = await createAuthority();
     const client = await authority.client();
     const keyText = client.key.split("\n").slice(1, -2).join("\n");

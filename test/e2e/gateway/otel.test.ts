@@ -1,6 +1,3 @@
-// OpenTelemetry trace requests to a gateway: a 200 means that the spans of language models are
-// stored as events, and the answer is in the same encoding as the request.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -29,8 +26,8 @@ async function send(path: string, body: Buffer | string, headers: Record<string,
   };
 }
 
-describe("trace requests are stored", () => {
-  test("answers an empty one in protobuf like one without spans", async () => {
+describe("an OpenTelemetry trace request", () => {
+  test("that is empty in protobuf is answered like one without spans", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const answer = await send("/i/v0/ai/otel", "", headers);
@@ -42,7 +39,7 @@ describe("trace requests are stored", () => {
   });
 
   test.each(["/i/v0/ai/otel", "/i/v0/ai/otel/", "/i/v0/ai/otel/v1/traces"])(
-    "stores protobuf, plain and in gzip, and JSON, at %s",
+    "is stored at %s, in protobuf with or without gzip and in JSON",
     async (path) => {
       const project = await gateway.project();
       const authorization = `Bearer ${project.key}`;
@@ -63,7 +60,7 @@ describe("trace requests are stored", () => {
     },
   );
 
-  test("stores a large request of many spans whole, and answers others meanwhile", async () => {
+  test("of many spans is stored completely, and others are answered meanwhile", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const spans = Array.from(
@@ -85,7 +82,7 @@ describe("trace requests are stored", () => {
     expect(new Set(events.map((event) => event["uuid"])).size).toBe(901);
   });
 
-  test("lists what is not stored in the partial success", async () => {
+  test("is answered with the number of spans that are not stored", async () => {
     const project = await gateway.project();
     const authorization = `Bearer ${project.key}`;
     const deep = "[".repeat(200) + "]".repeat(200);
@@ -113,7 +110,7 @@ describe("trace requests are stored", () => {
     expect(await gateway.events(project)).toHaveLength(2);
   });
 
-  test("rejects a request without a key, with an unknown one, or that is malformed", async () => {
+  test("is rejected if it has no key, an unknown key, or is malformed", async () => {
     const project = await gateway.project();
     const large = otlpProtobuf([
       { spans: [{ ...chat, attributes: { ...chat.attributes, x: "x".repeat(50_000) } }] },
@@ -132,7 +129,7 @@ describe("trace requests are stored", () => {
     expect(await gateway.events(project)).toEqual([]);
   });
 
-  test("rejects a request whose spans are all in error", async () => {
+  test("is rejected if none of its spans is valid", async () => {
     const project = await gateway.project();
     const deep = "[".repeat(200) + "]".repeat(200);
     const spans = [{ ...chat, attributes: { "gen_ai.input.messages": deep } }];
@@ -147,7 +144,7 @@ describe("trace requests are stored", () => {
   });
 });
 
-test("a multipart event is stored", async () => {
+test("an AI event in a multipart body is stored", async () => {
   const project = await gateway.project();
   const form = new FormData();
   form.append("event", new Blob(['{"event":"$ai_generation","distinct_id":"u"}']));
@@ -172,7 +169,7 @@ test("a multipart event is stored", async () => {
   expect([refused.status, await refused.json()]).toMatchObject([400, { code: "invalid_payload" }]);
 });
 
-test("the newer protocol is available at its path for language models too", async () => {
+test("the v1 protocol is available at the path for AI events too", async () => {
   const project = await gateway.project();
   const uuid = "0199b1c2-2222-7000-8000-00000000000b";
   const answer = await gateway.post(

@@ -1,6 +1,3 @@
-// A stream that was edited while in use refuses its own events and reports why. One that takes
-// smaller messages refuses only the large event.
-
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -15,8 +12,8 @@ async function edit(change: Partial<StreamConfig>): Promise<void> {
   await connection.close();
 }
 
-describe("an edited stream is 503", () => {
-  test("names the stream and its fault; imports continue, and events too once it is fixed", async () => {
+describe("after an edit of its stream, an event", () => {
+  test("gets 503 with the stream and the reason, until it is fixed, and imports continue", async () => {
     const { key: api_key } = await gateway.project();
     const event = { api_key, event: "e", distinct_id: "u" };
     const imported = {
@@ -42,7 +39,7 @@ describe("an edited stream is 503", () => {
     await until(async () => (await gateway.post("/capture/", event)).status === 200);
   });
 
-  test("rejects only an event that the stream does not take in one message, and stores the others", async () => {
+  test("that is too large for the stream is rejected alone, and the others are stored", async () => {
     const project = await gateway.project();
     const event = (name: string, bytes: number) => {
       return { event: name, distinct_id: "u", properties: { text: "x".repeat(bytes) } };

@@ -1,6 +1,3 @@
-// Without a store nothing is accepted: the answer is 503 with Retry-After, and the gateway recovers
-// by itself.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import {
@@ -44,8 +41,8 @@ async function names(project: TestProject): Promise<unknown[]> {
   return (await gateway.events(project)).map((event) => event["event"]);
 }
 
-describe("a lost store is 503", () => {
-  test("stores a request in flight when nats-server dies after its restart, and later small ones; refuses large ones at once", async () => {
+describe("while nats-server is down, the gateway", () => {
+  test("stores a request in flight and later small ones after the restart, and refuses large ones", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     expect(await readiness()).toBe(200);
@@ -66,7 +63,7 @@ describe("a lost store is 503", () => {
     expect(await names(project)).toEqual(["waited", "later", "after"]);
   });
 
-  test("answers every small request 200 after an outage of five seconds", async () => {
+  test("stores every small request after an outage of five seconds", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     gateway.nats.freeze();
@@ -81,7 +78,7 @@ describe("a lost store is 503", () => {
     expect((await names(project)).sort()).toEqual(answers.map((_, index) => `e${index}`).sort());
   });
 
-  test("limits the memory of requests that wait for the store, and refuses others at once", async () => {
+  test("limits the memory of requests that wait, and refuses others immediately", async () => {
     gateway = await startTestGateway({
       env: {
         PENSTOCK_INFLIGHT_BYTES_MAX: "1048576",
@@ -105,7 +102,7 @@ describe("a lost store is 503", () => {
     expect(await names(project)).toHaveLength(stored);
   });
 
-  test("sends a Retry-After that is short at first, grows with the outage, and is short again at the next one", async () => {
+  test("sends a Retry-After that grows with the outage, and is short again in the next outage", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -124,7 +121,7 @@ describe("a lost store is 503", () => {
     }
   });
 
-  test("answers timeout if the store does not acknowledge in time, and stores a late event at most once", async () => {
+  test("returns timeout if no acknowledgement arrives, and stores a late event at most once", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });

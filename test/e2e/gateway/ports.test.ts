@@ -1,6 +1,3 @@
-// Metrics and health are only on the admin port, events only on the public port, and the admin port
-// is on loopback unless configured otherwise.
-
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
 import { readConfig } from "../../../src/platform/settings/read-config.ts";
@@ -27,8 +24,8 @@ function ask(url: string, method: string, body = ""): Promise<{ status: number; 
   });
 }
 
-describe("each port serves only its own paths", () => {
-  test.each(methods)("answers %s of the admin pages 404 on the public port", async (method) => {
+describe("the public and the admin port", () => {
+  test.each(methods)("return 404 for %s of the admin pages on the public port", async (method) => {
     for (const page of adminPages) {
       for (const path of [
         page,
@@ -44,7 +41,7 @@ describe("each port serves only its own paths", () => {
     }
   });
 
-  test("a request to the wrong port gets a response that names the right port", async () => {
+  test("name the right port in the answer to a request on the wrong one", async () => {
     for (const page of [...adminPages, "/healthz"]) {
       const { text } = await ask(gateway.url + page, "GET");
       expect(JSON.parse(text).detail).toContain(`at ${page} on this port: metrics and health`);
@@ -56,7 +53,7 @@ describe("each port serves only its own paths", () => {
     ]);
   });
 
-  test("takes no events on the admin port", async () => {
+  test("accept no events on the admin port", async () => {
     const event = { event: "e", distinct_id: "d", api_key: project.key, token: project.key };
     for (const path of ["/capture/", "/capture", "/batch/", "/batch", ...adminPages]) {
       for (const method of ["POST", "PUT"]) {
@@ -70,7 +67,7 @@ describe("each port serves only its own paths", () => {
     ]);
   });
 
-  test("binds the admin port to 127.0.0.1 by default", async () => {
+  test("bind the admin port to 127.0.0.1 by default", async () => {
     const defaults = readConfig({}, {});
     expect(defaults.ok && defaults.config.adminHost).toBe("127.0.0.1");
     expect(gateway.config.adminHost).toBe("127.0.0.1");

@@ -1,6 +1,3 @@
-// Beyond a project's limits its whole requests are answered 429, and nothing of them is stored.
-// Other projects are not affected, and a change of the limits takes effect within a second.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { type Answer, type TestProject, until } from "../../kit/gateway.ts";
@@ -57,8 +54,8 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
   return { project, stored };
 }
 
-describe("a quota applies to one project only", () => {
-  test("answers a whole request 429 over the limit, of any size and lane, stores nothing, and does not limit the other project", async () => {
+describe("a project's quota", () => {
+  test("rejects whole requests with 429, of any size and lane, and does not affect other projects", async () => {
     const { project, stored } = await limitedProject();
     const before = {
       live: await refusedEvents("live"),
@@ -96,7 +93,7 @@ describe("a quota applies to one project only", () => {
     }
   });
 
-  test("applies limits set, changed and removed at runtime within a second", async () => {
+  test("applies within a second when it is set, changed or removed", async () => {
     const { project } = await limitedProject();
     const isTakenSoon = (status: number) =>
       until(async () => (await send(project, 1)).status === status);
@@ -108,7 +105,7 @@ describe("a quota applies to one project only", () => {
     await isTakenSoon(200);
   });
 
-  test("keeps a rate, with a short Retry-After for a short wait", async () => {
+  test("limits the rate, with a short Retry-After for a short wait", async () => {
     const project = await gateway.project();
     const limits = { eventsPerSecond: 100, burstSeconds: 1 };
     await gateway.limit(project, limits);

@@ -1,7 +1,3 @@
-// A flood of one project gets 503 where its share of the stream ends. Other projects continue,
-// messages that leave the stream make room, and a project's share does not depend on what others
-// have filled.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
@@ -45,8 +41,8 @@ async function floodUntilRefused(): Promise<void> {
   throw new Error("flood a stream: it was never refused");
 }
 
-describe("a project fills its share", () => {
-  test("ends a flood at its share, and stores a quiet project", async () => {
+describe("a project's share of a stream", () => {
+  test("ends a flood with 503, and events of another project are stored", async () => {
     await floodUntilRefused();
     const { bytes, max } = await stream();
     expect(max).toBe(streamBytes);
@@ -65,7 +61,7 @@ describe("a project fills its share", () => {
     expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
   });
 
-  test("ends a large request at the share, stored in part", async () => {
+  test("ends a large request, which is stored in part", async () => {
     const max = 4 * streamBytes;
     const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
     onTestFinished(() => larger.stop());
@@ -84,7 +80,7 @@ describe("a project fills its share", () => {
     expect(await send(other, 5, larger)).toBe("stored");
   });
 
-  test("holds a project to one share over two gateways, and lets an operator change it", async () => {
+  test("is enforced over two gateways, and can be changed by an operator", async () => {
     const server = await natsServerForFile();
     const env = {
       PENSTOCK_STREAM_BYTES_MAX: String(4 * streamBytes),
@@ -114,7 +110,7 @@ describe("a project fills its share", () => {
     expect(await one.metrics()).toMatch(/^penstock_projects_over_share 0$/m);
   });
 
-  test("answers store_full to a project with little in a stream that others have filled until it has room", async () => {
+  test("never refuses a project with little data in a full stream, which is stored or refused as store_full", async () => {
     const { subjectPrefix } = gateway.config;
     const subject = `${subjectPrefix}.live.0.stranger`;
     await stream(">");

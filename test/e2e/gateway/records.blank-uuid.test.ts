@@ -1,5 +1,3 @@
-// Events with the nil or the max UUID, which clients send if they never set an id.
-
 import { describe, expect, test } from "vitest";
 import { fileWith, runImport } from "../../commands/import/import-kit.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -20,8 +18,8 @@ async function uuidsOf(project: TestProject, lane: "live" | "historical" = "live
 describe.each([
   ["live", {}],
   ["historical", { historical_migration: true }],
-] as const)("on the %s lane", (lane, more) => {
-  test("stores each event under a new uuid with a warning", async () => {
+] as const)("the nil or max UUID on the %s lane", (lane, more) => {
+  test("is replaced by a new uuid, with a warning", async () => {
     const project = await gateway.project();
     const sent = [...blanks, nil, "\\u0030".concat(nil.slice(1))];
     const items = sent.map(
@@ -41,8 +39,8 @@ describe.each([
   });
 });
 
-describe("in the newer protocol", () => {
-  test("stores all of them under new uuids, and lists the sent uuid in `results`", async () => {
+describe("the nil or max UUID in the v1 protocol", () => {
+  test("is replaced by a new uuid, and `results` lists it as it was sent", async () => {
     const project = await gateway.project();
     const batch = [
       ...[nil, nil, max.toUpperCase(), nil, max].map((uuid) => v1Event({ uuid })),
@@ -62,7 +60,7 @@ describe("in the newer protocol", () => {
     expect(uuids).not.toContain(max);
   });
 
-  test("lists the result of a dropped one before those of stored ones", async () => {
+  test("has only the result of the dropped event if another event with it is stored", async () => {
     const project = await gateway.project();
     const batch = [v1Event({ uuid: nil, event: "" }), v1Event({ uuid: nil })];
     const answer = await postV1(gateway, v1Body(batch), v1Headers(project.key));
@@ -71,7 +69,7 @@ describe("in the newer protocol", () => {
   });
 });
 
-test("stores each line of an import under a new uuid, in every format", async () => {
+test("an import replaces the nil or max UUID of each line by a new uuid, in every format", async () => {
   const time = "2024-07-06T12:00:00Z";
   const files = [
     [nil, max].map((uuid) => ({ event: "e", distinct_id: "u", timestamp: time, uuid })),

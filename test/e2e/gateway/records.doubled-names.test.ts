@@ -1,5 +1,3 @@
-// Names that occur twice in one object of an event: the record has only the last of them.
-
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
@@ -17,18 +15,21 @@ const cases: [title: string, sent: string, stored: string][] = [
   ["in the same name of two objects", '{"x":{"a":1},"y":{"a":1}}', '{"x":{"a":1},"y":{"a":1}}'],
 ];
 
-test.each(cases)("%s", async (_, sent, stored) => {
-  for (const historical of [false, true]) {
-    const project = await gateway.project();
-    const event = `{"event":"e","distinct_id":"u","timestamp":"2026-01-31T12:00:00Z","properties":${sent}}`;
-    const body = `{"api_key":"${project.key}","historical_migration":${historical},"batch":[${event}]}`;
-    expect((await gateway.post("/batch/", body)).json).toMatchObject({ accepted: 1 });
-    const frames = await gateway.frames(project, historical ? "historical" : "live");
-    expect(frames[0]?.text).toContain(`"properties":${stored}`);
-  }
-});
+test.each(cases)(
+  "a duplicate name in an event is stored with its last value only: %s",
+  async (_, sent, stored) => {
+    for (const historical of [false, true]) {
+      const project = await gateway.project();
+      const event = `{"event":"e","distinct_id":"u","timestamp":"2026-01-31T12:00:00Z","properties":${sent}}`;
+      const body = `{"api_key":"${project.key}","historical_migration":${historical},"batch":[${event}]}`;
+      expect((await gateway.post("/batch/", body)).json).toMatchObject({ accepted: 1 });
+      const frames = await gateway.frames(project, historical ? "historical" : "live");
+      expect(frames[0]?.text).toContain(`"properties":${stored}`);
+    }
+  },
+);
 
-test("in $set of the event itself", async () => {
+test("a duplicate name in an event's $set is stored with its last value only", async () => {
   const project = await gateway.project();
   const body = `{"api_key":"${project.key}","event":"e","distinct_id":"u","$set":{"p":1,"p":2}}`;
   await gateway.post("/capture/", body);

@@ -1,6 +1,3 @@
-// Times and persons through the whole gateway, as SDKs send them: in the query, in arrays, forms
-// and packed bodies, on /engage, and with events that are stored only after a second reading.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -43,7 +40,7 @@ const event = (key: string, now: Date) => ({
   timestamp: now.toISOString(),
 });
 
-describe("times and people are read from every form", () => {
+describe("times and persons", () => {
   test.each<[string, (key: string, now: Date) => Sent]>([
     [
       "of posthog-js",
@@ -113,14 +110,14 @@ describe("times and people are read from every form", () => {
         ),
       }),
     ],
-  ])("corrects times by the client's clock, %s", async (_title, send) => {
+  ])("are read with the client's clock %s", async (_title, send) => {
     const { events } = await stored(send);
     expect(events).toHaveLength(1);
     expect(Math.abs(clockErrorMs(events[0]!) - hourMs)).toBeLessThan(60_000);
     expect(correctionMs(events[0]!)).toBe(clockErrorMs(events[0]!));
   });
 
-  test("warns of an unreadable clock in the query, and changes nothing", async () => {
+  test("are stored unchanged, with a warning, if the clock in the query is invalid", async () => {
     const { answer, events } = await stored((key) => ({
       path: "/e/?_=soon",
       body: JSON.stringify(event(key, new Date(1_000_000))),
@@ -131,7 +128,7 @@ describe("times and people are read from every form", () => {
     expect(events[0]).not.toHaveProperty("replaced");
   });
 
-  test("corrects the times of an array's events that waited in a browser", async () => {
+  test("of events that waited in a browser are corrected", async () => {
     const { events } = await stored((key, now) => ({
       path: `/e/?_=${now.getTime()}`,
       body: JSON.stringify(
@@ -146,7 +143,7 @@ describe("times and people are read from every form", () => {
     ).toEqual([...[5_000, 0]]);
   });
 
-  test("stores a large body once that is repeated with a later clock", async () => {
+  test("of a large body that is repeated with a later clock are stored once", async () => {
     const project = await gateway.project();
     const now = Date.now();
     const batch = Array.from({ length: 3_000 }, (_, index) => ({
@@ -183,7 +180,7 @@ describe("times and people are read from every form", () => {
         body: `data=${encodeURIComponent(said)}`,
       }),
     ],
-  ])("sets a person by %s on /engage", async (_title, send) => {
+  ])("are read from %s on /engage", async (_title, send) => {
     const { answer, events } = await stored((key) =>
       send(
         JSON.stringify({

@@ -1,6 +1,3 @@
-// The newer protocol (v1) answers by uuid: however the name and the value of one are written, the
-// uuid in the answer is that of the record, and no uuid is accepted twice in a request.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { outcomes, postV1, v1Headers } from "../../kit/v1-requests.ts";
@@ -18,21 +15,21 @@ async function send(...events: string[]) {
   return { answer, stored: (await gateway.events(project)).map(({ uuid }) => uuid) };
 }
 
-describe("the uuid in the answer is the stored one", () => {
+describe("the uuid of a v1 event", () => {
   test.each([
     ["an escaped name", `"\\u0075uid":"${two}"`],
-    ["an escaped name behind a plain one", `"uuid":"${one}","uu\\u0069d":"${two}"`],
-    ["a plain name behind an escaped one", `"uu\\u0069d":"${one}","uuid":"${two}"`],
-    ["a name that comes twice", `"uuid":"${one}","uuid":"${two}"`],
+    ["an escaped name after a plain one", `"uuid":"${one}","uu\\u0069d":"${two}"`],
+    ["a plain name after an escaped one", `"uu\\u0069d":"${one}","uuid":"${two}"`],
+    ["a duplicate name", `"uuid":"${one}","uuid":"${two}"`],
     ["an escaped value", `"uuid":"\\u0030${two.slice(1)}"`],
     ["an escaped value under an escaped name", `"uu\\u0069\\u0064":"${two.slice(0, -1)}\\u0032"`],
-  ])("%s", async (_, written) => {
+  ])("is the stored one in the results, with %s", async (_, written) => {
     const { answer, stored } = await send(written);
     expect(answer.json.results).toEqual({ [two]: { result: "ok" } });
     expect(stored).toEqual([two]);
   });
 
-  test("rejects the request if an event's last uuid, under an escaped name, is invalid", async () => {
+  test("is rejected as missing if the last one, under an escaped name, is invalid", async () => {
     const { answer, stored } = await send(`"uuid":"${two}"`, `"uuid":"${one}","uu\\u0069d":null`);
     expect([answer.status, answer.json.error_description]).toEqual([
       400,
@@ -41,7 +38,7 @@ describe("the uuid in the answer is the stored one", () => {
     expect(stored).toEqual([]);
   });
 
-  test("rejects the request if a uuid occurs twice, once under an escaped name", async () => {
+  test("is rejected if another event has the same one under an escaped name", async () => {
     const { answer, stored } = await send(
       `"uuid":"${one}","uu\\u0069d":"${two}"`,
       `"uuid":"${two}"`,

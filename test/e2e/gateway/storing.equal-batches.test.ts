@@ -1,6 +1,3 @@
-// A repeated large batch is a client's retry only if its events have the same uuids. Without them
-// the events may have happened twice, and both are stored.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
@@ -27,11 +24,11 @@ function batchOf(
   return JSON.stringify({ api_key: key, batch });
 }
 
-describe("equal batches are both stored", () => {
+describe("of two equal batches", () => {
   test.each([
     ["small", 500],
     ["large", 1_000],
-  ])("stores %s both times without uuids, and once with them", async (_, padding) => {
+  ])("%s and without uuids both are stored, and with uuids only one", async (_, padding) => {
     const post = async (body: string): Promise<void> => {
       const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
       for (const { json } of answers) expect(json).toMatchObject({ accepted: count });
@@ -44,7 +41,7 @@ describe("equal batches are both stored", () => {
     expect(await gateway.events(having)).toHaveLength(count);
   });
 
-  test("does not lose one event without a uuid with the others", async () => {
+  test("the only event without a uuid is stored twice, and the others may be stored once", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)

@@ -1,13 +1,10 @@
-// The historical lane stores a project's events in the order of receipt of their requests, even
-// while nats-server is restarted.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile();
 
-describe("imports keep their order", () => {
-  test("stores two projects' imports in order through a restart of nats-server, while live events pass", async () => {
+describe("requests of the historical lane", () => {
+  test("are stored in order through a restart of nats-server, while live events are stored", async () => {
     const projects = [await gateway.project(), await gateway.project()];
     const live = await gateway.project();
     const accepted = new Map(projects.map((project) => [project.id, [] as number[]]));
@@ -53,7 +50,7 @@ describe("imports keep their order", () => {
     expect((await gateway.events(live)).length).toBeGreaterThan(10);
   });
 
-  test("stores requests on one persistent connection in the order they were sent", async () => {
+  test("on one connection are stored in the order in which they were sent", async () => {
     const project = await gateway.project();
     const requests = Array.from({ length: 200 }, (_, number) => {
       const body = JSON.stringify({
@@ -71,7 +68,6 @@ describe("imports keep their order", () => {
   });
 });
 
-/** Sends each request as soon as the previous one is answered. */
 async function sendInTurn(requests: string[]): Promise<void> {
   const { connect } = await import("node:net");
   const socket = connect(gateway.port, "127.0.0.1");

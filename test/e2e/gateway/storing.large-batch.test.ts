@@ -1,6 +1,3 @@
-// A 19 MB batch of 45,000 events, live and historical, plain and compressed, and a client's retry
-// of the same body.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -31,12 +28,12 @@ function largeBatch(key: string, historical: boolean, sentAt: string): string {
   return JSON.stringify({ api_key: key, historical_migration: historical, batch, sent_at: sentAt });
 }
 
-describe("a large batch arrives whole and in order", () => {
+describe("a large batch", () => {
   describe.each([
     ["live", false],
     ["historical", true],
-  ] as const)("a 19 MB batch on the %s lane", (lane, historical) => {
-    test("is stored whole and in order, and once if it is sent twice", async () => {
+  ] as const)("of 19 MB on the %s lane", (lane, historical) => {
+    test("is stored completely and in order, and once if it is sent twice", async () => {
       const project = await gateway.project();
       const body = largeBatch(project.key, historical, "2026-01-01T00:00:00.000Z");
       expect(Buffer.byteLength(body)).toBeGreaterThan(18_500_000);
@@ -81,7 +78,7 @@ describe("a large batch arrives whole and in order", () => {
     });
   });
 
-  test("stores a batch of more items than one scan's rows whole", async () => {
+  test("of more events than a scan table has rows is stored completely", async () => {
     const project = await gateway.project();
     const count = 140_000;
     const items = Array.from(

@@ -1,6 +1,3 @@
-// nats-server 2.10, the oldest with `sync_interval: always`, on one node: the gateway stores events
-// there completely, once, in order, and durably through a kill. All other tests run on the newest.
-
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -12,8 +9,8 @@ const gateway = await gatewayForFile({ nats: { binary: oldestNatsServer() } });
 const numbered = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ event: "e", distinct_id: "u", properties: { n } }));
 
-describe("the oldest nats-server keeps the promise too", () => {
-  test("stores single events and batches as they were sent", async () => {
+describe("on the oldest supported nats-server", () => {
+  test("single events and batches are stored as they were sent", async () => {
     const project = await gateway.project();
     for (const event of ["one", "two", "three"]) {
       const answer = await gateway.post("/capture/", {
@@ -32,7 +29,7 @@ describe("the oldest nats-server keeps the promise too", () => {
     );
   });
 
-  test("stores a large body that is sent twice once", async () => {
+  test("a large body that is sent twice is stored once", async () => {
     const project = await gateway.project();
     const batch = numbered(3_000).map((item) => ({
       ...item,
@@ -45,7 +42,7 @@ describe("the oldest nats-server keeps the promise too", () => {
     expect(await gateway.events(project)).toHaveLength(3_000);
   });
 
-  test("keeps the order of history", async () => {
+  test("history is stored in order", async () => {
     const project = await gateway.project();
     for (let round = 0; round < 5; round++) {
       const batch = [{ event: String(round), distinct_id: "u" }];
@@ -65,7 +62,7 @@ describe("the oldest nats-server keeps the promise too", () => {
     ]);
   });
 
-  test("has every acknowledged event after a kill, and takes events again", async () => {
+  test("every acknowledged event is stored after a kill, and new events are accepted", async () => {
     const project = await gateway.project();
     const event = { api_key: project.key, event: "e", distinct_id: "u" };
     for (let n = 0; n < 20; n++) expect((await gateway.post("/capture/", event)).status).toBe(200);

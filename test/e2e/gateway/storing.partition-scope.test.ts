@@ -1,7 +1,3 @@
-// With PENSTOCK_FRAME_SCOPE=partition the small live requests of all projects share messages, and
-// each record names its project. Everything else is unchanged: large requests and history have
-// their own project's messages, keys are checked, and the order is kept.
-
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { setEnabled } from "../../../src/gateway/projects/registry/commands.ts";
@@ -19,7 +15,6 @@ async function withNats<T>(action: (connection: NatsConnection) => Promise<T>): 
   }
 }
 
-/** The frames stored on `~`. */
 function sharedFrames(): Promise<StoredFrame[]> {
   return withNats((connection) =>
     readFrames(connection, `${gateway.config.subjectPrefix}.live.*.~`),
@@ -35,8 +30,8 @@ function single(project: TestProject, number: number): Promise<{ status: number 
   });
 }
 
-describe("small requests share messages if configured", () => {
-  test("stores single events of many projects in shared messages, each record with its project", async () => {
+describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
+  test("single events of many projects share messages, and each record names its project", async () => {
     const projects = await Promise.all(Array.from({ length: 5 }, () => gateway.project()));
     // While the server is silent the first message is unacknowledged, and all later lines collect
     // after it.
@@ -68,7 +63,7 @@ describe("small requests share messages if configured", () => {
       expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
   });
 
-  test("stores a large request in separate messages on its project's subject", async () => {
+  test("a large request has messages of its own on its project's subject", async () => {
     const project = await gateway.project();
     const padding = "x".repeat(6_000);
     const batch = Array.from({ length: 200 }, (_, number) => ({
@@ -89,7 +84,7 @@ describe("small requests share messages if configured", () => {
     ).not.toContain("large");
   });
 
-  test("stores history under its project, large and small requests in order of arrival", async () => {
+  test("history is stored under its project, in order of arrival", async () => {
     const projects = [await gateway.project(), await gateway.project()];
     const expected: number[] = [];
     for (let round = 0; round < 6; round++) {
@@ -113,7 +108,7 @@ describe("small requests share messages if configured", () => {
     }
   });
 
-  test("checks keys as usual: rejected events are in no message", async () => {
+  test("events with a rejected key are in no message", async () => {
     const [good, disabled] = [await gateway.project(), await gateway.project()];
     const off = {
       prefix: gateway.config.subjectPrefix,

@@ -1,12 +1,9 @@
-// A body placed in slices, small enough for shared frames: while it is placed those frames are sent
-// with the lines of others, and every line of it must be in a frame that its answer waits for.
-
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
 
-test("stores every acknowledged line of a sliced body in shared frames, once and in order, alongside single events of the project", async () => {
+test("a body that is processed in slices is stored once and in order, alongside single events of its project", async () => {
   const project = await gateway.project();
   const expected: string[] = [];
   let placing = true;

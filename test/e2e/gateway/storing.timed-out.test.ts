@@ -1,6 +1,3 @@
-// A request that was answered `timeout` may be stored. If its client sends it again, its events are
-// stored once, including those without a uuid. Equal requests with other answers are each stored.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -67,7 +64,7 @@ const event = (name: string, more: Event = {}): Event => ({
   ...more,
 });
 
-describe("a small request that timed out and is sent again", () => {
+describe("a small request that is sent again after a timeout", () => {
   test.each([
     ["no uuid and no timestamp", {}],
     ["no uuid", { timestamp: time }],
@@ -90,7 +87,7 @@ describe("a small request that timed out and is sent again", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
   });
 
-  test("is stored again under the same uuids if all its events have one", async () => {
+  test("is stored twice with the same uuids if all its events have uuids", async () => {
     const project = await gateway.project();
     const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
     await timedOut(() => send(project, [event("a", { uuid })]));
@@ -99,7 +96,7 @@ describe("a small request that timed out and is sent again", () => {
     expect((await gateway.events(project)).map((one) => one["uuid"])).toEqual([uuid, uuid]);
   });
 
-  test("does not stop an equal event with a uuid from being stored", async () => {
+  test("does not prevent an equal event with a uuid from being stored", async () => {
     const project = await gateway.project();
     await timedOut(() => send(project, [event("a", { timestamp: time })]));
     const batch = [event("a", { timestamp: time, uuid: "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c" })];
@@ -107,7 +104,7 @@ describe("a small request that timed out and is sent again", () => {
     await until(async () => (await gateway.events(project)).length === 2);
   });
 
-  test("is stored once after several attempts that did not reach the store, and one compressed", async () => {
+  test("is stored once after several attempts that did not reach the store", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b", { timestamp: time })];
     const compressed = () =>
@@ -120,7 +117,7 @@ describe("a small request that timed out and is sent again", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1 });
   });
 
-  test("is stored once if it was stored before it is repeated, and again if it is sent a third time", async () => {
+  test("is stored once for the retry, and again if it is sent a third time", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b")];
     await timedOut(() => send(project, batch));
@@ -131,7 +128,7 @@ describe("a small request that timed out and is sent again", () => {
     expect(await counts(project)).toEqual({ a: 2, b: 2 });
   });
 
-  test("is stored as often as it was sent, if two clients sent it", async () => {
+  test("is stored twice if two clients sent it", async () => {
     const project = await gateway.project();
     const batch = [event("a")];
     gateway.nats.freeze();
@@ -153,7 +150,7 @@ describe("a small request that timed out and is sent again", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored whole if it was changed, or is sent to another project", async () => {
+  test("is stored again if it was changed, or if it is sent to another project", async () => {
     const project = await gateway.project();
     const other = await gateway.project();
     const batch = [event("a", { timestamp: time })];
@@ -167,7 +164,7 @@ describe("a small request that timed out and is sent again", () => {
     expect(await counts(other)).toEqual({ a: 1 });
   });
 
-  test("is a new request if its batch has other events too, and takes no event of others with it", async () => {
+  test("is a new request if its batch has other events too", async () => {
     const project = await gateway.project();
     await timedOut(() => send(project, [event("a"), event("b")]));
     const answers = await Promise.all([
@@ -180,7 +177,7 @@ describe("a small request that timed out and is sent again", () => {
   });
 });
 
-test("is stored once if it is large and has no uuids, and again if it is sent a third time", async () => {
+test("a large request without uuids that is sent again after a timeout is stored once, and again the third time", async () => {
   const project = await gateway.project();
   const batch = Array.from({ length: 3_000 }, (_, index) =>
     event("large", { properties: { index, padding: "x".repeat(300) } }),

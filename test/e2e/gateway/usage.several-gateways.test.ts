@@ -1,6 +1,3 @@
-// The usage record holds what every gateway has accepted and rejected of a project, as answered.
-// The command sums it up.
-
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ConfiguredCommand } from "../../../src/commands/context.ts";
@@ -14,15 +11,14 @@ import { type TestGateway, until } from "../../kit/gateway.ts";
 const first = await gatewayForFile();
 const second = await gatewayForFile({ server: first.nats });
 
-/** Runs the command as a user does; returns its output. */
 async function printed(run: (command: ConfiguredCommand) => Promise<void>): Promise<string> {
   const { context, said } = commandWorld();
   await run({ config: first.config, context });
   return said.all;
 }
 
-describe("usage is summed over gateways", () => {
-  test("sums accepted, dropped and rejected over two gateways", async () => {
+describe("the usage of a project", () => {
+  test("is the sum of accepted, dropped and rejected events over two gateways", async () => {
     const project = await first.project();
     const good = { event: "e", distinct_id: "u" };
     const bad = { ...good, properties: 1 };
@@ -72,7 +68,7 @@ describe("usage is summed over gateways", () => {
     await expect(ofMissing).rejects.toThrow("there is no project absent");
   });
 
-  test("writes changes regularly while a process runs, and shows recent rates", async () => {
+  test("is written regularly while a gateway runs, with recent rates", async () => {
     const connection = await connect({ servers: first.nats.url });
     onTestFinished(() => connection.close());
     const place = { prefix: "running", replicas: 1 };

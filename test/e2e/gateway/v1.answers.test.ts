@@ -1,6 +1,3 @@
-// The newer protocol (v1): each event gets its own result, in the order of the batch, and the
-// result of an event that is not stored tells whether to retry it.
-
 import { randomUUID } from "node:crypto";
 import {
   brotliCompressSync,
@@ -19,8 +16,8 @@ const gateway = await gatewayForFile({
 });
 const project = await gateway.project();
 
-describe("the newer protocol answers for each event", () => {
-  test("stores an event with its kind, and session, window, options and SDK among its properties", async () => {
+describe("the v1 protocol", () => {
+  test("stores an event with its session, window, options and SDK as properties", async () => {
     const mine = await gateway.project();
     const event = v1Event({
       timestamp: "2026-01-31T12:00:00.5+02:00",
@@ -97,7 +94,7 @@ describe("the newer protocol answers for each event", () => {
   });
 
   test.each(["posthog", "/1.0", "posthog/", `${"p".repeat(200)}/1`, "caf\u00e9/1", ""])(
-    "names no SDK that calls itself %j",
+    "stores no SDK for the header %j",
     async (sdk) => {
       const mine = await gateway.project();
       const answer = await postV1(gateway, v1Body([v1Event()]), {
@@ -109,7 +106,7 @@ describe("the newer protocol answers for each event", () => {
     },
   );
 
-  test("corrects timestamps by the request's own clock, except for events that forbid it", async () => {
+  test("corrects timestamps by the clock of the request, except for events that forbid it", async () => {
     const mine = await gateway.project();
     const skewMs = 3_600_000;
     const happened = new Date(Date.now() + skewMs - 60_000).toISOString();
@@ -129,7 +126,7 @@ describe("the newer protocol answers for each event", () => {
     expect(kept?.properties["$ignore_sent_at"]).toBe(true);
   });
 
-  test("gives each event its own result, in the order of the batch", async () => {
+  test("answers for each event, in the order of the batch", async () => {
     const mine = await gateway.project();
     const batch = [
       v1Event(),
@@ -195,7 +192,7 @@ describe("the newer protocol answers for each event", () => {
     expect(stored.at(11)).toMatchObject({ replaced: { session_id: 1 } });
   });
 
-  test("answers a batch whose events are all dropped 200", async () => {
+  test("answers 200 to a batch whose events are all dropped", async () => {
     const mine = await gateway.project();
     const answer = await postV1(
       gateway,
@@ -231,7 +228,7 @@ describe("the newer protocol answers for each event", () => {
     );
   });
 
-  test("stores history in its lane", async () => {
+  test("stores history in the historical lane", async () => {
     const mine = await gateway.project();
     const answer = await postV1(
       gateway,
@@ -244,7 +241,7 @@ describe("the newer protocol answers for each event", () => {
     ]);
   });
 
-  test("reads the key from its own header, and ignores it in the body", async () => {
+  test("reads the API key from its header, and ignores one in the body", async () => {
     const mine = await gateway.project();
     const { Authorization: _, ...others } = v1Headers(mine.key);
     const inHeader = { ...others, "PostHog-Api-Token": mine.key };
@@ -260,14 +257,14 @@ describe("the newer protocol answers for each event", () => {
     expect(await gateway.events(mine)).toHaveLength(3);
   });
 
-  test("accepts requests without the headers other than the key", async () => {
+  test("accepts requests with only the header for the key", async () => {
     const answer = await postV1(gateway, v1Body([v1Event()]), {
       Authorization: `Bearer ${project.key}`,
     });
     expect(outcomes(answer)).toEqual(["ok"]);
   });
 
-  test("suggests fixes with the code for the first dropped events", async () => {
+  test("suggests fixes for the first dropped events", async () => {
     const { event: _, ...nameless } = v1Event();
     const { distinct_id: __, ...nobodys } = v1Event();
     const batch = [

@@ -1,6 +1,3 @@
-// The newer protocol (v1): a header names the project, and nothing in the body. If a client sends
-// the key elsewhere, the answer states where it belongs.
-
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { setEnabled } from "../../../src/gateway/projects/registry/commands.ts";
@@ -11,10 +8,10 @@ import { postV1, v1Body, v1Event, v1Headers } from "../../kit/v1-requests.ts";
 const gateway = await gatewayForFile();
 const project = await gateway.project();
 
-describe("the newer protocol takes its key from a header", () => {
+describe("the v1 protocol", () => {
   test.each([
     ...["api_key", "token", "apiKey", "api-key", "projectApiKey", "write_key", "key", "api_kye"],
-  ])("asks for the key in the header if there is %s in the body", async (name) => {
+  ])("asks for the API key in the header if the body has %s", async (name) => {
     const headers = { ...v1Headers(project.key), Authorization: "" };
     const before = await gateway.events(project);
     for (const body of [
@@ -35,7 +32,7 @@ describe("the newer protocol takes its key from a header", () => {
     expect(await gateway.events(project)).toEqual(before);
   });
 
-  test("reports a disabled project, and stores again once it is enabled", async () => {
+  test("rejects events of a disabled project, and stores events once it is enabled", async () => {
     const mine = await gateway.project();
     const send = () => postV1(gateway, v1Body([v1Event()]), v1Headers(mine.key));
     const turn = async (enabled: boolean) => {
@@ -61,7 +58,7 @@ describe("the newer protocol takes its key from a header", () => {
     await until(async () => (await send()).status === 200);
   });
 
-  test("shows invalid JSON around the error to its sender, here too, without any key", async () => {
+  test("shows invalid JSON around the error, without any key", async () => {
     const body = `{"created_at":"2026-01-31T12:00:00Z","api_key":"${project.key}","batch":[1],}`;
     const { status, json } = await postV1(gateway, body, v1Headers(project.key));
     expect([status, json.error]).toEqual([400, "invalid_json"]);

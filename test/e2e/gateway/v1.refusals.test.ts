@@ -1,6 +1,3 @@
-// The newer protocol (v1): errors of the whole request are reported before anything of it is
-// stored.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -19,8 +16,8 @@ interface Refused {
 }
 const refusals: [status: number, error: string, title: string, request: Refused][] = [
   [401, "missing_api_key", "no key", { headers: { Authorization: "" } }],
-  [401, "missing_api_key", "another scheme", { headers: { Authorization: "Basic eDp5" } }],
-  [401, "missing_api_key", "no key behind the scheme", { headers: { Authorization: "Bearer " } }],
+  [401, "missing_api_key", "a different scheme", { headers: { Authorization: "Basic eDp5" } }],
+  [401, "missing_api_key", "no key after the scheme", { headers: { Authorization: "Bearer " } }],
   [401, "unknown_api_key", "an unknown key", { headers: { Authorization: "Bearer phc_nobody" } }],
   [401, "unknown_api_key", "a personal key", { headers: { Authorization: "Bearer phx_personal" } }],
   [
@@ -170,8 +167,8 @@ function escaped(digit: string): string {
   return `\\u${digit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-describe("the newer protocol rejects whole requests", () => {
-  describe("a request is rejected as a whole, with nothing stored", () => {
+describe("the v1 protocol", () => {
+  describe("rejects a whole request with", () => {
     test.each(refusals)("%i %s: %s", async (status, error, _, { body = fine, headers = {} }) => {
       const before = (await gateway.events(project)).length;
       const answer = await postV1(gateway, body(), { ...v1Headers(project.key), ...headers });
@@ -186,14 +183,14 @@ describe("the newer protocol rejects whole requests", () => {
     });
   });
 
-  test("names the place of the error", async () => {
+  test("names the index of the wrong event", async () => {
     const say = async (batch: unknown[]) =>
       (await postV1(gateway, v1Body(batch), v1Headers(project.key))).json.error_description;
     expect(await say([good, {}])).toBe("Each event must have a uuid, and batch[1] has none");
     expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
   });
 
-  test("suggests the name batch for a typo, and ignores any key in the body", async () => {
+  test("suggests the name batch for a typo, and never a key in the body", async () => {
     const say = async (body: object, headers: Record<string, string>) =>
       (await postV1(gateway, JSON.stringify(body), headers)).json.error_description;
     const created_at = new Date().toISOString();
@@ -205,7 +202,7 @@ describe("the newer protocol rejects whole requests", () => {
     );
   });
 
-  test("rejects other methods, but not preflights, and ignores a trailing slash", async () => {
+  test("rejects other methods, except a preflight, and ignores a trailing slash", async () => {
     for (const path of [v1Path, `${v1Path}/`]) {
       for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
         const response = await fetch(gateway.url + path, { method });
@@ -239,7 +236,7 @@ describe("the newer protocol rejects whole requests", () => {
     );
   });
 
-  test("reports a project that is over its limits", async () => {
+  test("answers 429 for a project over its quota", async () => {
     const mine = await gateway.project();
     await gateway.limit(mine, { eventsPerSecond: 1, burstSeconds: 1 });
     const send = () =>

@@ -1,7 +1,3 @@
-// The newer protocol (v1) when not everything can be stored: stored events are `ok`, events that
-// are not or may not be stored are `retry`, and a client that sends the same request again stores
-// nothing twice. If nothing could be stored, the answer is a 503.
-
 import { randomUUID } from "node:crypto";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -38,8 +34,8 @@ function large(index: number): V1Event {
   return v1Event({ event: `e${index}`, properties: { text: "x".repeat(60_000) } });
 }
 
-describe("a retry of the newer protocol stores once", () => {
-  test("answers the same request again with the same, and stores it once; another request with the same events is different", async () => {
+describe("a retry in the v1 protocol", () => {
+  test("of the same request has the same answer, and is stored once", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event({ event: "" }), v1Event()];
@@ -59,7 +55,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toHaveLength(5);
   });
 
-  test("recognises each of many frames of one request", async () => {
+  test("is recognised in each of its many frames", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = Array.from({ length: 40 }, (_, index) => large(index));
@@ -72,7 +68,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual(batch.map(({ uuid }) => uuid));
   });
 
-  test("reports part as ok and the rest for retry when the stream fills up in the middle of a request", async () => {
+  test("is requested for the events that were not stored when the stream filled up", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_STREAM_BYTES_MAX: String(2 * 1_048_576), PENSTOCK_PROJECT_SHARE: "100" },
     });
@@ -108,7 +104,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual(left.slice(0, 20));
   });
 
-  test("answers 503 if the store does not answer, and does not store again what it has stored", async () => {
+  test("is requested with 503 if the store does not respond, and stores nothing twice", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -129,7 +125,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
   });
 
-  test("recognises what may be stored without the dropped events in between, and with other white space", async () => {
+  test("is recognised without the dropped events, and with other white space", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -151,7 +147,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual([first.uuid, last.uuid]);
   });
 
-  test("stores a request in flight when nats-server dies after its restart, and a later one too", async () => {
+  test("is not needed for a request in flight when nats-server restarts in time", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event()];

@@ -1,6 +1,3 @@
-// Runs one scenario of the effects on a database of one kind: starts both servers, creates the
-// streams, and removes everything afterwards.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -15,7 +12,6 @@ import type { EffectsResult, EffectsScenario, TargetKind } from "./scenario.ts";
 interface EffectsRunOptions {
   readonly database: TargetKind;
   readonly form: "short" | "full";
-  /** The nats-server. */
   readonly binary: string;
   readonly natsVersion: string;
   readonly seed: number;
@@ -35,7 +31,6 @@ export async function runEffectsScenario(
     return { scenario: scenario.name, database, natsVersion, seconds: 0, faults: [], notes };
   }
   const nats = await startNatsServer({ binary, syncInterval: "2m", maxFileStore: storeBytesMax });
-  // If the scenario does not use the effects, their files stay empty.
   const databases = await startDatabases(database === "PostgreSQL" ? database : "SQLite");
   const clickhouse =
     program === undefined ? undefined : await startClickHouse(program, { merges: false });

@@ -1,5 +1,5 @@
-// A fault scenario of the effects: events in the streams, a fault while they are applied, and at
-// the end the dump of an undisturbed run.
+// A fault scenario of the effects: a fault occurs while events are applied, and the final data must
+// equal that of an undisturbed run.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { TestClickHouse } from "../../kit/clickhouse.ts";
@@ -10,18 +10,14 @@ import type { Random } from "../random.ts";
 export interface EffectsContext {
   readonly form: "short" | "full";
   readonly databases: EffectsDatabases;
-  /** The server, if the run uses one. */
   readonly clickhouse: TestClickHouse | undefined;
-  /** `parquet:` and a folder that does not exist yet, if the run uses one. */
   readonly parquet: string | undefined;
   readonly nats: TestNatsServer;
-  /** Reconnects by itself when the server returns. */
   readonly connection: NatsConnection;
   readonly random: Random;
   note(text: string): void;
 }
 
-/** The environment of a scenario. */
 export type TargetKind = DatabaseKind | "ClickHouse" | "Parquet files";
 
 const kinds: readonly DatabaseKind[] = ["SQLite", "PostgreSQL"];
@@ -31,12 +27,10 @@ export function databasesOf({ databases = kinds }: EffectsScenario): readonly Ta
 }
 
 export interface EffectsScenario {
-  /** In kebab-case; begins with `effects-`, or with `sink-` for a sink scenario. */
   readonly name: string;
   readonly title: string;
   /** The databases on which it runs; default: each kind. */
   readonly databases?: readonly TargetKind[];
-  /** The streams exist and are empty. Returns the broken promises. */
   run(context: EffectsContext): Promise<readonly string[]>;
 }
 

@@ -1,5 +1,3 @@
-// Every scenario of the effects and of sinks, in the order in which they are run.
-
 import type { EffectsScenario } from "./scenario.ts";
 import { effectsBacklog } from "./scenarios/effects-backlog.ts";
 import { effectsKilled } from "./scenarios/effects-killed.ts";

@@ -1,6 +1,5 @@
-// The import is killed (SIGKILL) twice while it runs, and started again each time; then every line
-// of the file is in the stream, once, and in the order of the file. Lines have no uuid, and some of
-// them are equal. Uses a real gateway and nats-server; half an hour is acceptable.
+// The import is killed twice while it runs. Then every line of the file is in the stream once, in
+// the order of the file.
 
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +18,6 @@ import type { GatewayProcess } from "../scenario.ts";
 
 interface ImportKilledOptions {
   readonly form: "short" | "full";
-  /** The nats-server. */
   readonly binary: string;
   readonly natsVersion: string;
   readonly seed: number;
@@ -29,7 +27,6 @@ export interface ImportResult {
   readonly scenario: string;
   readonly natsVersion: string;
   readonly seconds: number;
-  /** The broken promises; empty if all held. */
   readonly faults: readonly string[];
   readonly notes: readonly string[];
 }
@@ -41,7 +38,6 @@ export const importKilled = {
 
 const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
 const events = { short: 20_000, full: 1_000_000 };
-/** Many requests in the short form, too. */
 const batchBytes = { short: 400_000, full: 4_194_304 };
 const kills = 2;
 const project = { id: "history", key: "phc_history" };
@@ -53,7 +49,6 @@ const lookAgainMs = 1;
 /** The maximum delay of a kill after the import has recorded its progress. */
 const killedWithinMs = 40;
 
-/** Rejects only if the scenario itself cannot be run. */
 export async function runImportKilled(options: ImportKilledOptions): Promise<ImportResult> {
   const begunMonotonicMs = performance.now();
   const { form, binary, natsVersion, seed } = options;
@@ -122,7 +117,6 @@ interface KillOptions {
   readonly random: Random;
 }
 
-/** Kills the import once this many lines are done; returns how many it had recorded. */
 async function killed(child: Child, { file, from, random }: KillOptions): Promise<number> {
   const noted = (): number => {
     const stateFile = `${file}.penstock-import`;

@@ -1,6 +1,3 @@
-// Runs the scenarios of imports for `npm run faults`. An import sends its own load, so each runs
-// once on each nats-server.
-
 import { type ImportResult, importKilled, runImportKilled } from "./import-killed.ts";
 
 interface ImportPlan {
@@ -10,7 +7,6 @@ interface ImportPlan {
   readonly seed: number;
 }
 
-/** `failures` gets the runs that could not be completed. */
 export async function runImports(
   { imports, binaries, short, seed }: ImportPlan,
   failures: string[],

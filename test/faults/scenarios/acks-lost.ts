@@ -1,5 +1,5 @@
-// Messages arrive but their PubAcks do not, for longer than the ack timeout: every frame is sent
-// again under its message id, and must be stored once.
+// Messages arrive but their acknowledgements do not: every frame is sent again, and must be stored
+// once.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario, ScenarioContext } from "../scenario.ts";

@@ -1,5 +1,4 @@
-// Clients that repeatedly disconnect at every stage of a request, alongside others that must not be
-// affected.
+// Clients disconnect at every stage of a request. Other clients must not be affected.
 
 import { connect, type Socket } from "node:net";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
@@ -36,7 +35,6 @@ export const clientsAbort: Scenario = {
   },
 };
 
-/** Resolves when the bytes have been sent and the connection is reset. */
 async function abortAt(
   stage: (typeof stages)[number],
   events: number,

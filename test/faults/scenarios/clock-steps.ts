@@ -1,5 +1,4 @@
-// The wall clock is set back an hour and forward again, as by a time server that corrects it:
-// deadlines and retries must not be affected.
+// The wall clock is set back an hour and forward again. Deadlines and retries must not be affected.
 
 import type { Scenario } from "../scenario.ts";
 

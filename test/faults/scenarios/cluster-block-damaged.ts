@@ -1,7 +1,6 @@
-// A disk flips a bit in a block of one replica of three, and its node is restarted and made the
-// leader (Jepsen's finding in nats-server 7549). A newer nats-server fetches what it lacks from the
-// others. An older one continues without the rest of the block, reports itself complete, and its
-// readers get fewer events than were acknowledged; the other two replicas have them.
+// A bit flips in a block of one replica of three, and its node is restarted and made the leader
+// (Jepsen's finding in nats-server 7549). An older nats-server then serves fewer events than were
+// acknowledged; the other replicas have them.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -43,7 +42,6 @@ export const clusterBlockDamaged: Scenario = {
   },
 };
 
-/** One bit in the middle of the stream's first block. */
 function damage({ storeDir }: TestNatsServer): string {
   const folder = path.join(storeDir, "jetstream", "$G", "streams", liveStream, "msgs");
   const [first] = readdirSync(folder)

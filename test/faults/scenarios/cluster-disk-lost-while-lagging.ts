@@ -1,9 +1,7 @@
-// A follower is cut off, the other two acknowledge events, one of these loses its disk, and for a
-// while only that one and the lagging follower are connected: two of three, neither of which has
-// the events. nats-server before 2.12 lets them elect a leader (its pull request 7038), and the
-// last node that has the events is truncated when it returns. No gateway can prevent that, but it
-// must report it. A newer nats-server stays without a leader until the last holder is back, and
-// loses nothing.
+// A follower is cut off, one of the other two acknowledges events and loses its disk, and then only
+// that one and the follower are connected. nats-server before 2.12 lets them elect a leader without
+// the events (its pull request 7038), and the last node that has them is truncated when it returns.
+// The gateway cannot prevent that, and must report it.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";

@@ -1,6 +1,5 @@
-// A node that does not lead the live stream is killed under load: two of three are a quorum, so no
-// request waits for an election, unless the node led the historical stream. The gateway may have
-// been connected to it, which costs a reconnect.
+// A node that does not lead the live stream is killed under load. The other two are a quorum, so no
+// request waits for an election, unless the node led the historical stream.
 
 import { historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,6 +1,5 @@
-// Both followers are frozen, like virtual machines during a migration, and receive no packets; the
-// gateway is connected to the leader. Then the leader is killed and they resume. What the leader
-// took meanwhile is only on its disk, and is truncated when it returns as a follower.
+// Both followers are frozen, then the leader is killed and they resume. What the leader took
+// meanwhile is truncated when it returns as a follower.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

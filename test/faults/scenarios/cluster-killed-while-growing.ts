@@ -1,6 +1,6 @@
 // Streams of one replica get three, and all nodes are killed while the new replicas are being
-// filled: their pages remain, and so does everything acknowledged on a newer nats-server. On 2.10
-// an empty new replica may become the leader.
+// filled. A newer nats-server keeps what was acknowledged. On 2.10 an empty new replica may become
+// the leader.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { randomFrom } from "../random.ts";

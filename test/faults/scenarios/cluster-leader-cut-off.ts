@@ -1,6 +1,5 @@
-// The network between the stream's leader and the other two goes silent while the gateway reaches
-// all three, and is connected to the leader. The others elect another. The only sign for the
-// gateway is that its server serves no stream, so it must switch to another one.
+// The leader is cut off from the other nodes, which elect another. The gateway reaches all three,
+// and must switch from its server, which serves no stream any more.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,7 +1,6 @@
-// The network between the stream's leader and the other two goes silent while the gateway is on the
-// leader's side; in the full form twice. The leader accepts frames for some seconds but cannot
-// commit them. The other nodes elect a new leader, and the uncommitted frames are removed when the
-// nodes meet again. So none of these frames may be acknowledged, whatever the old leader answers.
+// The leader and the gateway are cut off from the other nodes. The leader accepts frames but cannot
+// commit them, and they are removed when the nodes meet again. So none of these frames may be
+// acknowledged.
 
 import type { End } from "../cluster-network.ts";
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";

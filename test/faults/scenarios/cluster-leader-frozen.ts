@@ -1,6 +1,5 @@
-// The leader is frozen for longer than the ack timeout, with its connections open, and resumes
-// although it no longer leads. What the gateway sent again under another leader must not be stored
-// twice, nor in another order.
+// The leader is frozen for longer than the ack timeout, and no longer leads when it resumes. What
+// the gateway sent again under another leader must be stored once and in order.
 
 import { liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,6 +1,5 @@
-// The leader steps down three times, as on an operator's command: no node is lost, so this must
-// only cost the time until another leads. The recovery time limits that, not the deadline of a
-// request: an election on a busy machine may take seconds.
+// The leader steps down three times. No node is lost, so the gateway only has to wait until another
+// leads.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,7 +1,6 @@
-// All nodes are killed and return without a connection between them, so that there is no leader for
-// a while. nats-server still answers for a stream once it has had no leader for 10 s, and since
-// 2.15 from less than was acknowledged, including the registry of projects. A client with a valid
-// key may be asked to retry later, but must never be rejected.
+// All nodes are killed and return without a connection between them. nats-server still answers for
+// a stream without a leader, and since 2.15 from less than was acknowledged, including the
+// registry. A valid key may get 503, but never 401.
 
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,8 +1,6 @@
-// All three nodes lose power at the same moment, with everything that was only in memory: before
-// their Raft groups have made a first snapshot, and, in the full form, again when they have made
-// some and synced their streams. Since 2.15 a replicated stream syncs only its Raft log and replays
-// it after such an end (nats-server 8447); older ones sync both. Either way, every acknowledged
-// event must be there.
+// All three nodes lose power at the same moment, before and (in the full form) after their Raft
+// groups have made a snapshot. Since 2.15 a replicated stream syncs only its Raft log (nats-server
+// 8447). Every acknowledged event must be there.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";

@@ -1,7 +1,6 @@
 // Streams of one replica get three, and all nodes lose power while the new replicas are being
-// filled. nats-server then loses acknowledged events: 2.10 lets empty new replicas lead; 2.15 has
-// made a snapshot of more than is on any disk, and no node may lead for good. So replicas should be
-// added while traffic is low, and the gateway must report a loss.
+// filled. nats-server then loses acknowledged events, and the gateway must report that. Replicas
+// should be added while traffic is low.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";

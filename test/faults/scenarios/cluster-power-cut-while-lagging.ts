@@ -1,7 +1,6 @@
-// A follower is frozen, the other two acknowledge events, one of these loses power and what was not
-// on its disk, and for a while only that one and the lagging one are up (Jepsen's finding in
-// nats-server 7567, which lost events with the default sync_interval). With `sync_interval: always`
-// the node that lost power has on disk what it had agreed to, and must lead.
+// A follower is frozen, one of the other two acknowledges events and loses power, and then only
+// that one and the follower are up (Jepsen's finding in nats-server 7567). With `sync_interval:
+// always` the events are on its disk, and it must lead.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { clusterOf, liveStream, recovered, whole } from "../cluster-watch.ts";

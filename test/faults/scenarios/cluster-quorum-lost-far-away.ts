@@ -1,7 +1,6 @@
 // Two nodes of three are killed, the leader among them, and the gateway is far from all of them.
-// Shared frames are sent repeatedly meanwhile, so that some requests reach their deadline while a
-// reply is on its way, and others of the same frame right after a refusal: the first may be stored,
-// the second may not, and neither may remove a byte of the others.
+// Requests of a shared frame reach their deadlines at different times: those that may be stored
+// become unknown, others are refused, and neither may change the bytes of the others.
 
 import { whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,5 +1,4 @@
-// Two nodes of three are killed under load: nothing can be stored, so nothing may be acknowledged,
-// until they are back.
+// Two nodes of three are killed under load. Nothing may be acknowledged until they are back.
 
 import { liveStream, recovered } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,8 +1,5 @@
-// A random walk through everything that can happen to a cluster and its network, several faults at
-// a time: cuts of every kind, freezes, kills of one node or all, lost disks, step-downs, slow
-// links. It waits for a recovery only occasionally, when all is healed and all replicas are
-// complete, which is when a disk may be lost. The same seed gives the same walk, except for the
-// machine's timing.
+// Random faults of a cluster and its network, several at a time. The same seed gives the same
+// faults, except for the machine's timing.
 
 import { networkOf, recovered, whole } from "../cluster-watch.ts";
 import { isOlder } from "../nats-version.ts";
@@ -10,11 +7,9 @@ import { type Random, randomFrom } from "../random.ts";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
 import { diskLost, type Step, type StepKind, stepKinds } from "../walk.ts";
 
-/** Maximum number of concurrent faults. */
 const togetherMax = 3;
 const stepsBetweenCalms = 8;
 const diskLossChance = 0.5;
-/** The gateway's delay to the store, each way; every other walk has none. */
 const delayMsMax = 50;
 const oldestThatBearsMore = "2.12.0";
 
@@ -26,7 +21,6 @@ export const clusterRandomWalk: Scenario = {
   env: {
     PENSTOCK_REPLICAS: "3",
     PENSTOCK_ACK_TIMEOUT_MS: "700",
-    // Room for an hour.
     PENSTOCK_STREAM_BYTES_MAX: String(16 * 1_073_741_824),
   },
   faultMs: { short: 8_000, full: 120_000 },
@@ -107,7 +101,6 @@ async function complete(context: ScenarioContext): Promise<void> {
   await whole(context);
 }
 
-/** From less than a round trip to more than an election. */
 function lengthMs(random: Random): number {
   return Math.round(10 ** (random() * 2.6) * 25);
 }

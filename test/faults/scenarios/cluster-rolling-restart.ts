@@ -1,5 +1,4 @@
-// Each node is stopped and started, one after another, as for an upgrade. A node that stops
-// transfers its leadership.
+// Each node is stopped and started, one after another, as for an upgrade.
 
 import { recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

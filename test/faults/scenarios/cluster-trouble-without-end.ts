@@ -1,6 +1,5 @@
-// A sequence of faults of a cluster, never of two nodes at a time: kills, freezes of any length,
-// stops, step-downs. Promises usually break at faults during the recovery from another. The same
-// seed gives the same sequence.
+// A sequence of faults of a cluster, never of two nodes at a time. The same seed gives the same
+// sequence.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import { type Random, randomFrom } from "../random.ts";
@@ -32,7 +31,6 @@ async function trouble(context: ScenarioContext, random: Random): Promise<void> 
   const node =
     random() < 0.7 ? leader : cluster.nodes[Math.floor(random() * cluster.nodes.length)]!;
   const which = `node ${cluster.nodes.indexOf(node)}, ${node === leader ? "leader" : "perhaps a follower"} of ${stream}`;
-  // From less than a round trip to more than an election.
   const faultMs = Math.round(10 ** (random() * 3) * 8);
   switch (Math.floor(random() * 5)) {
     case 0:

@@ -1,5 +1,4 @@
-// The connection to nats-server becomes slow and narrow: events wait, and those that wait too long
-// are refused, not lost.
+// The connection to nats-server becomes slow. Events that wait too long are refused, not lost.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";

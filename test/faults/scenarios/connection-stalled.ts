@@ -1,4 +1,4 @@
-// Nothing passes in either direction, no connection breaks, and no error is reported.
+// Nothing passes in either direction, and no connection breaks.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,6 +1,6 @@
-// The disk under the store becomes full in the middle of writes; then it has room again.
-// nats-server 2.10 switches JetStream off when its disk is full, so an operator restarts it.
-// Without the right to mount a disk, the server's own limit is used instead.
+// The disk under the store becomes full during writes, then has room again. nats-server 2.10
+// switches JetStream off when its disk is full, so it is restarted. Without the right to mount a
+// disk, the server's own limit is used.
 
 import type { Scenario } from "../scenario.ts";
 

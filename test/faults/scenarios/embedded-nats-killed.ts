@@ -1,4 +1,4 @@
-// The gateway's embedded nats-server is killed: the gateway restarts it, and stores what waited.
+// The embedded nats-server is killed. The gateway restarts it, and stores what waited.
 
 import type { Scenario } from "../scenario.ts";
 

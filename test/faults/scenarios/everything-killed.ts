@@ -1,5 +1,4 @@
-// Gateway and nats-server are killed at the same moment, as on one machine that loses its memory,
-// and return one after another.
+// Gateway and nats-server are killed at the same moment, and return one after another.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,4 @@
-// The gateway is killed under load and started again: every acknowledged event is in the streams.
+// The gateway is killed under load and started again. Every acknowledged event is in the streams.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,6 +1,5 @@
-// The gateway is stopped under load, as in every deployment: it answers what it has accepted, then
-// ends by itself. While nats-server is frozen, accepted requests wait for their acknowledgements
-// first.
+// The gateway is stopped under load: it answers what it has accepted, then ends. While nats-server
+// is frozen, accepted requests first wait for their acknowledgements.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -20,7 +19,6 @@ export const gatewayTerminated: Scenario = {
   faultMs: { short: 100, full: 1_000 },
   async run({ gateway, faultMs, hold, acknowledged }) {
     for (let time = 0; time < 2; time++) {
-      // Rejects when it does not end with 0.
       await gateway.kill("SIGTERM");
       await hold(faultMs);
       await gateway.restart();
@@ -41,7 +39,6 @@ export const gatewayTerminatedWhileFrozen: Scenario = {
     const [node] = store.nodes;
     node!.freeze();
     await hold(faultMs / 2);
-    // Rejects when it does not end with 0.
     const ended = gateway.kill("SIGTERM");
     await hold(faultMs);
     node!.thaw();

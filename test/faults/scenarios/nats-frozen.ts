@@ -1,5 +1,5 @@
-// nats-server is frozen. For less than the request deadline, as during a long pause of its disk,
-// frames wait and are sent again. For longer, clients get an unknown outcome and retry.
+// nats-server is frozen: for less than the request deadline, so that frames are sent again, and for
+// longer, so that clients get an unknown outcome and retry.
 
 import type { Scenario } from "../scenario.ts";
 

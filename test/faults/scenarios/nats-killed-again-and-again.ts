@@ -1,5 +1,5 @@
-// nats-server is killed soon after each start, as under a supervisor that restarts it at once:
-// frames in flight are sent to several of its processes.
+// nats-server is killed soon after each start: frames in flight are sent to several of its
+// processes.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,4 @@
-// nats-server is killed, as when out of memory, and returns with the store it left.
+// nats-server is killed, and returns with its store.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -19,8 +19,8 @@ const flood = {
 } as const;
 
 /**
- * A client with the public key of a project sends bursts of large batches, which compress a
- * hundredfold, and a small event before each. It is stopped at the project's share.
+ * A project's key is public: bursts of large batches, which compress a hundredfold, are stopped at
+ * the project's share.
  */
 export const projectFloodsInBursts: Scenario = {
   ...flood,

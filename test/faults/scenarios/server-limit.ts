@@ -1,5 +1,5 @@
-// Others fill the server to its own limit (max_file_store), so that no stream has room left,
-// whatever its own limit is; then they free the room.
+// Others fill the server to its own limit (max_file_store), so that no stream has room; then they
+// free the room.
 
 import { emptyServer, fillServer } from "../filler.ts";
 import type { Scenario } from "../scenario.ts";

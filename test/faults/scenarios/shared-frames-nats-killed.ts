@@ -1,5 +1,5 @@
-// Like nats-killed, with non-default settings: frames that hold events of several projects, several
-// partitions, two workers, and a small window, so that much waits when nats-server is killed.
+// Like nats-killed, with frames of several projects, several partitions, two workers, and a small
+// window.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,6 +1,5 @@
 // nats-server restarts with less room than the streams require, and so without them; then with
-// enough. The gateway must not create new streams in their place, nor report the missing ones as
-// full.
+// enough. The gateway must not create new streams in their place.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,4 @@
-// The streams fill to their limit in bytes because no client empties them; then one does.
+// The streams fill to their limit because no client empties them; then one does.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,5 +1,4 @@
-// One of two workers is killed with its connections, and the other takes all requests until it is
-// replaced.
+// One of two workers is killed, and the other takes all requests until it is replaced.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -22,7 +21,6 @@ export const workerKilled: Scenario = {
       process.kill(pid, "SIGKILL");
       await acknowledged(50);
       await hold(faultMs);
-      // Both at once would be another scenario.
       for (
         const deadline = performance.now() + replacedMsMax;
         gateway.workers().includes(pid);

@@ -29,8 +29,8 @@ async function readyz(url: string): Promise<[number, unknown]> {
   return [response.status, await response.json()];
 }
 
-describe("readiness reports what is wrong", () => {
-  test("becomes ready, unready and ready again within half a second each", async () => {
+describe("the admin server", () => {
+  test("reports ready, unready and ready again within 0.5 s of each change", async () => {
     let reasons: string[] = [];
     let checks = 0;
     const url = await startAdmin(async () => {
@@ -48,7 +48,7 @@ describe("readiness reports what is wrong", () => {
     expect(await readyz(url)).toEqual([200, { status: "ready" }]);
   });
 
-  test("includes warnings, which do not affect the status", async () => {
+  test("includes warnings in /readyz without changing the status", async () => {
     const reasons: string[] = [];
     const warnings = ["there is no project"];
     const url = await startAdmin(
@@ -61,7 +61,7 @@ describe("readiness reports what is wrong", () => {
     expect(await readyz(url)).toEqual([503, { status: "unready", reasons, warnings }]);
   });
 
-  test("reports a check that fails or hangs as a reason", async () => {
+  test("reports a readiness check that fails or hangs as a reason", async () => {
     let url = await startAdmin(() => Promise.reject(new Error("a secret of the code")));
     expect(await readyz(url)).toEqual([503, { status: "unready", reasons: ["The check failed"] }]);
     expect(logged).toHaveLength(1);
@@ -83,7 +83,7 @@ describe("readiness reports what is wrong", () => {
     expect(checks).toBe(1);
   });
 
-  test("serves liveness and metrics when not ready", async () => {
+  test("serves /livez and /metrics while the gateway is not ready", async () => {
     const url = await startAdmin(async () => ["NATS is not connected"]);
     const live = await fetch(`${url}/livez`);
     expect([live.status, await live.json()]).toEqual([200, { status: "alive" }]);
@@ -95,7 +95,7 @@ describe("readiness reports what is wrong", () => {
     ]);
   });
 
-  test("answers other paths 404 and other methods 405", async () => {
+  test("returns 404 for other paths and 405 for other methods", async () => {
     const url = await startAdmin(async () => []);
     expect((await fetch(`${url}/constructor`)).status).toBe(404);
     const posted = await fetch(`${url}/metrics`, { method: "POST", body: "x" });
@@ -116,7 +116,7 @@ describe("readiness reports what is wrong", () => {
     );
   });
 
-  test("is not ready once a drain begins, whatever an earlier or running check finds", async () => {
+  test("reports unready once a drain begins, whatever a pending check returns", async () => {
     const check = Promise.withResolvers<string[]>();
     let draining = false;
     let checks = 0;

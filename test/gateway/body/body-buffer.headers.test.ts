@@ -4,30 +4,30 @@ import { bodyBytesMax, connectTo, head, startTestServer, until } from "../../kit
 
 const MIB = 1_048_576;
 
-describe("a declared length alone reserves no memory", () => {
+describe("the buffer of a body", () => {
   test.each([
-    ["the declared length, if it is small", 100, 500, 500],
+    ["the declared length if that is small", 100, 500, 500],
     [
-      "four times the received bytes, if the declared length is large",
+      "four times the received bytes if the declared length is large",
       100_000,
       1_000 * MIB,
       400_000,
     ],
-    ["a minimum, if almost nothing has arrived", 1, 1_000 * MIB, 16_384],
-    ["the declared length, near the end", 900_000, MIB, MIB],
-    ["twice the received bytes, without a hint", MIB, undefined, 2 * MIB],
-    ["twice the received bytes, if the hint was too low", MIB, 10, 2 * MIB],
+    ["a minimum if almost nothing has arrived", 1, 1_000 * MIB, 16_384],
+    ["the declared length when most of the body has arrived", 900_000, MIB, MIB],
+    ["twice the received bytes if no length is declared", MIB, undefined, 2 * MIB],
+    ["twice the received bytes if more arrives than declared", MIB, 10, 2 * MIB],
     [
-      "sixteen times the received bytes, if the declared length is large and 1 MiB has arrived",
+      "16 times the received bytes if the declared length is large and 1 MiB has arrived",
       MIB,
       1_000 * MIB,
       16 * MIB,
     ],
-  ])("room for %s", (_, needed, hint, capacity) => {
+  ])("has room for %s", (_, needed, hint, capacity) => {
     expect(capacityFor(needed, hint)).toBe(capacity);
   });
 
-  test("never gives a buffer more than four times its bytes, and ends at the declared size", () => {
+  test("stays below four times the received bytes, and ends at the declared length", () => {
     const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => at % 251));
     const memory = new BodyMemory();
     const buffer = new BodyBuffer(memory, bytes.length);
@@ -42,49 +42,52 @@ describe("a declared length alone reserves no memory", () => {
   });
 
   test.each([
-    ["no hint", undefined],
-    ["the right hint", 50 * MIB],
-    ["a hint that is too low", 9 * MIB],
-    ["a hint that is too high", 500 * MIB],
-  ])("copies at most 4 MiB of a large body per turn, and keeps it whole: %s", async (_, hint) => {
-    let turn = 0;
-    const copiedIn = new Map<number, number>();
-    const set = Uint8Array.prototype.set;
-    const spy = vi.spyOn(Uint8Array.prototype, "set").mockImplementation(function (
-      this: Uint8Array,
-      ...given
-    ) {
-      copiedIn.set(turn, (copiedIn.get(turn) ?? 0) + given[0].length);
-      set.apply(this, given);
-    });
-    onTestFinished(() => spy.mockRestore());
-    const nextTurn = async () => void turn++;
-    const memory = new BodyMemory();
-    const buffer = new BodyBuffer(memory, hint);
-    const piece = Buffer.alloc(MIB);
-    for (let n = 0; n < 50; n++) {
-      buffer.append(piece.fill(n + 1));
-      turn++;
-    }
-    expect(buffer.isInOnePiece).toBe(false);
-    await buffer.join(nextTurn);
-    const body = buffer.bytes();
-    expect(body.length).toBe(50 * MIB);
-    for (let n = 0; n < 50; n++)
-      expect([body[n * MIB], body[(n + 1) * MIB - 1]]).toEqual([n + 1, n + 1]);
-    expect(Math.max(...copiedIn.values())).toBeLessThanOrEqual(6 * MIB);
-    buffer.free();
-    expect([buffer.length, buffer.capacity]).toEqual([0, 0]);
-  });
+    ["no declared length", undefined],
+    ["the correct declared length", 50 * MIB],
+    ["a declared length that is too low", 9 * MIB],
+    ["a declared length that is too high", 500 * MIB],
+  ])(
+    "copies at most 6 MiB of a 50 MiB body per turn of the event loop, with %s",
+    async (_, hint) => {
+      let turn = 0;
+      const copiedIn = new Map<number, number>();
+      const set = Uint8Array.prototype.set;
+      const spy = vi.spyOn(Uint8Array.prototype, "set").mockImplementation(function (
+        this: Uint8Array,
+        ...given
+      ) {
+        copiedIn.set(turn, (copiedIn.get(turn) ?? 0) + given[0].length);
+        set.apply(this, given);
+      });
+      onTestFinished(() => spy.mockRestore());
+      const nextTurn = async () => void turn++;
+      const memory = new BodyMemory();
+      const buffer = new BodyBuffer(memory, hint);
+      const piece = Buffer.alloc(MIB);
+      for (let n = 0; n < 50; n++) {
+        buffer.append(piece.fill(n + 1));
+        turn++;
+      }
+      expect(buffer.isInOnePiece).toBe(false);
+      await buffer.join(nextTurn);
+      const body = buffer.bytes();
+      expect(body.length).toBe(50 * MIB);
+      for (let n = 0; n < 50; n++)
+        expect([body[n * MIB], body[(n + 1) * MIB - 1]]).toEqual([n + 1, n + 1]);
+      expect(Math.max(...copiedIn.values())).toBeLessThanOrEqual(6 * MIB);
+      buffer.free();
+      expect([buffer.length, buffer.capacity]).toEqual([0, 0]);
+    },
+  );
 
-  test("grows a body of the default cap by small copies, without joining", () => {
+  test("grows in one block, without a final copy, up to the default size limit", () => {
     const buffer = new BodyBuffer(new BodyMemory(), 20 * MIB);
     const piece = Buffer.alloc(MIB / 2);
     for (let n = 0; n < 40; n++) buffer.append(piece);
     expect([buffer.isInOnePiece, buffer.capacity]).toEqual([true, 20 * MIB]);
   });
 
-  test("holds one byte for each of five hundred clients that declare the cap and send one byte", async () => {
+  test("holds one byte for each of 500 clients that declare the maximum and send one byte", async () => {
     const server = await startTestServer();
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 500 }, () => connectTo(server)));

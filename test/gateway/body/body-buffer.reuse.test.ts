@@ -5,14 +5,14 @@ const MIB = 1_048_576;
 
 afterEach(() => vi.useRealTimers());
 
-describe("large blocks are reused", () => {
-  test("reuses the smallest block that fits, but none for a much smaller body", () => {
+describe("the pool of body memory", () => {
+  test("reuses the smallest block that fits, but not for a much smaller body", () => {
     const memory = new BodyMemory();
     const [small, large] = [memory.take(MIB), memory.take(20 * MIB)];
     memory.give(large);
     memory.give(small);
     expect(memory.keptBytes).toBe(21 * MIB);
-    // Compared here, not by the matcher, which would print 20 MiB.
+    // toBe would print 20 MiB if this failed.
     expect(memory.take(MIB) === small).toBe(true);
     expect(memory.take(4 * MIB) === large).toBe(false);
     expect(memory.take(6 * MIB) === large).toBe(true);
@@ -20,7 +20,7 @@ describe("large blocks are reused", () => {
     expect(memory.keptBytes).toBe(0);
   });
 
-  test("frees the smallest blocks beyond the limit", () => {
+  test("frees the smallest blocks above the limit", () => {
     const memory = new BodyMemory();
     const blocks = [
       memory.take(2 * MIB),
@@ -36,7 +36,7 @@ describe("large blocks are reused", () => {
     expect([huge.length, memory.keptBytes]).toEqual([0, 40 * MIB]);
   });
 
-  test("frees all blocks after a while without bodies", () => {
+  test("frees all blocks after a period without bodies", () => {
     vi.useFakeTimers();
     const memory = new BodyMemory();
     memory.give(memory.take(MIB));

@@ -16,15 +16,15 @@ const chunk = Buffer.concat([
   Buffer.from("\r\n"),
 ]);
 
-describe("bodies that are too long are discarded", () => {
-  test("accepts a body of exactly the cap", async () => {
+describe("the size limit of a body", () => {
+  test("accepts a body of exactly the limit", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(Buffer.alloc(bodyBytesMax, "x")));
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("discards by declared length, returns 413 after the last byte, and keeps the connection usable", async () => {
+  test("rejects a longer declared body with 413 after its last byte, and keeps the connection usable", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Content-Length": String(piece.length * 12) }));
@@ -43,7 +43,7 @@ describe("bodies that are too long are discarded", () => {
     expect(server.taken).toHaveLength(1);
   });
 
-  test("discards by byte count, and releases the bytes in hand as soon as the cap is exceeded", async () => {
+  test("rejects a longer chunked body, and releases its memory as soon as it exceeds the limit", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Transfer-Encoding": "chunked" }));
@@ -61,9 +61,9 @@ describe("bodies that are too long are discarded", () => {
   });
 
   test.each([
-    ["by declared length", head({ "Content-Length": "900000000" }), piece],
-    ["by count", head({ "Transfer-Encoding": "chunked" }), chunk],
-  ])("closes the connection beyond twice the cap, %s", async (_, request, part) => {
+    ["as declared", head({ "Content-Length": "900000000" }), piece],
+    ["by the received bytes", head({ "Transfer-Encoding": "chunked" }), chunk],
+  ])("closes the connection of a body above twice the limit, %s", async (_, request, part) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(request);

@@ -1,7 +1,3 @@
-// A body that makes room evicts others, and bodies queued after those may then be unpacked. The
-// reader and its queues are real; the test creates the requests, so that it controls the turn in
-// which each piece arrives.
-
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -16,7 +12,6 @@ import { bareExchange } from "../intake/bare-exchange.ts";
 
 const inflightBytesMax = 400_000;
 
-/** A reader that recognises a body by the word "known", and requests that record their answers. */
 function readerOf() {
   const admission = new Admission(inflightBytesMax);
   const growing = new GrowingBodies<RequestBody>();
@@ -34,7 +29,6 @@ function readerOf() {
     },
   });
 
-  /** A request of this many bytes; returns the function that takes the next piece of its body. */
   function begin(name: string, bytesDeclared: number, contentEncoding = "") {
     const end = (answer: string) => {
       if (exchange.isOver) return;
@@ -79,13 +73,11 @@ function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {
   for (let count = 0; count < 4; count++) begin("faulty", faulty.length, "gzip")(faulty);
 }
 
-test("a body queued after an evicted one does not evict the body that is making room", async () => {
+test("a waiting body does not evict the body for which another one was evicted", async () => {
   const { begin, admission, answers, taken } = readerOf();
-  // The first request inflates to most of the budget, in one step.
   const inflated = `{"known":"${"n".repeat(254_988)}"}`;
   const waits = Buffer.from(gzipSync(inflated).toString("base64"));
   const large = Buffer.from(`{"known":"${"l".repeat(299_988)}"}`);
-  // This one shows no key, and needs two steps.
   const unknown = Buffer.from(Buffer.from(`{"":"${"u".repeat(104_993)}"}`).toString("base64"));
   expect(unknown).toHaveLength(140_000);
   const [toWaits, toLarge, toUnknown] = [
@@ -100,7 +92,6 @@ test("a body queued after an evicted one does not evict the body that is making 
   toUnknown(unknown.subarray(100_000));
   toWaits(waits.subarray(100));
   answers.length = 0;
-  // The one without a key is between its two steps then, and the first one is next.
   await nextTurn();
   toLarge(large.subarray(200_000));
   expect(answers).toEqual(["unknown overloaded", "large stored"]);

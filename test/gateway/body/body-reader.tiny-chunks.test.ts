@@ -1,5 +1,4 @@
-// Each chunk of a body costs the same however little it holds, so a body in many tiny chunks is
-// rejected before it is fully read.
+// Every chunk costs the same, whatever its size, so the number of chunks is limited too.
 
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -23,8 +22,8 @@ function inChunksOf(chunkBytes: number, body: string): Buffer {
 const long = (id: string, bytes: number): string =>
   event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
 
-describe("tiny chunks are limited", () => {
-  test("stores an event that arrives byte by byte, and a long one in chunks of some dozens of bytes", async () => {
+describe("bodies in tiny chunks", () => {
+  test("are stored if they arrive byte by byte, or are long and in chunks of dozens of bytes", async () => {
     const target = await startTarget();
     for (const [id, bytes] of [
       ["by bytes", inChunksOf(1, event("by bytes"))],
@@ -36,7 +35,7 @@ describe("tiny chunks are limited", () => {
     await expectUnharmed(target);
   });
 
-  test("returns 400 for a body in some thousand tiny chunks, and reads nothing after it", async () => {
+  test("are rejected with 400 after some thousand chunks, and nothing after them is read", async () => {
     const target = await startTarget();
     for (const chunkBytes of [1, 8]) {
       const tiny = inChunksOf(chunkBytes, long("tiny", 3_000 * chunkBytes));
@@ -48,7 +47,7 @@ describe("tiny chunks are limited", () => {
     await expectUnharmed(target);
   });
 
-  test("closes the connection without an answer if many more are read at once", async () => {
+  test("close the connection without an answer if far more chunks are read at once", async () => {
     const target = await startTarget();
     const sent = inChunksOf(1, long("tiny", 18_000));
     const socket = await whileStopped(target, () => begun(target.port, sent));
@@ -57,13 +56,10 @@ describe("tiny chunks are limited", () => {
     await expectUnharmed(target);
   });
 
-  /**
-   * Connections whose bodies have more chunks together than one turn of the event loop may read.
-   */
   const many = 24;
   const chunksEach = 1_000;
 
-  test("reads chunks of many concurrent bodies over several turns, and stores all of them", async () => {
+  test("are read over several turns of the event loop when many arrive, and all are stored", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -71,7 +67,6 @@ describe("tiny chunks are limited", () => {
     const sockets = await Promise.all(
       bodies.map((body) => begun(target.port, body.subarray(0, 200))),
     );
-    // Everything before it has been read by now.
     expect((await raw(target.port, [request(event("between"))])).statuses).toEqual([200]);
     await whileStopped(target, async () => {
       await Promise.all(
@@ -83,7 +78,7 @@ describe("tiny chunks are limited", () => {
     await expectUnharmed(target);
   });
 
-  test("starts no further body once the turn is used up, and starts it in the next turn", async () => {
+  test("wait for the next turn of the event loop when the current turn is used up", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -100,7 +95,6 @@ describe("tiny chunks are limited", () => {
   });
 });
 
-/** An open connection that has sent these bytes. */
 async function begun(port: number, bytes: Buffer): Promise<Socket> {
   const socket = createConnection({ host: "127.0.0.1", port, noDelay: true });
   onTestFinished(() => void socket.destroy());
@@ -114,7 +108,6 @@ function written(socket: Socket, bytes: Buffer): Promise<unknown> {
   return new Promise((resolve) => socket.write(bytes, resolve));
 }
 
-/** Everything is already there when the gateway continues. */
 async function whileStopped<T>({ pid }: Target, act: () => Promise<T>): Promise<T> {
   process.kill(pid, "SIGSTOP");
   try {
@@ -124,7 +117,6 @@ async function whileStopped<T>({ pid }: Target, act: () => Promise<T>): Promise<
   }
 }
 
-/** The statuses of all answers until the connection ends. */
 function statusesOf(socket: Socket): Promise<number[]> {
   return new Promise((resolve) => {
     let text = "";

@@ -10,7 +10,6 @@ import {
   type Wire,
 } from "../../kit/http-server.ts";
 
-/** Writes the parts so that each is read before the next is sent. */
 async function writeParts(wire: Wire, parts: readonly Uint8Array[]): Promise<void> {
   for (const part of parts) {
     wire.write(part);
@@ -18,7 +17,7 @@ async function writeParts(wire: Wire, parts: readonly Uint8Array[]): Promise<voi
   }
 }
 
-describe("bodies arrive whole", () => {
+describe("the body reader", () => {
   test("accepts a request split at any byte after its first line", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
@@ -32,7 +31,7 @@ describe("bodies arrive whole", () => {
     expect(server.taken).toHaveLength(request.length - firstLineEnd);
   });
 
-  test("accepts a request split within its first line, or uWS rejects it and nothing is taken", async () => {
+  test("either accepts or rejects a request split within its first line, and never takes half of it", async () => {
     const server = await startTestServer();
     const request = post('{"event":"a"}');
     for (let at = 1; at <= request.indexOf("\n"); at++) {
@@ -46,7 +45,7 @@ describe("bodies arrive whole", () => {
     }
   });
 
-  test("joins chunked bodies, and accepts empty ones", async () => {
+  test("joins the chunks of a body, and rejects an empty chunked body", async () => {
     const server = await startTestServer();
     const chunkedHead = head({ "Transfer-Encoding": "chunked" });
     const first = await connectTo(server);
@@ -67,7 +66,7 @@ describe("bodies arrive whole", () => {
   });
 
   test.each([1, 1_000, 70_000, bodyBytesMax])(
-    "leaves room for the scanner after a body of %d bytes",
+    "leaves padding for the scanner after a body of %d bytes",
     async (bytes) => {
       const server = await startTestServer();
       const body = "é".repeat(bytes / 2) + "x".repeat(bytes % 2);
@@ -110,7 +109,7 @@ describe("bodies arrive whole", () => {
       expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
   });
 
-  test("closes the connection of a client that pipelines past a pending answer, and answers the requests that the intake already has", async () => {
+  test("closes the connection of a client that pipelines past a pending answer, and still finishes the pending request", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const wire = await connectTo(server);
@@ -122,7 +121,7 @@ describe("bodies arrive whole", () => {
     await until(() => server.http.inflight() === 0, "all is done");
   });
 
-  test("closes the connection on framing that cannot be trusted", async () => {
+  test("closes the connection on ambiguous request framing", async () => {
     const server = await startTestServer();
     for (const headers of [
       { "Content-Length": "x3" },

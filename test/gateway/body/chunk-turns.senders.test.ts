@@ -1,7 +1,3 @@
-// An address that repeatedly sends bodies in tiny chunks gets a few error answers and is then
-// rejected unread for a while. Other addresses are still read, and so are bodies with a length from
-// that address.
-
 import { expect, test } from "vitest";
 import {
   connectTo,
@@ -22,7 +18,6 @@ const usual = Buffer.concat([
 ]);
 const toldMax = 4;
 
-/** The status, or 0 if the connection ends without an answer. */
 async function statusOf(
   server: TestServer,
   bytes: Uint8Array,
@@ -38,7 +33,7 @@ async function statusOf(
   return status;
 }
 
-test("an address that sends tiny chunks gets a few answers per second, then is rejected for a while", async () => {
+test("an address that sends tiny chunks gets a few 400 answers per second, then is disconnected for a while", async () => {
   let now = 0;
   const server = await startTestServer({ monotonicMs: () => now });
   for (let count = 0; count < toldMax; count++) expect(await statusOf(server, tiny)).toBe(400);

@@ -1,5 +1,4 @@
-// Chunks are taken one by one, and storing large pieces takes time, so the work for all bodies in
-// one turn of the event loop is bounded. Counted in chunks, turns and a clock of the test.
+// The work for all bodies in one turn of the event loop is limited, in chunks and in time.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -17,7 +16,6 @@ interface Body {
 }
 
 class Kit {
-  /** Reports connections as the system does: one that is read again comes after the others. */
   readonly #readable: Body[] = [];
   readonly #turns: (() => void)[] = [];
   #workMs = 0;
@@ -40,7 +38,6 @@ class Kit {
     }
   }
 
-  /** Each connection that is read delivers this many chunks. */
   turn(chunks: number): Record<string, number> {
     const read: Record<string, number> = {};
     for (const body of [...this.#readable]) {
@@ -53,7 +50,6 @@ class Kit {
     return read;
   }
 
-  /** Each connection that is read delivers one large piece, which takes this long. */
   turnOfPieces(ms: number): string {
     let read = "";
     for (const body of [...this.#readable]) {
@@ -81,7 +77,6 @@ function manyBodies(count: number) {
     resumeReading: () => void paused.delete(index),
   }));
   for (const body of bodies) chunks.add(body);
-  /** Ends a turn that was too long; the next bodies are read in the next turn. */
   function spendTurn(): void {
     chunks.countLarge(bodies[0]!);
     workMs += readMsPerTurn + 1;
@@ -93,21 +88,21 @@ function manyBodies(count: number) {
   return { chunks, bodies, paused, spendTurn, endTurn, isIdle: () => turns.length === 0 };
 }
 
-describe("chunks have a limit per turn", () => {
-  test("reads all bodies with few chunks in each turn", () => {
+describe("the chunk limit of an event loop turn", () => {
+  test("lets all bodies with few chunks proceed in each turn", () => {
     const kit = new Kit();
     for (let turn = 0; turn < 3; turn++) {
       expect(kit.turn(1_000)).toEqual({ a: 1_000, b: 1_000, c: 1_000, d: 1_000 });
     }
   });
 
-  test("gives bodies with many chunks a turn each, one after another", () => {
+  test("lets bodies with many chunks proceed one per turn, in order", () => {
     const kit = new Kit();
     const read = Array.from({ length: 6 }, () => kit.turn(chunksPerTurn));
     expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
   });
 
-  test("ends the turn for all if one body goes on and on", () => {
+  test("ends the turn for all bodies when one body sends too many chunks", () => {
     const chunks = new ChunkTurns<Body>({ nextTurn: () => {}, workMs: () => 0 });
     const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
     for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
@@ -116,7 +111,7 @@ describe("chunks have a limit per turn", () => {
     expect(chunks.isOver).toBe(true);
   });
 
-  test("reads large pieces for some milliseconds a turn, one body after another", () => {
+  test("lets bodies with large pieces proceed for a few milliseconds per turn, in order", () => {
     const kit = new Kit();
     expect(kit.turnOfPieces(1)).toBe("abcd");
     const ms = readMsPerTurn * 0.6;
@@ -128,7 +123,7 @@ describe("chunks have a limit per turn", () => {
     ]);
   });
 
-  test("resumes some of many waiting bodies per turn, and all of them in the end", () => {
+  test("resumes a limited number of waiting bodies per turn until all are resumed", () => {
     const { paused, spendTurn, endTurn, isIdle } = manyBodies(3 * resumedPerTurnMax);
     spendTurn();
     expect(paused.size).toBe(3 * resumedPerTurnMax - 1);
@@ -136,12 +131,11 @@ describe("chunks have a limit per turn", () => {
       endTurn();
       return paused.size;
     });
-    // The body that used up the turn waits from the end of that turn.
     expect(left).toEqual([2 * resumedPerTurnMax, resumedPerTurnMax, 0]);
     expect(isIdle()).toBe(true);
   });
 
-  test("makes a body wait if it begins after the turn is used up", () => {
+  test("pauses a body that begins after the turn is used up", () => {
     const { chunks, spendTurn, endTurn } = manyBodies(1);
     let isPaused = false;
     const late = {
@@ -159,7 +153,7 @@ describe("chunks have a limit per turn", () => {
     expect(isPaused).toBe(false);
   });
 
-  test("resumes a complete body when it is answered, and never after it is closed", () => {
+  test("resumes a complete body when it is answered, and never resumes a closed body", () => {
     const { chunks, bodies, paused, spendTurn, endTurn, isIdle } = manyBodies(4);
     spendTurn();
     chunks.whole(bodies[1]!);

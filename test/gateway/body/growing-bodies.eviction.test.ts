@@ -20,8 +20,8 @@ async function begin(wire: Wire): Promise<void> {
   );
 }
 
-describe("later bodies are evicted for earlier ones", () => {
-  test("gives the room of the last body to the first, and answers the evicted one once it is complete", async () => {
+describe("the memory budget for bodies", () => {
+  test("evicts the newest body for the oldest, and answers 503 for the evicted one when it is complete", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires = [
       await connectTo(server),
@@ -46,7 +46,7 @@ describe("later bodies are evicted for earlier ones", () => {
     server.admission.release(taken);
   });
 
-  test("does not evict earlier bodies for a large body, and always admits a small one in its own room", async () => {
+  test("does not evict earlier bodies for a large one, and always admits a small body", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const [first, second, small] = [
       await connectTo(server),
@@ -74,7 +74,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect((await first.reply()).status).toBe(200);
   });
 
-  test("evicts no body in vain: if all together hold too little, rejects only the body that lacks room", async () => {
+  test("rejects only the body that does not fit if evicting all other bodies would not suffice", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires: Wire[] = [];
     for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
@@ -109,7 +109,7 @@ describe("later bodies are evicted for earlier ones", () => {
     senderAddress: "",
   });
 
-  test("evicts slow bodies for all others, the last of them first", () => {
+  test("evicts slow bodies first, beginning with the latest", () => {
     const slow = arriving(30_000, 1_000_000);
     const alsoSlow = arriving(10_000, 1_000_000);
     const fast = arriving(10_000, 20_000_000);
@@ -140,7 +140,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(bodies.evictedFor(fresh, 1, now)).toEqual([]);
   });
 
-  test("does not evict a body that holds nothing", () => {
+  test("does not evict a body that holds no memory", () => {
     const [first, empty, last] = [
       arriving(0, 1),
       { ...arriving(0, 1), bytesHeld: 0 },
@@ -152,7 +152,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("treats a small body as slow after a second, and never evicts it for having arrived later", () => {
+  test("evicts a small body only if it is slow after a second, not because it arrived later", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);
@@ -162,7 +162,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts bodies without a key for one with a key, first those of the address that holds the most", () => {
+  test("evicts bodies without a known key for one with a key, starting with the address that holds the most", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
       ...{ isKnown: false, senderAddress, bytesHeld },
@@ -177,7 +177,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(bodies.evictedFor(greedy, 161, now)).toEqual([]);
   });
 
-  test("distinguishes addresses even if none is recorded", async () => {
+  test("distinguishes client addresses even if none is recorded", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
@@ -203,7 +203,7 @@ describe("later bodies are evicted for earlier ones", () => {
     );
   });
 
-  test("evicts several bodies at once for a body in small pieces", async () => {
+  test("evicts several bodies at once for a body that arrives in small pieces", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
@@ -228,7 +228,7 @@ describe("later bodies are evicted for earlier ones", () => {
     await Promise.all(wires.map((wire) => wire.reply()));
   });
 
-  test("gives the room of stalled small bodies to those that arrive at once", async () => {
+  test("gives the memory of stalled small bodies to small bodies that arrive completely", async () => {
     const server = await startTestServer({ inflightBytesMax: 800_000 });
     const slow: Wire[] = [];
     for (let n = 1; n <= 9; n++) {
@@ -251,7 +251,7 @@ describe("later bodies are evicted for earlier ones", () => {
     expect(codes.filter((status) => status === 503).length).toBe(1);
   });
 
-  test("admits a request at once when bodies without a key exceed the budget", async () => {
+  test("admits a new request immediately when bodies without a key exceed the budget", async () => {
     const peek: Peek = () => ({ projectId: undefined, lane: undefined });
     const server = await startTestServer({ inflightBytesMax: 800_000, peek });
     const wires: Wire[] = [];
@@ -261,7 +261,6 @@ describe("later bodies are evicted for earlier ones", () => {
       await until(() => server.admission.bytes === n * 99_999, "it is in hand");
       wires.push(wire);
     }
-    // Lines of others that can no longer be rejected.
     server.admission.take(5_000);
     const next = await connectTo(server);
     next.write(Buffer.concat([head({ "Content-Length": "50000" }), Buffer.alloc(50_000, "x")]));

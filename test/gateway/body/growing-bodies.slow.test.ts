@@ -25,32 +25,36 @@ function bodyOf(ageMs: number, bytesArrived: number, given: Partial<SlowBody> = 
   return body;
 }
 
-describe("slow clients get through", () => {
+describe("the check of slow bodies", () => {
   test.each([
-    ["a kilobyte a second", bodyOf(60_000, 60_000), 1],
-    ["one that has just begun", bodyOf(1_000, 1), 1],
-    ["less than a kilobyte a second", bodyOf(60_000, 55_000), 0],
-    ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 1],
+    ["extends the timeout of a body that sends 1 kB per second", bodyOf(60_000, 60_000), 1],
+    ["extends the timeout of a body that has just begun", bodyOf(1_000, 1), 1],
+    ["does not extend it below 1 kB per second", bodyOf(60_000, 55_000), 0],
     [
-      "nothing since the check before the last",
+      "extends it if nothing arrived since the last check",
+      bodyOf(60_000, 200_000, { bytesChecked: 200_000 }),
+      1,
+    ],
+    [
+      "does not extend it if nothing arrived during two checks",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }),
       0,
     ],
-    ["nothing at all", bodyOf(1_000, 0), 0],
-    ["a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
-    ["one that has arrived", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
+    ["does not extend it if nothing has arrived at all", bodyOf(1_000, 0), 0],
+    ["does not extend it for a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
+    ["does not extend it for a complete body", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
   ])("%s", (_, body, kept) => {
     keepSlowOpen([body], now);
     expect(body.kept).toBe(kept);
   });
 
-  test("limits the number of slow bodies", () => {
+  test("limits the number of slow bodies whose timeout is extended", () => {
     const bodies = Array.from({ length: slowBodiesMax + 10 }, () => bodyOf(10_000, 20_000));
     keepSlowOpen(bodies, now);
     expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
   });
 
-  test("leaves slots for other addresses, and for bodies with a key", () => {
+  test("leaves slots for other addresses and for bodies with a key", () => {
     const of = (senderAddress: string, isKnown: boolean, length: number) =>
       Array.from({ length }, () => bodyOf(10_000, 20_000, { senderAddress, isKnown }));
     const keptOf = (bodies: { kept: number }[]) => bodies.filter(({ kept }) => kept === 1).length;
@@ -69,12 +73,11 @@ describe("slow clients get through", () => {
     expect(keptOf(alone)).toBe(slowBodiesMax);
   });
 
-  test("answers a body of 2 kB a second, and closes the connection of one that stops", {
+  test("lets a body of 2 kB per second finish, and closes the connection of one that stops", {
     timeout: 120_000,
   }, async () => {
     const server = await startTestServer();
     const [slow, stopped] = [await connectTo(server), await connectTo(server)];
-    // Sent to a path whose bodies are discarded.
     const dropped = await connectTo(server);
     // Takes longer than the 12 seconds after which uWS closes a connection.
     const [pieces, pieceBytes] = [14, 2_000];

@@ -1,6 +1,3 @@
-// The addon inflates as node:zlib does, for bodies that are whole, cut, damaged, joined, or
-// labelled with the wrong coding. It takes every whole body that fits, and reuses the same memory.
-
 import zlib from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -33,7 +30,6 @@ const anyBody = fc.record({
   strategy: fc.constantFrom(0, 1, 2, 3, 4),
 });
 
-/** The body unchanged, or damaged at the place `at`. */
 const anyDamage = fc.record({
   kind: fc.constantFrom("none", "cut", "flipped", "joined", "followed", "cut at the start"),
   at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
@@ -60,8 +56,8 @@ function damaged(body: Buffer, kind: string, at: number): Buffer {
   }
 }
 
-describe("a body inflated in the addon", () => {
-  test("agrees with node:zlib, or is left to it", () => {
+describe("inflation in the addon", () => {
+  test("agrees with node:zlib, or leaves the body to it", () => {
     const property = fc.property(
       anyBody,
       anyDamage,
@@ -75,7 +71,7 @@ describe("a body inflated in the addon", () => {
     fc.assert(property, { numRuns: 1_000 });
   });
 
-  test("accepts every whole body that fits", () => {
+  test("inflates every complete body that fits", () => {
     const property = fc.property(anyBody, ({ text, form, level, strategy }) => {
       const body = encoders[form](text, { level, strategy });
       const bytes = Buffer.from(text);
@@ -94,7 +90,7 @@ describe("a body inflated in the addon", () => {
     expect(other?.buffer.byteLength).toBe(bytesMax);
   });
 
-  test("is never larger than one turn of the event loop allows", () => {
+  test("inflates no more than one turn of the event loop allows", () => {
     const wide = new QuickInflation(new Inflater(), Number.MAX_SAFE_INTEGER);
     const most = zlib.deflateSync(Buffer.alloc(atOnceInflatedBytesMax));
     expect(wide.inflated("deflate", most)).toHaveLength(atOnceInflatedBytesMax);

@@ -19,10 +19,8 @@ const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(
   0,
   600_000,
 );
-/** Too large, once compressed, for the event loop. */
 const noisy = JSON.stringify({ text: randomHex(80_000) });
 
-/** A gzip member whose header has every field of RFC 1952. */
 function fullGzip(text: string): Buffer {
   const plain = zlib.gzipSync(text);
   const extra = Buffer.from([3, 0, 65, 0, 66]);
@@ -47,7 +45,6 @@ function brotli(text: string): Buffer {
   return zlib.brotliCompressSync(text, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } });
 }
 
-/** Encodes each text once. */
 function once(encode: (text: string) => Buffer): (text: string) => Buffer {
   const encoded = new Map<string, Buffer>();
   return (text) => {
@@ -91,8 +88,8 @@ const requests = encoders
   )
   .filter(([, , , body]) => body.length <= bodyBytesMax);
 
-describe("encoded bodies are inflated", () => {
-  test.each(requests)("%s, %s", async (_name, _size, header, body, text) => {
+describe("the inflation of request bodies", () => {
+  test.each(requests)("inflates %s, %s", async (_name, _size, header, body, text) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     if (body.length > 100_000) return expect(header).toMatch(/identity/);
@@ -126,11 +123,11 @@ describe("encoded bodies are inflated", () => {
   test.each(
     codings.flatMap(([coding, encode]) =>
       damaged.flatMap(([damage, spoil]) => [
-        [coding, damage, "at once", spoil(encode(small))] as const,
-        [coding, damage, "on the pool", spoil(encode(noisy))] as const,
+        [coding, damage, "on the event loop", spoil(encode(small))] as const,
+        [coding, damage, "in the thread pool", spoil(encode(noisy))] as const,
       ]),
     ),
-  )("rejects %s %s, %s, as invalid_encoding", async (coding, _damage, _where, body) => {
+  )("rejects %s %s, inflated %s, as invalid_encoding", async (coding, _damage, _where, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": coding }));
@@ -148,7 +145,7 @@ describe("encoded bodies are inflated", () => {
         (bytes) => [coding, bytes, encode("x".repeat(bytes))] as const,
       ),
     ),
-  )("stops %s of %d bytes at the limit", async (coding, _bytes, body) => {
+  )("stops inflating %s of %d bytes at the limit", async (coding, _bytes, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": coding }));
@@ -157,7 +154,7 @@ describe("encoded bodies are inflated", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("accepts exactly the limit, on the event loop and on the pool", async () => {
+  test("accepts a body of exactly the limit, on the event loop and in the thread pool", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const bytes of [atOnceInflatedBytesMax, atOnceInflatedBytesMax + 1, inflatedBytesMax]) {
@@ -190,19 +187,22 @@ describe("encoded bodies are inflated", () => {
     return Buffer.from(body).fill(0xff, body.length >> 1);
   }
 
-  test.each(padded)("ignores what follows %s: %s", async (coding, _name, encode, more) => {
-    for (const inflater of [new Inflater(), undefined]) {
-      const server = await startTestServer({ inflater });
-      const wire = await connectTo(server);
-      for (const text of [small, noisy]) {
-        wire.write(post(Buffer.concat([encode(text), more]), { "Content-Encoding": coding }));
-        expect((await wire.reply()).status).toBe(200);
-        expect(server.taken.pop()!.text === text).toBe(true);
+  test.each(padded)(
+    "ignores bytes after the end of a %s body: %s",
+    async (coding, _name, encode, more) => {
+      for (const inflater of [new Inflater(), undefined]) {
+        const server = await startTestServer({ inflater });
+        const wire = await connectTo(server);
+        for (const text of [small, noisy]) {
+          wire.write(post(Buffer.concat([encode(text), more]), { "Content-Encoding": coding }));
+          expect((await wire.reply()).status).toBe(200);
+          expect(server.taken.pop()!.text === text).toBe(true);
+        }
       }
-    }
-  });
+    },
+  );
 
-  test("counts the bytes after a body against its limit", async () => {
+  test("counts the bytes after the end of a gzip body against the size limit", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const body = Buffer.concat([zlib.gzipSync(small), Buffer.alloc(bodyBytesMax)]);
@@ -231,7 +231,7 @@ describe("encoded bodies are inflated", () => {
       "a frame to be skipped and zeros",
       (text: string) => [frame(text), skipped, Buffer.alloc(9)],
     ],
-  ])("reads %s of %s to its end", async (coding, _name, encoded) => {
+  ])("reads a %s body of %s to its end", async (coding, _name, encoded) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const text of [small, noisy]) {
@@ -241,7 +241,7 @@ describe("encoded bodies are inflated", () => {
     }
   });
 
-  test.each(["gzip", "zstd"])("rejects %s of more than 2,048 parts", async (coding) => {
+  test.each(["gzip", "zstd"])("rejects a %s body of more than 2,048 parts", async (coding) => {
     const server = await startTestServer({ requestTimeoutMs: 20_000 });
     const wire = await connectTo(server);
     const part = coding === "gzip" ? zlib.gzipSync("") : frame("");
@@ -269,7 +269,7 @@ describe("encoded bodies are inflated", () => {
     }
   });
 
-  test("inflates the noisy body on the pool in every coding", () => {
+  test("the random test body cannot be inflated on the event loop in any coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 
@@ -315,7 +315,7 @@ describe("encoded bodies are inflated", () => {
     ["binary, BR", zlib.brotliCompressSync(small)],
     ["deflate, none", zlib.deflateSync(small)],
     ["zstd,json", zlib.zstdCompressSync(noisy)],
-  ])("ignores an unknown coding next to a known one: %s", async (header, body) => {
+  ])("ignores an unknown coding listed with a known one: %s", async (header, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": header }));
@@ -333,14 +333,17 @@ describe("encoded bodies are inflated", () => {
     ["json, gzip", Buffer.from([0x1f, 0x9d, 0x90, 0x7b])],
     ["snappy, gzip", zlib.gzipSync(Buffer.from([0xde, 0xad, 0xbe, 0xef]))],
     ["snappy, deflate", zlib.deflateSync(noisy).subarray(0, 70_000)],
-  ])("rejects %s as unsupported_encoding if the body cannot be read", async (header, body) => {
-    const server = await startTestServer();
-    const wire = await connectTo(server);
-    wire.write(post(body, { "Content-Encoding": header }));
-    const reply = await wire.reply();
-    expect([reply.status, codeIn(reply)]).toEqual([415, "unsupported_encoding"]);
-    expect(server.taken).toEqual([]);
-  });
+  ])(
+    "rejects Content-Encoding %s as unsupported_encoding if the body cannot be read",
+    async (header, body) => {
+      const server = await startTestServer();
+      const wire = await connectTo(server);
+      wire.write(post(body, { "Content-Encoding": header }));
+      const reply = await wire.reply();
+      expect([reply.status, codeIn(reply)]).toEqual([415, "unsupported_encoding"]);
+      expect(server.taken).toEqual([]);
+    },
+  );
 
   test.each([1, 2])(
     "finds the project of a compressed body that arrives in %i pieces",

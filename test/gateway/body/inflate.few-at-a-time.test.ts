@@ -15,16 +15,10 @@ import {
   type Wire,
 } from "../../kit/http-server.ts";
 
-/** Too large for the event loop. */
 const held = post(brotliCompressSync(randomBytes(70_000)), { "Content-Encoding": "br" });
 
-/** Small enough to inflate at once. */
 const ways = ["the addon", "node:zlib"] as const;
 
-/**
- * The inflater of a server; `tell` is called with the bytes read and written by inflations on the
- * event loop.
- */
 function toldOf(
   way: (typeof ways)[number],
   tell: (read: number, written: number) => void,
@@ -51,8 +45,8 @@ function toldOf(
   };
 }
 
-describe("the number of concurrent inflations is limited", () => {
-  test("inflates all bodies that wait for their turn, even if some clients leave", async () => {
+describe("concurrent inflation", () => {
+  test("inflates all waiting bodies, even if some clients disconnect", async () => {
     const server = await startTestServer();
     const body = gzipSync("x".repeat(600_000));
     const wires = await Promise.all(Array.from({ length: 12 }, () => connectTo(server)));
@@ -64,7 +58,7 @@ describe("the number of concurrent inflations is limited", () => {
   });
   const waiting = post(gzipSync("x".repeat(600_000)), { "Content-Encoding": "gzip" });
 
-  test("keeps the turn of a client that leaves until the pool has finished its body", async () => {
+  test("keeps the slot of a disconnected client until the thread pool has finished its body", async () => {
     const decoders = heldDecoders();
     const begun = vi.spyOn(zlib, "createGunzip");
     onTestFinished(() => void begun.mockRestore());
@@ -96,7 +90,7 @@ describe("the number of concurrent inflations is limited", () => {
     expect(server.taken.length).toBe(3);
   });
 
-  test("rejects a waiting body at its deadline, not when its turn comes", async () => {
+  test("rejects a waiting body at its deadline, not when its slot is free", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ requestTimeoutMs: 50 });
     const [first, second, third] = await sendAll(server, held, held, waiting);
@@ -106,13 +100,12 @@ describe("the number of concurrent inflations is limited", () => {
     second!.socket.destroy();
   });
 
-  /** Bodies name their project by their first byte; `?` is no project. */
   const byFirstByte: Peek = (body) => ({
     projectId: /^[a-z]/.exec(body.toString("latin1", 0, 1))?.[0],
     lane: "live",
   });
 
-  test("inflates a project's body alongside any number of bodies without a key, and rejects none of those for it", async () => {
+  test("inflates a project's body while bodies without a key wait, and rejects none of the waiting bodies", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ peek: byFirstByte });
     const wires = await sendAll(server, held, held, held);
@@ -139,7 +132,7 @@ describe("the number of concurrent inflations is limited", () => {
     expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
   });
 
-  test("searches a body for its key a few times, however many pieces it arrives in", async () => {
+  test("searches a body for its key at most five times, however many pieces it arrives in", async () => {
     let looks = 0;
     const server = await startTestServer({
       peek: (body) => {
@@ -163,7 +156,7 @@ describe("the number of concurrent inflations is limited", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("stops searching once a key is found, and finds one that arrives late", async () => {
+  test("stops searching once a key is found, and finds a key that arrives late", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {
@@ -189,7 +182,7 @@ describe("the number of concurrent inflations is limited", () => {
   });
 
   test.each(ways)(
-    "inflates 1 MiB and one body more per turn of the event loop, however many arrive at once (%s)",
+    "inflates at most 1 MiB and one more body per turn of the event loop (%s)",
     async (way) => {
       const turn = turnCounter();
       const inflatedIn = new Map<number, number>();
@@ -201,7 +194,6 @@ describe("the number of concurrent inflations is limited", () => {
       const server = await startTestServer({ ...settings, inflater });
       const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
       const wires = await Promise.all(Array.from({ length: 40 }, () => connectTo(server)));
-      // Delayed, so that all of them are there when the loop reads them.
       for (const wire of wires) wire.write(small);
       const untilMs = performance.now() + 50;
       while (performance.now() < untilMs);
@@ -216,7 +208,6 @@ describe("the number of concurrent inflations is limited", () => {
     const turn = turnCounter();
     const triedIn = new Map<number, number>();
     const inflater = toldOf(way, (read) => {
-      // Excludes the peeks at first bytes.
       if (read > 1_000) triedIn.set(turn(), (triedIn.get(turn()) ?? 0) + 1);
     });
     const server = await startTestServer({ inflater });
@@ -239,7 +230,7 @@ describe("the number of concurrent inflations is limited", () => {
     expect(workOf(10, 60_000)).toBeGreaterThan(3 * 1_048_576);
   });
 
-  test("inflates in few pieces if the trailer states too small a size, as with a true one", () => {
+  test("inflates in large pieces even if the trailer states too small a size", () => {
     const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);
@@ -247,12 +238,9 @@ describe("the number of concurrent inflations is limited", () => {
     expect(spy.mock.calls[0]![1]!.chunkSize).toBeGreaterThanOrEqual(16_384);
   });
 
-  /**
-   * Decoded in one go, so that a wrong guess at the window shows up as a wrong answer, not only as
-   * time.
-   */
+  /** Decoded in one step: a wrong guess of the window gives a wrong result, not only a slow one. */
   test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
-    "reads a Brotli window of 2^%i",
+    "reads a Brotli window of 2^%i bytes up to 2^18, and leaves larger ones to the thread pool",
     (bits) => {
       const text = randomBytes(20).toString("hex");
       const body = brotliCompressSync(text, {
@@ -265,7 +253,6 @@ describe("the number of concurrent inflations is limited", () => {
   );
 });
 
-/** Replaces every Brotli decoder by pool work that returns when the test says so. */
 function heldDecoders(): Transform[] {
   const held: Transform[] = [];
   const spy = vi.spyOn(zlib, "createBrotliDecompress").mockImplementation(() => {
@@ -291,10 +278,6 @@ async function sendAll(
   return wires;
 }
 
-/**
- * Every byte is a chunk of its own up to the limit, then chunks are as small as allowed; all of
- * them in one write.
- */
 function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer {
   const chunks: Buffer[] = [];
   for (let at = 0, bytes = 1; at < body.length; at += bytes) {
@@ -309,7 +292,6 @@ function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer 
   ]);
 }
 
-/** Returns the number of the current turn of the event loop, until the test ends. */
 function turnCounter(): () => number {
   let turn = 0;
   let isOver = false;

@@ -1,7 +1,3 @@
-// The project of a compressed body is found before the body is inflated, even if its events are so
-// alike that a few bytes hold hundreds of them. Otherwise the body would wait among those without a
-// key.
-
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { inflateStart } from "../../../src/gateway/body/inflate.ts";
@@ -11,21 +7,24 @@ const start = `{"api_key":"${key}","batch":[`;
 const properties = { $current_url: "https://example.com/", plan: "free", seats: 3 };
 const event = JSON.stringify({ event: "pageview", distinct_id: "user-1", properties });
 
-describe("a peek finds the key of repeated events", () => {
+describe("the peek at the start of a compressed body", () => {
   test.each([
     ["gzip", gzipSync],
     ["deflate", deflateSync],
-  ] as const)("finds it in equal and in different events: %s", (coding, compress) => {
-    const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
-    const others = Array.from({ length: 5_000 }, (_, n) =>
-      event.replace("user-1", `user-${n * 7_919}`),
-    );
-    for (const body of [equal, compress(`${start}${others.join(",")}]}`)]) {
-      expect(inflateStart(coding, body).toString("latin1", 0, start.length)).toBe(start);
-    }
-  });
+  ] as const)(
+    "finds the key at the start, whether equal or different events follow: %s",
+    (coding, compress) => {
+      const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
+      const others = Array.from({ length: 5_000 }, (_, n) =>
+        event.replace("user-1", `user-${n * 7_919}`),
+      );
+      for (const body of [equal, compress(`${start}${others.join(",")}]}`)]) {
+        expect(inflateStart(coding, body).toString("latin1", 0, start.length)).toBe(start);
+      }
+    },
+  );
 
-  test("finds nothing in a body that expands too far from its first bytes, and costs no more than that", () => {
+  test("returns nothing for a body that expands too far from its first bytes", () => {
     expect(inflateStart("gzip", gzipSync(Buffer.alloc(10_000_000, " ")))).toHaveLength(0);
   });
 });

@@ -1,5 +1,4 @@
-// A body may inflate to a limited size and a limited multiple of what was sent, so that a few bytes
-// cannot occupy the pool. The limits allow deflate's best ratio and ordinary batches of events.
+// The limits allow the best ratio of deflate and ordinary batches of events.
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -29,11 +28,11 @@ async function answerTo(coding: string, body: Buffer, peek?: Peek) {
   return { reply, inflated: server.taken[0]?.text.length };
 }
 
-describe("the expansion of a body is limited", () => {
+describe("the expansion limit of a body", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("stops %s of some bytes past 8 MiB, below the limit", async (coding, encode) => {
+  ])("stops a tiny %s body that inflates past 8 MiB", async (coding, encode) => {
     const { reply } = await answerTo(coding, encode(Buffer.alloc(9 * MIB, " ")));
     expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
     expect(JSON.parse(reply.body).detail).toBe(
@@ -44,12 +43,12 @@ describe("the expansion of a body is limited", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("lets %s of some bytes inflate to 8 MiB", async (coding, encode) => {
+  ])("allows a tiny %s body to inflate to 8 MiB", async (coding, encode) => {
     const { reply, inflated } = await answerTo(coding, encode(Buffer.alloc(8 * MIB, " ")));
     expect([reply.status, inflated]).toEqual([200, 8 * MIB]);
   });
 
-  test("accepts deflate's best ratio", async () => {
+  test("allows the best compression ratio of deflate", async () => {
     const { reply, inflated } = await answerTo(
       "deflate",
       zlib.deflateRawSync(Buffer.alloc(20 * MIB, " "), { level: 9 }),
@@ -72,7 +71,7 @@ describe("the expansion of a body is limited", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("accepts events that differ only in a number, as %s", async (coding, encode) => {
+  ])("allows %s of events that differ only in a number", async (coding, encode) => {
     const text = JSON.stringify({ api_key: "k", batch: events });
     expect(text.length).toBeGreaterThan(8 * MIB);
     const { reply, inflated } = await answerTo(coding, encode(text));
@@ -87,7 +86,7 @@ describe("the expansion of a body is limited", () => {
     ["br", br],
     ["zstd", zstd],
   ])(
-    "stops %s past 8 MiB and 200 times what was sent if its first bytes hold no project's key",
+    "stops %s past 8 MiB and 200 times its size if its first bytes hold no project's key",
     async (coding, encode) => {
       const body = encode(Buffer.alloc(20 * MIB, " "));
       const { reply } = await answerTo(coding, body, nobodys);
@@ -98,7 +97,7 @@ describe("the expansion of a body is limited", () => {
     },
   );
 
-  test("lets a project's body inflate as far as deflate can go", async () => {
+  test("allows a body with a project's key the best compression ratio of deflate", async () => {
     const { reply, inflated } = await answerTo(
       "gzip",
       zlib.gzipSync(Buffer.alloc(20 * MIB, " "), { level: 9 }),
@@ -107,7 +106,7 @@ describe("the expansion of a body is limited", () => {
     expect([reply.status, inflated]).toEqual([200, 20 * MIB]);
   });
 
-  test("accepts different events from any client, wherever their key is", async () => {
+  test("allows a body of different events without a known key, wherever its key is", async () => {
     const text = JSON.stringify({ batch: events, api_key: "k" });
     const { reply, inflated } = await answerTo("gzip", zlib.gzipSync(text), nobodys);
     expect([reply.status, inflated]).toEqual([200, text.length]);

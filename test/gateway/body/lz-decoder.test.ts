@@ -1,5 +1,4 @@
-// Decodes the output of lz-string's compressToBase64. The texts below come from its version 1.5.0,
-// the others from an encoder of the tests.
+// The vectors come from lz-string 1.5.0 (compressToBase64).
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -45,8 +44,8 @@ const vectors: [string, string][] = [
   ["\u0000\u0001", "AAQCA==="],
 ];
 
-describe("lz-string texts are decompressed", () => {
-  test.each(vectors)("reads %j from %s", (text, compressed) => {
+describe("the lz-string decoder", () => {
+  test.each(vectors)("decodes %j from %s", (text, compressed) => {
     expect(lzEncode(text)).toBe(compressed);
     expect(decoded(compressed).text).toBe(text);
   });
@@ -80,7 +79,7 @@ describe("lz-string texts are decompressed", () => {
     );
   });
 
-  test("reports a text cut short anywhere, or followed by more data", () => {
+  test("reports a text that is truncated anywhere or followed by more data", () => {
     const whole = lzEncode(
       JSON.stringify({ event: "a", properties: { text: "äöü 😀".repeat(20) } }),
     );
@@ -116,7 +115,7 @@ describe("lz-string texts are decompressed", () => {
     );
   });
 
-  test("limits the output in each step, by the size limit and by what was sent", () => {
+  test("limits the output of each step by the size limit and by the bytes sent", () => {
     const bomb = lzBomb(50_000_000);
     expect(bomb.length).toBeLessThan(30_000);
     const small = decoded(bomb, 1_000_000);
@@ -131,8 +130,7 @@ describe("lz-string texts are decompressed", () => {
     expect(known.steps).toBeGreaterThan(100);
   });
 
-  test("reserves the memory of the phrases", () => {
-    // Every phrase is new, so there are as many as pairs of characters.
+  test("counts the memory of the phrase dictionary", () => {
     const text = Array.from({ length: 60_000 }, (_, n) =>
       String.fromCharCode(0x100 + ((n * 7_919) % 30_000)),
     ).join("");

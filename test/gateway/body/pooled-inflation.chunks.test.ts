@@ -1,13 +1,10 @@
-// A body is inflated chunk by chunk. The memory of a chunk is freed when it has been copied, not
-// left to the garbage collector.
-
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { BodyBuffer, BodyMemory } from "../../../src/gateway/body/body-buffer.ts";
 import { PooledInflation } from "../../../src/gateway/body/pooled-inflation.ts";
 
-test("frees inflated chunks once they are copied, and the body is intact", async () => {
+test("inflation in the thread pool frees each chunk after copying it, and returns the whole body", async () => {
   const body = Buffer.from(randomBytes(500_000).toString("hex"));
   let first: Buffer | undefined;
   const { promise, resolve } = Promise.withResolvers<unknown>();

@@ -1,6 +1,3 @@
-// Which body may begin on the pool, by the memory that its decoder holds and by whether a project's
-// key was found.
-
 import { expect, test } from "vitest";
 import { InflationPool, type InflationWork } from "../../../src/gateway/body/pooled-inflation.ts";
 
@@ -35,7 +32,7 @@ function poolOf() {
   };
 }
 
-test("gives bodies without a known key one of the two slots, and the other to known ones", () => {
+test("the inflation pool gives bodies without a known key only one of its two slots", () => {
   const { add, again, said } = poolOf();
   for (const group of ["x", "y", "z"]) add(`?${group}`, { isKnown: false });
   expect(said()).toBe("?x");
@@ -45,7 +42,7 @@ test("gives bodies without a known key one of the two slots, and the other to kn
   expect(said()).toBe("?y");
 });
 
-test("counts a body towards its project once its key is found", () => {
+test("the inflation pool counts a body towards its project once its key is found", () => {
   const { add, again, said } = poolOf();
   const found = add("?x", { isKnown: false });
   add("?y", { isKnown: false });
@@ -55,7 +52,7 @@ test("counts a body towards its project once its key is found", () => {
   expect(said()).toBe("?y ?x");
 });
 
-test("limits one project's bodies, and all without a known key, to half of the memory", async () => {
+test("the inflation pool limits one project, and all bodies without a known key, to half of the memory", async () => {
   const { add, leave, said } = poolOf();
   add("a1", { group: "a", mebibytes: 40 });
   add("a2", { group: "a", mebibytes: 40 });
@@ -67,13 +64,12 @@ test("limits one project's bodies, and all without a known key, to half of the m
   add("?y", { isKnown: false, mebibytes: 40 });
   add("b", { mebibytes: 40 });
   await leave();
-  // The total may not exceed the whole.
   expect(said()).toBe("?y");
   await leave();
   expect(said()).toBe("b");
 });
 
-test("starts a body that needs more memory than there is when it is alone", async () => {
+test("the inflation pool starts a body that exceeds its memory when no other body is in it", async () => {
   const { add, leave, said } = poolOf();
   add("huge", { mebibytes: 1_000 });
   add("next", { mebibytes: 1 });

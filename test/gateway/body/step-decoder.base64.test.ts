@@ -11,12 +11,12 @@ function decoded(text: string): string {
   }
 }
 
-test("reads spaces as plus signs and allows line breaks, across step boundaries", () => {
+test("the base64 decoder reads spaces as plus signs and skips line breaks, also across step boundaries", () => {
   const fill = fc.uint8Array({ minLength: 0, maxLength: 60 });
   const places = fc.array(fc.nat({ max: 260_000 }), { maxLength: 20 });
   fc.assert(
     fc.property(fill, places, fc.constantFrom("\n", "\r\n"), (bytes, breaks, lineBreak) => {
-      // Two steps and a bit: 0xfb 0xef 0xbe are four plus signs.
+      // 0xfb 0xef 0xbe are four plus signs in base64; the text is longer than two steps.
       const whole = Buffer.concat([Buffer.alloc(195_000, Buffer.from([0xfb, 0xef, 0xbe])), bytes]);
       let text = whole.toString("base64").replaceAll("+", " ");
       for (const place of breaks) text = text.slice(0, place) + lineBreak + text.slice(place);
@@ -26,7 +26,7 @@ test("reads spaces as plus signs and allows line breaks, across step boundaries"
   );
 });
 
-test("handles only spaces, only line breaks, and text that is not base64", () => {
+test("the base64 decoder reads text of only spaces or mostly line breaks, and rejects invalid base64", () => {
   expect(decoded(" ".repeat(400_000))).toBe("fbefbe".repeat(100_000));
   expect(decoded(`e3${"\n".repeat(400_000)}0=`)).toBe("7b7d");
   expect(decoded("e30\r")).toBe("7b7d");

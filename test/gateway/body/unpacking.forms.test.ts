@@ -1,6 +1,3 @@
-// The forms in which PostHog's clients send their JSON: each whole, in pieces and large, and the
-// errors for damaged ones.
-
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, startTestServer, until } from "../../kit/http-server.ts";
@@ -22,7 +19,6 @@ const texts: [string, string][] = [
   ["an array", JSON.stringify([event, event, { ...event, offset: 17 }])],
   ["a batch behind white space", ` \r\n\t${JSON.stringify({ api_key: "ka", batch: [event] })}\n`],
 ];
-/** Has enough kinds of characters that no form makes it small. */
 const manyEvents = JSON.stringify({
   api_key: "ka",
   batch: Array.from({ length: 4_000 }, (_, n) => ({
@@ -43,21 +39,18 @@ const cases = [
   ...queryForms.map(([name, send]) => [`in the query: ${name}`, send] as const),
 ];
 
-/**
- * Each form cut, damaged or mislabelled. The result is an error, and never a different payload.
- */
 const text = JSON.stringify(event);
 
-describe("every form of a payload is read", () => {
+describe("decoding the payloads of PostHog's clients", () => {
   test.each(
     cases.flatMap(([name, send]) => texts.map(([what, text]) => [name, what, text, send] as const)),
-  )("%s, %s", async (_name, _what, text, send) => {
+  )("reads %s, %s", async (_name, _what, text, send) => {
     const { reply, server } = await answered(send(text));
     expect([reply.status, reply.body]).toEqual([200, expect.any(String)]);
     expect(server.taken.map((taken) => taken.text)).toEqual([text]);
   });
 
-  test.each(forms)("reads %s of half a megabyte, in pieces", async (_name, send) => {
+  test.each(forms)("reads %s of half a megabyte in pieces", async (_name, send) => {
     const server = await startTestServer(large);
     const wire = await connectTo(server);
     const request = requestOf(send(manyEvents));
@@ -303,7 +296,7 @@ describe("every form of a payload is read", () => {
     ["a POST without anything", { line: "POST /e/?data=", body: "" }, 400, "empty_body", /no body/],
   ];
 
-  test.each(refused)("%s", async (_name, sent, status, code, detail) => {
+  test.each(refused)("rejects %s", async (_name, sent, status, code, detail) => {
     const { reply, server } = await answered(sent, large);
     expect([reply.status, codeIn(reply)]).toEqual([status, code]);
     expect(JSON.parse(reply.body).detail).toMatch(detail);
@@ -327,7 +320,7 @@ describe("every form of a payload is read", () => {
     expect(server.admission.bytes).toBe(0);
   });
 
-  test("stops lz64 when the budget is used up", async () => {
+  test("stops an lz64 body with 503 when the memory budget is used up", async () => {
     const { reply } = await answered(
       { line: "POST /e/?compression=lz64", body: lzBomb(16 * MIB) },
       { ...large, inflightBytesMax: 4 * MIB },
@@ -335,7 +328,7 @@ describe("every form of a payload is read", () => {
     expect([reply.status, codeIn(reply)]).toEqual([503, "overloaded"]);
   });
 
-  test("frees lz64 and base64 bodies of clients that leave", async () => {
+  test("frees the memory of lz64 and base64 bodies whose clients disconnect", async () => {
     const server = await startTestServer(large);
     for (const sent of [
       { line: "POST /e/?compression=lz64", body: lzEncode(manyEvents) },
@@ -352,7 +345,7 @@ describe("every form of a payload is read", () => {
     }
   });
 
-  test("ignores a body if the query has data", async () => {
+  test("ignores the body if the query has data", async () => {
     const server = await startTestServer(large);
     const wire = await connectTo(server);
     const request = requestOf({
@@ -365,7 +358,7 @@ describe("every form of a payload is read", () => {
     expect(server.taken[0]!.text).toBe(text);
   });
 
-  test("finds the project in the first kilobyte of a browser's gzip that no header names", async () => {
+  test("finds the project in the first kilobyte of a browser's gzip body without a coding header", async () => {
     const peek = peekOfOneProject();
     let seen: string | undefined;
     const server = await startTestServer({
@@ -376,7 +369,7 @@ describe("every form of a payload is read", () => {
         return hint;
       },
     });
-    // What browsers report about themselves precedes the key, and every word is new.
+    // The browser's properties precede the key, and every word of them is new.
     const description = zlib
       .deflateRawSync(Buffer.from(manyEvents))
       .toString("base64")

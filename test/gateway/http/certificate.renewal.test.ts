@@ -1,7 +1,3 @@
-// When the certificate's files change, new connections get the new certificate and open ones
-// continue; none is refused. Files that do not match leave the old certificate in use, which is
-// logged once.
-
 import { once } from "node:events";
 import {
   copyFileSync,
@@ -23,8 +19,8 @@ const authority = await createAuthority();
 const lookEveryMs = 15;
 const dayMs = 86_400_000;
 
-describe("certificates are renewed while serving", () => {
-  test("gives new connections the new certificate, and keeps open ones", async () => {
+describe("certificate renewal", () => {
+  test("new connections get the new certificate, and open connections continue", async () => {
     const renewing = await start();
     const before = await secure(renewing);
     expect(shownBy(before)).toBe("first");
@@ -38,7 +34,7 @@ describe("certificates are renewed while serving", () => {
     }
   });
 
-  test("loses no request under constant new connections", async () => {
+  test("no request fails while new connections arrive continuously", async () => {
     const renewing = await start();
     const pairs = [
       await authority.server({ name: "odd" }),
@@ -76,7 +72,7 @@ describe("certificates are renewed while serving", () => {
     expect([...shown]).toEqual(expect.arrayContaining(["even", "odd"]));
   });
 
-  test("treats a retargeted link as a change, as Kubernetes renews secrets", async () => {
+  test("a retargeted symlink counts as a change, as in a Kubernetes secret", async () => {
     const folder = mkdtempSync(path.join(authority.folder, "secret-"));
     const [old, young] = [
       await authority.server({ name: "old" }),
@@ -100,7 +96,7 @@ describe("certificates are renewed while serving", () => {
 
   test.each([
     [
-      "the certificate of another key",
+      "the certificate of a different key",
       (renewing: Renewing, other: PemPair) => writeFileSync(renewing.cert, other.cert),
     ],
     [
@@ -108,14 +104,14 @@ describe("certificates are renewed while serving", () => {
       ({ cert, first }: Renewing) =>
         writeFileSync(cert, first.cert.slice(0, first.cert.length / 2)),
     ],
-    ["nothing", ({ cert }: Renewing) => writeFileSync(cert, "")],
-    ["no file", ({ key }: Renewing) => renameSync(key, `${key}.away`)],
+    ["an empty file", ({ cert }: Renewing) => writeFileSync(cert, "")],
+    ["a missing file", ({ key }: Renewing) => renameSync(key, `${key}.away`)],
     [
-      "a chain that is damaged",
+      "a damaged chain",
       ({ cert, first }: Renewing) => writeFileSync(cert, first.cert + first.cert.replace("M", "*")),
     ],
   ])(
-    "keeps the old certificate for %s, logs it once, and takes the next good pair",
+    "%s leaves the old certificate in use, is logged once, and the next valid pair is loaded",
     async (_what, damage) => {
       const renewing = await start();
       const { expirySeconds } = renewing.watch;
@@ -138,7 +134,7 @@ describe("certificates are renewed while serving", () => {
     },
   );
 
-  test("retries the same files after a temporary error, and logs each error once", async () => {
+  test("the same files are retried after a temporary error, and each error is logged once", async () => {
     const renewing = await start(2);
     const { http } = renewing.server;
     const renew = http.renewCertificate.bind(http);
@@ -155,14 +151,13 @@ describe("certificates are renewed while serving", () => {
     expect(shownBy(await secure(renewing))).toBe("next");
   });
 
-  test("loads a pair once, and ignores identical files", async () => {
+  test("a certificate pair is loaded once, and rewritten identical files are ignored", async () => {
     const renewing = await start();
     const next = await authority.server({ name: "next" });
     writeFileSync(renewing.cert, next.cert);
     writeFileSync(renewing.key, next.key);
     await until(() => renewing.said("info").length === 1, "it was renewed");
     expect(renewing.logged.map(([level]) => level)).toEqual(["info"]);
-    // Identical content is not a new certificate.
     const { server } = renewing;
     server.http.renewCertificate = () => expect.unreachable("the same is not renewed");
     writeFileSync(renewing.cert, next.cert);
@@ -180,7 +175,7 @@ describe("certificates are renewed while serving", () => {
       "certificate not valid yet",
       { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
     ],
-  ])("serves a certificate that %s with a warning", async (what, dates) => {
+  ])("a certificate is served with the warning: %s", async (what, dates) => {
     const pair = await authority.server({ name: "first", ...dates });
     const renewing = await startOn(pair.certFile, pair.keyFile);
     expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
@@ -191,27 +186,30 @@ describe("certificates are renewed while serving", () => {
   test.each([
     [2_048, []],
     [3_072, [expect.stringMatching(/RSA key of 3072 bits: .* use an ECDSA key \(P-256\)$/)]],
-  ])("serves an RSA key of %i bits, and warns about a long one", async (keySize, warnings) => {
-    const folder = mkdtempSync(path.join(authority.folder, "rsa-"));
-    const { cert, private: key } = await generate([{ name: "commonName", value: "rsa" }], {
-      keySize,
-      algorithm: "sha256",
-      extensions: [],
-    });
-    const [certFile, keyFile] = [path.join(folder, "cert.pem"), path.join(folder, "key.pem")];
-    writeFileSync(certFile, cert);
-    writeFileSync(keyFile, key);
-    const renewing = await startOn(certFile, keyFile);
-    expect(renewing.said("warn")).toEqual(warnings);
-    const socket = connect({
-      host: "127.0.0.1",
-      port: renewing.server.port,
-      rejectUnauthorized: false,
-    });
-    onTestFinished(() => void socket.destroy());
-    await once(socket, "secureConnect");
-    expect(await answerTo(socket)).toMatch(/^HTTP\/1.1 200 OK/);
-  });
+  ])(
+    "an RSA key of %i bits is served, with a warning if it is longer than 2048 bits",
+    async (keySize, warnings) => {
+      const folder = mkdtempSync(path.join(authority.folder, "rsa-"));
+      const { cert, private: key } = await generate([{ name: "commonName", value: "rsa" }], {
+        keySize,
+        algorithm: "sha256",
+        extensions: [],
+      });
+      const [certFile, keyFile] = [path.join(folder, "cert.pem"), path.join(folder, "key.pem")];
+      writeFileSync(certFile, cert);
+      writeFileSync(keyFile, key);
+      const renewing = await startOn(certFile, keyFile);
+      expect(renewing.said("warn")).toEqual(warnings);
+      const socket = connect({
+        host: "127.0.0.1",
+        port: renewing.server.port,
+        rejectUnauthorized: false,
+      });
+      onTestFinished(() => void socket.destroy());
+      await once(socket, "secureConnect");
+      expect(await answerTo(socket)).toMatch(/^HTTP\/1.1 200 OK/);
+    },
+  );
 });
 
 interface Renewing {

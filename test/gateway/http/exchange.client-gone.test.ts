@@ -14,7 +14,7 @@ import {
   until,
 } from "../../kit/http-server.ts";
 
-describe("clients may leave at any time", () => {
+describe("a client that disconnects", () => {
   test.each([
     ["head", head({ "Content-Length": "10" })],
     ["body", Buffer.concat([head({ "Content-Length": "10" }), Buffer.from("abc")])],
@@ -22,7 +22,7 @@ describe("clients may leave at any time", () => {
       "body",
       Buffer.concat([head({ "Transfer-Encoding": "chunked" }), Buffer.from("3\r\nabc\r\n")]),
     ],
-  ])("holds nothing for a client that leaves in its %s", async (phase, bytes) => {
+  ])("in the %s of its request leaves nothing behind", async (phase, bytes) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(bytes);
@@ -45,7 +45,7 @@ describe("clients may leave at any time", () => {
       (exchange: Exchange) => exchange.answerProblem({ code: "timeout", detail: "late" }),
     ],
   ])(
-    "the intake continues and its late %s is harmless if the client leaves before the answer",
+    "before the answer does not stop the intake, and a late answer (%s) is harmless",
     async (_, answer) => {
       const { server, wire } = await heldRequest();
       wire.socket.destroy();
@@ -58,10 +58,10 @@ describe("clients may leave at any time", () => {
     },
   );
 
-  test("a body whose client leaves during inflation never reaches the intake", async () => {
+  test("during inflation does not have its body passed to the intake", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
-    // Every thread of the pool is busy for a while, so that the body has to wait for one.
+    // Every thread of the pool is busy for a while, so the body has to wait for one.
     const busy = Array.from({ length: 8 }, () =>
       promisify(pbkdf2)("a", "b", 200_000, 32, "sha512"),
     );
@@ -78,7 +78,7 @@ describe("clients may leave at any time", () => {
     expect([server.aborted, server.taken.length]).toEqual([["answer"], 1]);
   });
 
-  test("an answer to a client that closed its sending side is dropped, and harms nothing", async () => {
+  test("by closing its sending side gets no answer, and harms nothing", async () => {
     const { server, wire } = await heldRequest();
     wire.socket.end();
     await until(() => server.aborted.length === 1, "uWS takes a half-closed connection for closed");

@@ -1,6 +1,3 @@
-// The states of a request's answer, without a socket: in whatever order events occur, at most one
-// answer is written, and what the request held is released once.
-
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import {
@@ -25,7 +22,6 @@ import { oneStored } from "../../kit/http-server.ts";
 const monotonicMs = (): number => 0;
 const problem = { code: "overloaded", detail: "No room for the body" } as const;
 
-/** Chunks are tracked only if given. */
 const notFollowed = new Proxy({}, { get: () => () => {} }) as ExchangeShared["chunks"];
 
 function begin(chunks = notFollowed) {
@@ -84,7 +80,7 @@ function begin(chunks = notFollowed) {
   return { exchange, shared, admission, written, counted, logged, read };
 }
 
-test("a deferred answer stops the work on the body at once, and is the only one", async () => {
+test("a deferred answer stops the work on the body immediately, and is the only answer", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   let stopped = 0;
   exchange.hasUncertainEnd = true;
@@ -100,7 +96,7 @@ test("a deferred answer stops the work on the body at once, and is the only one"
   expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
 });
 
-test("a client that leaves while its answer is deferred gets none, and the request ends", async () => {
+test("a client that disconnects while its answer is deferred gets no answer, and its request ends", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
@@ -111,7 +107,7 @@ test("a client that leaves while its answer is deferred gets none, and the reque
   expect([shared.inflight, admission.bytes]).toEqual([0, 0]);
 });
 
-test("a client that leaves while the intake has the body: the request ends with the late answer", () => {
+test("the request of a client that disconnects while the intake has its body ends with the late answer", () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.body.handOver();
   exchange.abort();
@@ -121,7 +117,7 @@ test("a client that leaves while the intake has the body: the request ends with 
   expect([written, counted, logged]).toEqual([[], ["aborted at answer"], []]);
 });
 
-test("if a client leaves before the intake has the body, the request and the work on its body end", () => {
+test("the request of a client that disconnects before the intake has its body ends immediately", () => {
   const { exchange, shared, admission, written, counted } = begin();
   let stopped = 0;
   exchange.body.state = "waiting";
@@ -131,7 +127,7 @@ test("if a client leaves before the intake has the body, the request and the wor
   expect([written, counted]).toEqual([[], ["aborted at answer"]]);
 });
 
-test("a body evicted while it arrives is answered at its end, and a complete one at once", () => {
+test("an evicted body is answered at its end if it is still arriving, and immediately if it is complete", () => {
   const arriving = begin();
   arriving.exchange.body.state = "arriving";
   arriving.exchange.body.evict();
@@ -143,7 +139,7 @@ test("a body evicted while it arrives is answered at its end, and a complete one
   expect([waiting.exchange.isOver, waiting.written[0]]).toEqual([true, "503 Service Unavailable"]);
 });
 
-test("a connection that waits for its turn to be read is kept open without being resumed", () => {
+test("a request whose idle timeout is extended stays paused until its turn to be read", () => {
   const turns: (() => void)[] = [];
   const chunks = new ChunkTurns<ChunkedBody>({
     nextTurn: (run) => void turns.push(run),
@@ -165,7 +161,7 @@ test("a connection that waits for its turn to be read is kept open without being
 });
 
 test.each([false, true])(
-  "answers a body rejected for its chunks in a later turn, closed before: %s",
+  "a body rejected because of its many chunks is answered in a later turn (connection closed before: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.refuseChunks(problem);

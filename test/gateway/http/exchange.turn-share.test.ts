@@ -1,6 +1,4 @@
-// Thousands of requests that are answered as they are read can be in one buffer, and uWS reads on
-// as long as each is answered before the next. Counted in requests handled and answers sent between
-// two turns of the event loop.
+// uWS reads pipelined requests for as long as each is answered before the next is read.
 
 import { describe, expect, test } from "vitest";
 import { ANSWERS_AT_ONCE_MAX } from "../../../src/gateway/http/exchange.ts";
@@ -42,7 +40,6 @@ const kinds: readonly (readonly [name: string, request: Buffer, answer: TestServ
   ],
 ];
 
-/** Requests that were finished in each turn of the event loop, until `stop`. */
 function countTurns(server: TestServer): { readonly turns: number[]; stop(): void } {
   const turns: number[] = [];
   let [before, isOn] = [0, true];
@@ -62,9 +59,9 @@ function countTurns(server: TestServer): { readonly turns: number[]; stop(): voi
 
 const alone = [...kinds, ["without a body", head({ "Content-Length": "0" }), () => {}] as const];
 
-describe("immediate answers have a limit per turn", () => {
+describe("the limit of immediate answers per turn of the event loop", () => {
   test.each(alone)(
-    "limits one connection per turn, for requests %s",
+    "applies to the pipelined requests of one connection: %s",
     async (_, request, answer) => {
       const server = await startTestServer();
       server.answer = answer;
@@ -79,7 +76,7 @@ describe("immediate answers have a limit per turn", () => {
   );
 
   test.each(kinds)(
-    "shares the limit between many connections, and closes none that waits for its answer, for requests %s",
+    "is shared by all connections, and no connection that waits for its answer is closed: %s",
     async (...kind) => {
       const [_, request, answer] = kind;
       const server = await startTestServer();
@@ -121,7 +118,7 @@ describe("immediate answers have a limit per turn", () => {
     expect(wires.some((wire) => wire.closed())).toBe(false);
   });
 
-  test("answers a handful of pipelined requests in order", async () => {
+  test("allows a few pipelined requests, which are answered in order", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerProblem({ code: "invalid_json", detail: JSON.parse(body.toString()).name });

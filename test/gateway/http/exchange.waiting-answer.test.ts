@@ -1,6 +1,3 @@
-// A request whose end is uncertain is answered in a later turn. Until then it is not evicted:
-// otherwise a body that needs its room in the same turn would cause a second answer.
-
 import { expect, test } from "vitest";
 import {
   codeIn,
@@ -14,7 +11,7 @@ import { peekOfOneProject } from "../../kit/peek.ts";
 
 const peek = peekOfOneProject();
 
-test("a deferred answer is the only one: a body that lacks room directly follows one that is being answered", async () => {
+test("a request with a deferred answer is not evicted by a body that needs memory in the same turn", async () => {
   for (let time = 0; time < 10; time++) {
     const server = await startTestServer({ bodyBytesMax: 900_000, peek });
     const [odd, other] = [await connectTo(server), await connectTo(server)];
@@ -31,7 +28,6 @@ test("a deferred answer is the only one: a body that lacks room directly follows
     server.admission.take(taken);
     odd.write("0\r\n\r\n");
     other.write(body.subarray(100_000));
-    // Both have arrived when the server reads again.
     for (const untilMs = performance.now() + 20; performance.now() < untilMs; );
     const [first, second] = await Promise.all([odd.reply(), other.reply()]);
     server.admission.release(taken);

@@ -1,6 +1,5 @@
-// Requests whose end two readers may see at different places, each followed by a request that only
-// one of them sees. From the lists of request smuggling (CWE-444, RFC 9112 section 11.2), for the
-// tests that send them directly and through proxies.
+// Requests with ambiguous framing, each followed by a request that only one of two readers may see
+// (CWE-444, RFC 9112 section 11.2).
 
 import { event, request } from "../../kit/hostile.ts";
 
@@ -10,9 +9,7 @@ interface FramingCase {
    * `smuggled`.
    */
   readonly bytes: (carrier: string, smuggled: string) => Buffer;
-  /**
-   * The statuses allowed when the request is sent directly and nothing follows; empty: not checked.
-   */
+  /** The statuses allowed when the request is sent directly; empty: not checked. */
   readonly allowed: readonly number[];
 }
 
@@ -27,7 +24,6 @@ function withHeaders(...headers: (string | ((body: string) => string))[]): Frami
   };
 }
 
-/** The head has no valid length, so the smuggled request is what comes next. */
 function withoutBody(line: string, ...headers: string[]): FramingCase["bytes"] {
   return (_carrier, smuggled) =>
     Buffer.concat([request("", headers, line), smuggledRequest(smuggled)]);
@@ -51,7 +47,6 @@ const lengths: Record<string, FramingCase> = {
   "a length of 0": { bytes: withoutBody(post, "Content-Length: 0"), allowed: [400] },
   "a length of 00": { bytes: withoutBody(post, "Content-Length: 00"), allowed: [400] },
   "an empty length": { bytes: withoutBody(post, "Content-Length:"), allowed: [400] },
-  // The library has found no length, so it reads the body as a malformed request.
   "an empty length before the true one": {
     bytes: withHeaders("Content-Length:", bytesOf),
     allowed: [505],
@@ -152,8 +147,6 @@ const codings: Record<string, FramingCase> = Object.fromEntries([
   ["chunked twice", { bytes: inChunks(sized(hex), "Transfer-Encoding: chunked"), allowed: [400] }],
 ]);
 
-// What uWS takes for the end of the chunks and another reader may not, or the reverse. In either
-// case, what follows is never read as a request.
 const chunks: Record<string, FramingCase> = {
   "chunks, and a request behind": { bytes: inChunks(sized(hex)), allowed: [] },
   "Chunked in capitals": { bytes: withHeaders("Transfer-Encoding: CHUNKED"), allowed: [] },

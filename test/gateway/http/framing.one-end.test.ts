@@ -1,6 +1,3 @@
-// A request that could be read in two ways is the last one of its connection. What follows it is
-// never read as a request, whether it is already there or arrives after the answer.
-
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
 import { event, expectUnharmed, raw, request, startTarget, stored } from "../../kit/hostile.ts";
@@ -8,8 +5,8 @@ import { framingCases } from "./framing-cases.ts";
 
 const waitMsMax = 20_000;
 
-describe("a request ends in one place", () => {
-  test("stores nothing after an odd request", { timeout: 120_000 }, async () => {
+describe("a request with ambiguous framing", () => {
+  test("is the last request that is read from its connection", { timeout: 120_000 }, async () => {
     const target = await startTarget("--body-bytes-max", "1048576");
     const { port } = target;
     const forwarded = "X-Forwarded-For: 192.0.2.1";
@@ -17,7 +14,6 @@ describe("a request ends in one place", () => {
     const heard = await Promise.all(
       cases.map(async ([name, { bytes }]) => {
         const atOnce = bytes(`at once ${name}`, `smuggled at once ${name}`);
-        // After an ordinary request, as on a connection that a proxy has used before.
         const before = request(event(`before ${name}`), [
           `Content-Length: ${event(`before ${name}`).length}`,
           forwarded,
@@ -42,7 +38,7 @@ describe("a request ends in one place", () => {
     await expectUnharmed(target);
   });
 
-  test("answers an odd request on its own and closes its connection", {
+  test("is answered alone, and its connection is closed", {
     timeout: 120_000,
   }, async () => {
     const target = await startTarget();
@@ -64,7 +60,7 @@ describe("a request ends in one place", () => {
     expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
   });
 
-  test("does not let thousands of pipelined rejections take the turn of others", async () => {
+  test("does not take the turn of other requests if thousands are pipelined", async () => {
     const target = await startTarget();
     const refusedAtOnce = request("{}");
     const { statuses, ended } = await raw(
@@ -80,7 +76,6 @@ describe("a request ends in one place", () => {
   });
 });
 
-/** Sends the second when the first is answered, and waits for the end of the connection. */
 function oneAfterTheOther(port: number, first: Buffer, second: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = createConnection({ host: "127.0.0.1", port, noDelay: true });
@@ -96,9 +91,6 @@ function oneAfterTheOther(port: number, first: Buffer, second: Buffer): Promise<
   });
 }
 
-/**
- * Sends more after the first answer; returns what came back before and after that answer.
- */
 function untilClosed(
   port: number,
   first: Buffer,

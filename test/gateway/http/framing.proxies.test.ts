@@ -1,6 +1,4 @@
-// Odd requests through proxies that share connections between clients: however a proxy and the
-// gateway read one, every other client gets its own answer, and no request is processed whose
-// sender gets no answer.
+// Requests with ambiguous framing, sent through proxies that share connections between clients.
 
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
@@ -27,9 +25,9 @@ for (const name of proxyNames) {
   if ("why" in one) process.stderr.write(`NOT RUN: ${name} is not on this host: ${one.why}\n`);
 }
 
-describe("proxies and the gateway agree", () => {
+describe("behind a proxy that shares connections", () => {
   test.each(names)(
-    "no client behind %s gets another's answer",
+    "no client of %s gets the answer of another client",
     { timeout: 120_000 },
     async (name) => {
       const target = await startTarget("--trusted-proxies", "127.0.0.1/32");
@@ -56,10 +54,6 @@ describe("proxies and the gateway agree", () => {
   );
 });
 
-/**
- * An event that was stored for a sender without an answer was inserted before another client's
- * request.
- */
 async function expectNothingUnanswered(
   target: Target,
   answersOf: ReadonlyMap<string, number>,
@@ -71,7 +65,6 @@ async function expectNothingUnanswered(
   }
 }
 
-/** A batch whose size no other request has, so that its answer can be recognised. */
 async function expectOwnAnswer(port: number, number: number): Promise<void> {
   const size = (number % 50) + 2;
   const batch = Array.from({ length: size }, () => ({
@@ -89,7 +82,6 @@ async function expectOwnAnswer(port: number, number: number): Promise<void> {
   ]);
 }
 
-/** The statuses that come back for a while, or until the connection ends. */
 function hear(port: number, pieces: readonly Uint8Array[]): Promise<number[]> {
   return new Promise((resolve) => {
     let text = "";

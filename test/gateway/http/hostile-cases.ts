@@ -1,5 +1,4 @@
-// Requests that no client should send, the expected answer of each, and whether its event may be in
-// the stream.
+// Invalid requests, the expected answer of each, and whether its event may be stored.
 
 import { event, type RawOptions, request } from "../../kit/hostile.ts";
 
@@ -8,12 +7,8 @@ interface HostileCase {
   readonly options?: RawOptions;
   /** The statuses of the answers; empty: the connection ends without one. */
   readonly allowed: readonly number[];
-  /** The connection may also end without an answer. */
   readonly orNothing?: boolean;
-  /**
-   * Whether the event named like the case is stored. By default it is stored if the answer is 200,
-   * otherwise not.
-   */
+  /** By default, an event is stored if the answer is 200. */
   readonly stored?: "yes" | "no" | "perhaps";
 }
 

@@ -1,6 +1,3 @@
-// With a certificate the public port speaks only TLS, 1.2 or newer. A client that sends nothing is
-// disconnected in time.
-
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
@@ -22,18 +19,11 @@ import {
 const authority = await createAuthority();
 /** uWS gives a connection 10 s, and checks every 4. */
 const cutOffMs = 20_000;
-/**
- * A flood ends after this many handshakes, so that a test that waits for its end fails instead of
- * hanging.
- */
+/** A flood ends after this many handshakes, so that a failing test ends. */
 const floodHandshakesMax = 3_000;
-/**
- * While a new connection of another address waits for its first answer, the flood may get this many
- * handshakes; it gets about five. Without turns by address, others would wait until it ends.
- */
 const floodHandshakesBetween = 20;
 
-describe("HTTPS is served with a certificate", () => {
+describe("HTTPS", () => {
   test("answers requests and shows the certificate to clients that trust its authority", async () => {
     const server = await start();
     const socket = await secure(server, { ca: authority.ca });
@@ -46,7 +36,7 @@ describe("HTTPS is served with a certificate", () => {
     await expect(secure(server, { ca: other.ca })).rejects.toThrow("certificate");
   });
 
-  test("receives a body of many TLS records whole", async () => {
+  test("receives a body of many TLS records", async () => {
     const server = await start();
     const socket = await secure(server, { ca: authority.ca });
     const body = "x".repeat(90_000);
@@ -62,7 +52,7 @@ describe("HTTPS is served with a certificate", () => {
     expect(await answerTo(socket, Buffer.from("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
   });
 
-  test("does not delay the handshakes of one address by a flood from another", async () => {
+  test("serves a new client quickly during a flood of handshakes from another address", async () => {
     const server = await start({ connectionId: loadConnectionId() });
     const hello = await clientHello();
     let answered = 0;
@@ -93,7 +83,7 @@ describe("HTTPS is served with a certificate", () => {
     isOver = true;
   });
 
-  test("sends a long answer whole, and closes its connection", async () => {
+  test("sends a long answer completely, then closes the connection", async () => {
     const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
     const files = {
       folder: "",
@@ -110,7 +100,7 @@ describe("HTTPS is served with a certificate", () => {
     expect(answer.subarray(answer.indexOf("\r\n\r\n") + 4).equals(body)).toBe(true);
   });
 
-  test("accepts TLS 1.2, not 1.1", async () => {
+  test("accepts TLS 1.2 and rejects TLS 1.1", async () => {
     const server = await start();
     const old = { ca: authority.ca, ciphers: "DEFAULT@SECLEVEL=0" };
     const socket = await secure(server, { ...old, maxVersion: "TLSv1.2" });
@@ -122,12 +112,12 @@ describe("HTTPS is served with a certificate", () => {
 
   test.each([
     ["a plain request", post("{}")],
-    ["bytes of no kind", Buffer.alloc(2_000, 0xaa)],
+    ["arbitrary bytes", Buffer.alloc(2_000, 0xaa)],
     [
-      "a TLS record that is nonsense",
+      "an invalid TLS record",
       Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
     ],
-  ])("closes the connection and serves others: %s", async (_what, bytes) => {
+  ])("closes the connection of a client that sends %s, and serves others", async (_what, bytes) => {
     const server = await start();
     const socket = plain(server);
     let ended = false;
@@ -158,7 +148,7 @@ describe("HTTPS is served with a certificate", () => {
     }
   });
 
-  test("ends a handshake that stalls or drips in time", async () => {
+  test("closes a connection whose handshake stalls or is very slow", async () => {
     const server = await start();
     const hello = Buffer.from("160301020001000000", "hex");
     const [silent, begun, dripping] = [plain(server), plain(server), plain(server)];
@@ -173,7 +163,7 @@ describe("HTTPS is served with a certificate", () => {
     await Promise.race([Promise.all(closed), late]);
   });
 
-  test("answers what is in flight during a drain, and accepts no connection", async () => {
+  test("answers requests in flight during a drain, and accepts no connection", async () => {
     const server = await start();
     server.answer = () => {};
     const socket = await secure(server, { ca: authority.ca });
@@ -193,7 +183,6 @@ async function start(config: TestServerConfig = {}): Promise<TestServer> {
   return await startTestServer({ ...config, certificate: { cert: certFile, key: keyFile } });
 }
 
-/** Rejects when there is no handshake. */
 async function secure(server: TestServer, options: ConnectionOptions): Promise<TLSSocket> {
   const socket = connect({ host: "127.0.0.1", port: server.port, ...options });
   onTestFinished(() => void socket.destroy());

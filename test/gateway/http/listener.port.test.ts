@@ -20,15 +20,15 @@ function another() {
   });
 }
 
-describe("a port belongs to one gateway", () => {
-  test.each(["127.0.0.1", "0.0.0.0", "::"])("rejects a port in use, on %s", async (host) => {
+describe("the listener", () => {
+  test.each(["127.0.0.1", "0.0.0.0", "::"])("rejects a port in use on %s", async (host) => {
     const { port } = await startTestServer();
     await expect(another().listen(host, port)).rejects.toThrow(
       `Cannot listen on ${host} port ${port}: the port is taken`,
     );
   });
 
-  test("does not share even a port chosen by number", async () => {
+  test("does not share a port with another gateway", async () => {
     const first = another();
     const port = await first.listen("127.0.0.1", 0);
     first.close();

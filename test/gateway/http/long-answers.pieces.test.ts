@@ -1,7 +1,3 @@
-// The answer that lists the results of half a million events is long, and made for one client. It
-// is sent in pieces as the client reads, and counts as in flight until then. A client that does not
-// read it is disconnected before others lack the room.
-
 import { describe, expect, test } from "vitest";
 import { writePiecewise } from "../../../src/gateway/http/long-answers.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
@@ -26,7 +22,6 @@ function answerLong(server: TestServer, bytes = longBytes): void {
   server.answer = (exchange) => exchange.v1!.answerResults(text, true);
 }
 
-/** Sends the request, and reads nothing. */
 async function askOnly(server: TestServer): Promise<Wire> {
   const wire = await connectTo(server);
   wire.socket.pause();
@@ -36,7 +31,6 @@ async function askOnly(server: TestServer): Promise<Wire> {
   return wire;
 }
 
-/** The bytes of the body received so far, and the head before it. */
 async function readLong(wire: Wire, bytes: number): Promise<{ head: string; body: Buffer }> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -53,8 +47,8 @@ async function readLong(wire: Wire, bytes: number): Promise<{ head: string; body
   return { head: all.toString("latin1", 0, bodyAt), body: all.subarray(bodyAt) };
 }
 
-describe("a long answer is sent as it is read", () => {
-  test("arrives whole, counts as in flight until then, and keeps its connection", async () => {
+describe("a long answer", () => {
+  test("arrives completely, counts as in flight until then, and keeps its connection", async () => {
     const server = await startTestServer();
     answerLong(server);
     const wire = await askOnly(server);
@@ -77,7 +71,7 @@ describe("a long answer is sent as it is read", () => {
     ]);
   });
 
-  test("closes the connection after it if the request asks for that", async () => {
+  test("closes its connection at the end if the request asks for that", async () => {
     const server = await startTestServer();
     answerLong(server, 1_000_000);
     const wire = await connectTo(server);
@@ -92,7 +86,7 @@ describe("a long answer is sent as it is read", () => {
     await wire.ended();
   });
 
-  test("releases its bytes if the client leaves early, and is not resumed", async () => {
+  test("releases its memory if the client disconnects early", async () => {
     const server = await startTestServer();
     answerLong(server);
     const wire = await askOnly(server);
@@ -102,7 +96,7 @@ describe("a long answer is sent as it is read", () => {
     expect([server.finished, server.aborted, server.logged]).toEqual([[], ["answer"], []]);
   });
 
-  test("disconnects non-reading clients that hold more than a quarter of the budget, and none that reads", async () => {
+  test("is cut off for clients that do not read if they hold over a quarter of the budget", async () => {
     const server = await startTestServer({ inflightBytesMax: 6 * longBytes });
     answerLong(server);
     const silent = [await askOnly(server), await askOnly(server), await askOnly(server)];
@@ -115,7 +109,7 @@ describe("a long answer is sent as it is read", () => {
     for (const { socket } of silent) socket.destroy();
   });
 
-  test("hands one piece per turn to the socket, and nothing once the client has left", async () => {
+  test("is written in one piece per turn, and no further once the client has disconnected", async () => {
     const pieces: number[] = [];
     let [offset, turns] = [0, 0];
     const response = {

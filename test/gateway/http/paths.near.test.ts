@@ -14,7 +14,7 @@ const paths = [
   "/robots.txt",
 ];
 
-describe("a similar path is suggested", () => {
+describe("the suggested path in a 404 answer", () => {
   test.each([
     ["/captur", "/capture/"],
     ["/capturre/", "/capture/"],
@@ -27,12 +27,12 @@ describe("a similar path is suggested", () => {
     ["/i/v1/e", "/i/v0/e/"],
     ["/ingest/e/", "/e/"],
     ["/robot.txt", "/robots.txt"],
-  ])("%s: %s", (path, near) => {
+  ])("for %s is %s", (path, near) => {
     expect(nearPath(path, paths)).toBe(near);
   });
 
   test.each(["/", "", "/x", "/admin", "/wp-login.php", `/${"x".repeat(200)}`, "/static/thing.js"])(
-    "suggests nothing for %s",
+    "is absent for %s",
     (path) => {
       expect(nearPath(path, ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/"])).toBe(
         undefined,
@@ -49,13 +49,12 @@ describe("a similar path is suggested", () => {
     ["/captre/", "did you mean /capture/?"],
     ["/static/arry.js", "did you mean /static/array.js?"],
   ])(
-    "limits suggestions for %s per turn of the event loop, and resumes in the next turn",
+    "is absent for %s above a limit per turn of the event loop, and returns in the next turn",
     async (path, meant) => {
       const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
       const server = await startTestServer({ files });
       const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
       for (let turn = 0; turn < 2; turn++) {
-        // All have arrived when the server reads.
         for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", path));
         const details = await Promise.all(
           wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),

@@ -15,7 +15,7 @@ const mirrored = {
   "access-control-expose-headers": "Retry-After",
 };
 
-describe("browsers may post from any origin", () => {
+describe("CORS", () => {
   test.each([
     "/capture/",
     "/batch",
@@ -26,7 +26,7 @@ describe("browsers may post from any origin", () => {
     "/flags/",
     "/static/array.js",
     "/nothing/at/all",
-  ])("mirrors origin and headers in the preflight of %s", async (path) => {
+  ])("a preflight of %s is answered with its origin and headers", async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -50,7 +50,7 @@ describe("browsers may post from any origin", () => {
     expect(corsOf(await next.reply())).toEqual(mirrored);
   });
 
-  test("makes every kind of answer readable for the page that asked, and sends others no CORS headers", async () => {
+  test("every kind of answer has CORS headers if the request has an origin, and none otherwise", async () => {
     const server = await startTestServer();
     for (const request of [
       post("{}", { Origin: origin }),

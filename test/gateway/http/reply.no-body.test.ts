@@ -1,6 +1,4 @@
-// The Content-Length of an answer without a body: a 204 and a 304 have none (RFC 9110, 8.6), a HEAD
-// has that of the GET, even if the connection ends with it. uWS itself sends only a length of 0
-// there.
+// RFC 9110, 8.6: a 204 and a 304 have no Content-Length; a HEAD has that of the GET.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -15,7 +13,6 @@ const chunked = "2\r\n{}\r\n0\r\n\r\n";
 const dateLine = /\r\nDate: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n/;
 const icon = head({}, "GET /favicon.ico");
 
-/** What arrives until the connection ends. */
 async function heardOf(
   server: TestServer,
   bytes: Buffer | string,
@@ -39,13 +36,13 @@ const recording = Buffer.concat([
   Buffer.from(chunked),
 ]);
 
-describe("an answer without a body has no wrong length", () => {
+describe("an answer without a body", () => {
   test.each([
     ["a beacon", beacon, "e 204"],
-    ["a beacon that is not kept", recording, "recordings 204"],
+    ["a beacon with a recording", recording, "recordings 204"],
     ["an icon", icon, "page 204"],
   ])(
-    "answers %s of uncertain end 204 without a length, and closes its connection",
+    "to %s without a stated length has no Content-Length, and closes the connection",
     async (_, bytes, finished) => {
       const server = await startTestServer();
       const { text } = await heardOf(server, bytes);
@@ -57,7 +54,7 @@ describe("an answer without a body has no wrong length", () => {
     },
   );
 
-  test("does not read what follows such an answer", async () => {
+  test("that closes the connection is the last one on it", async () => {
     const server = await startTestServer();
     const { text } = await heardOf(server, Buffer.concat([beacon, beacon, icon]));
     expect(text.split("HTTP/1.1").length - 1).toBeLessThanOrEqual(1);
@@ -65,7 +62,7 @@ describe("an answer without a body has no wrong length", () => {
   });
 
   test.each(["/flags/", "/e/", "/nothing-there", "/docs/errors"])(
-    "answers a HEAD of %s with the length of its GET",
+    "to a HEAD of %s has the Content-Length of the GET",
     async (path) => {
       const server = await startTestServer();
       const whole = await heardOf(server, head({}, `${path === "/e/" ? "PUT" : "GET"} ${path}`));

@@ -1,12 +1,8 @@
-// Retry-After: while the store is unavailable, about as long as the outage has lasted, so that a
-// client with a limited number of retries survives a long outage.
-
 import { describe, expect, test } from "vitest";
 import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
 import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
 
-/** The minimum and maximum of Retry-After. */
 function retryAfter(problem: Problem, awayMs: number): [number, number] {
   const seconds = [0, 0.999_999].map((random) => {
     const headers = new Map<string, string>();
@@ -38,7 +34,7 @@ const problemOf = (code: ErrorCode, retryAfterMs?: number): Problem => ({
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
 
-describe("while the store is unavailable", () => {
+describe("Retry-After", () => {
   test.each([
     [0, 1, 2],
     [900, 1, 2],
@@ -47,17 +43,17 @@ describe("while the store is unavailable", () => {
     [25_000, 25, 37],
     [60_000, 40, 60],
     [86_400_000, 40, 60],
-  ])("%i ms: %i to %i s", (awayMs, least, most) => {
+  ])("after %i ms without the store is %i to %i s", (awayMs, least, most) => {
     for (const code of ["unavailable", "timeout", "store_full"] as const)
       expect(retryAfter(problemOf(code), awayMs)).toEqual([least, most]);
   });
 
-  test("asks a client without room to wait as long, and 1 to 5 s if the store is available", () => {
+  test("is the same for a client without memory budget, and 1 to 5 s if the store is available", () => {
     expect(retryAfter(problemOf("overloaded"), 8_000)).toEqual([8, 12]);
     expect(retryAfter(problemOf("overloaded"), 0)).toEqual([1, 5]);
   });
 
-  test("does not change for a project over its quota or its share", () => {
+  test("for an exceeded quota or stream share does not depend on the store", () => {
     for (const awayMs of [0, 40_000]) {
       expect(retryAfter(problemOf("rate_limited", 3_000), awayMs)).toEqual([3, 7]);
       expect(retryAfter(problemOf("project_full", 30_000), awayMs)).toEqual([30, 34]);

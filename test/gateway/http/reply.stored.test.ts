@@ -3,7 +3,7 @@ import { oneStored, startTestServer } from "../../kit/http-server.ts";
 
 const note = { index: 0, code: "invalid_uuid", detail: 'uuid "x" is not one' };
 
-describe("a stored request's answer reports what was stored", () => {
+describe("the answer to a stored request", () => {
   test.each([
     [oneStored, { status: "Ok", accepted: 1, dropped: 0 }],
     [
@@ -18,21 +18,24 @@ describe("a stored request's answer reports what was stored", () => {
       { ...oneStored, warnings: [note], warningsTotal: 1 },
       { status: "Ok", accepted: 1, dropped: 0, warnings: [note], warnings_total: 1 },
     ],
-  ])("turns a report into a 200 answer %#", async (report, answer) => {
-    const server = await startTestServer();
-    server.answer = (exchange) => exchange.answerStored(report);
-    const response = await fetch(`${server.url}/batch/`, { method: "POST", body: "{}" });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("content-type")).toBe("application/json");
-    expect(await response.json()).toEqual(answer);
-  });
+  ])(
+    "reports the accepted and dropped events with their errors or warnings: row %#",
+    async (report, answer) => {
+      const server = await startTestServer();
+      server.answer = (exchange) => exchange.answerStored(report);
+      const response = await fetch(`${server.url}/batch/`, { method: "POST", body: "{}" });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("content-type")).toBe("application/json");
+      expect(await response.json()).toEqual(answer);
+    },
+  );
 
   test.each([
     ["/capture", "capture"],
     ["/capture/?ip=0&ver=1.449.0", "capture"],
     ["/batch", "batch"],
     ["/batch/", "batch"],
-  ])("counts %s as the endpoint %s", async (path, route) => {
+  ])("to %s is counted under the endpoint %s", async (path, route) => {
     const server = await startTestServer();
     const before = { wallMs: Date.now(), monotonicMs: performance.now() };
     await fetch(server.url + path, { method: "POST", body: "{}" });

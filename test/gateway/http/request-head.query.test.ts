@@ -1,6 +1,3 @@
-// What SDKs send in the query with the payload: the time of sending, and the beacon flag; and the
-// paths they use.
-
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer } from "../../kit/http-server.ts";
 
@@ -11,7 +8,7 @@ function postTo(path: string, body = "{}"): Buffer {
   ]);
 }
 
-describe("query parameters", () => {
+describe("query parameters and beacons", () => {
   test.each([
     ["_=1700000000000", 1_700_000_000_000],
     ["ip=0&_=1700000000000&ver=1.449.0&compression=", 1_700_000_000_000],
@@ -33,7 +30,7 @@ describe("query parameters", () => {
     ["sent%5Fat=1700000000001", 1_700_000_000_001],
     ["x_=1700000000000", Number.NaN],
     ["", Number.NaN],
-  ])("reads from ?%s the time of sending %d", async (query, sentAtMs) => {
+  ])("?%s gives the time of sending %d", async (query, sentAtMs) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo(`/e/?${query}`));
@@ -55,7 +52,7 @@ describe("query parameters", () => {
       ["/", route, path] as const,
       ["", route, path] as const,
     ]),
-  )("accepts with %j at its end the endpoint %s", async (slash, route, path) => {
+  )("the endpoint is found with %j after its path: %s", async (slash, route, path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo(`/${path}${slash}`));
@@ -65,7 +62,7 @@ describe("query parameters", () => {
     expect(server.finished).toEqual([`${route} 200`]);
   });
 
-  test("answers a beacon without a body, and keeps its connection", async () => {
+  test("a beacon is answered 204 without a body, and keeps its connection", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (let count = 0; count < 2; count++) {
@@ -82,14 +79,14 @@ describe("query parameters", () => {
     expect(server.finished).toEqual(["e 204", "e 204", "e 200"]);
   });
 
-  test("accepts a percent-encoded beacon flag", async () => {
+  test("the beacon flag may be percent-encoded", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo("/e/?%62eacon=%31"));
     expect((await wire.reply()).status).toBe(204);
   });
 
-  test("closes the connection after a beacon whose end is not stated", async () => {
+  test("the connection is closed after a beacon without a stated length", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /e/?beacon=1&data=%7B%7D"));
@@ -98,7 +95,7 @@ describe("query parameters", () => {
     expect(server.taken[0]!.text).toBe("{}");
   });
 
-  test("reports errors of a beacon as usual, readable for its page", async () => {
+  test("an error of a beacon is answered as usual, with CORS headers", async () => {
     const server = await startTestServer();
     const next = await connectTo(server);
     server.refusal = "unavailable";

@@ -13,7 +13,6 @@ import {
 
 const origin = "https://shop.example";
 
-/** Sent on its own connection, with a body if one is given. */
 async function ask(
   server: TestServer,
   line: string,
@@ -31,7 +30,7 @@ const none = {
   requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
 };
 
-describe("SDK requests other than events are answered", () => {
+describe("SDK requests other than events", () => {
   test.each([
     ["/flags", { featureFlags: {}, featureFlagPayloads: {} }],
     ["/flags/", { featureFlags: {}, featureFlagPayloads: {} }],
@@ -40,7 +39,7 @@ describe("SDK requests other than events are answered", () => {
     ["/flags/?v=2&ip=0&_=1700000000000&ver=1.449.0&compression=base64", { flags: {} }],
     ["/flags/?v=99", { flags: {} }],
     ["/flags/?v=x", { featureFlags: {}, featureFlagPayloads: {} }],
-  ])("answers POST %s with no flags, in its format", async (path, form) => {
+  ])("POST %s returns no flags, in the format of its version", async (path, form) => {
     const server = await startTestServer();
     const reply = await ask(server, `POST ${path}`, '{"token":"phc_a","distinct_id":"d"}');
     expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "application/json"]);
@@ -54,7 +53,7 @@ describe("SDK requests other than events are answered", () => {
     ["/decide?v=2", { featureFlags: {} }],
     ["/decide/?v=3", { featureFlags: {}, featureFlagPayloads: {} }],
     ["/decide/?v=4", { flags: {} }],
-  ])("answers %s with the features too", async (path, form) => {
+  ])("%s also returns the features", async (path, form) => {
     const server = await startTestServer();
     const answer = JSON.parse((await ask(server, `POST ${path}`, "data=e30%3D")).body);
     expect(answer).toMatchObject({
@@ -68,7 +67,7 @@ describe("SDK requests other than events are answered", () => {
     expect(answer).not.toHaveProperty("quotaLimited");
   });
 
-  test("sends the flags with the configuration if the request asks for it", async () => {
+  test("/flags returns the configuration too if the query asks for it", async () => {
     const server = await startTestServer();
     const answer = JSON.parse((await ask(server, "POST /flags/?v=2&config=true", "{}")).body);
     expect(answer).toMatchObject({
@@ -80,12 +79,12 @@ describe("SDK requests other than events are answered", () => {
 
   test.each([
     ["JSON", Buffer.from("{}")],
-    ["no JSON", Buffer.from('{"')],
+    ["malformed JSON", Buffer.from('{"')],
     ["gzip", gzipSync("{}")],
     ["base64", Buffer.from("e30=")],
-    ["nothing", Buffer.alloc(0)],
-    ["bytes", Buffer.from([0, 255, 254, 10])],
-  ])("ignores a body of %s", async (_, body) => {
+    ["no bytes", Buffer.alloc(0)],
+    ["arbitrary bytes", Buffer.from([0, 255, 254, 10])],
+  ])("a body of %s is ignored", async (_, body) => {
     const server = await startTestServer();
     const headers = { "Content-Encoding": "anything" };
     for (const path of ["/flags/?v=2", "/s/", "/i/v1/logs"]) {
@@ -94,7 +93,7 @@ describe("SDK requests other than events are answered", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("turns autocapture on and the features that need a server off", async () => {
+  test("the configuration turns autocapture on, and features that need PostHog off", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc-1.2/config?ip=0");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "application/json"]);
@@ -117,7 +116,7 @@ describe("SDK requests other than events are answered", () => {
     expect(server.finished).toEqual(["config 200"]);
   });
 
-  test("sets the same configuration in the script for its key, alongside those of others", async () => {
+  test("config.js sets the same configuration for its key, and keeps those of other keys", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc/config.js");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([
@@ -148,7 +147,7 @@ describe("SDK requests other than events are answered", () => {
     "%22",
     printable,
     `phc_${"a".repeat(196)}`,
-  ])("never runs a key as code: %s", async (key) => {
+  ])("config.js does not run a key as code: %s", async (key) => {
     const server = await startTestServer();
     const segment = encodeURIComponent(key);
     const reply = await ask(server, `GET /array/${segment}/config.js`);
@@ -179,7 +178,7 @@ describe("SDK requests other than events are answered", () => {
     "%7F",
     "%E9",
     "a%2",
-  ])("answers 404 for a path with an impossible key: %s", async (key) => {
+  ])("a path with an impossible key is answered 404: %s", async (key) => {
     const server = await startTestServer();
     for (const name of ["config", "config.js", "array.js"]) {
       const reply = await ask(server, `GET /array/${key}/${name}`);
@@ -205,7 +204,7 @@ describe("SDK requests other than events are answered", () => {
     ["/api/product_tours/?token=phc_a", { product_tours: [] }],
     ["/api/projects/@current/feature_flags/my-flag/remote_config?token=phc_a", null],
     ["/api/projects/12/feature_flags/my%20flag/remote_config/", null],
-  ])("answers GET %s with an empty result", async (path, answer) => {
+  ])("GET %s returns an empty result", async (path, answer) => {
     const server = await startTestServer();
     const reply = await ask(server, `GET ${path}`, "", { Authorization: "Bearer phx_secret" });
     expect([reply.status, JSON.parse(reply.body)]).toEqual([200, answer]);
@@ -220,7 +219,7 @@ describe("SDK requests other than events are answered", () => {
     ["/i/v1/metrics", "logs"],
     ["/i/v0/ai/otel/v1/logs", "logs"],
     ["/report/?token=phc_a", "logs"],
-  ])("drops and counts bodies sent to %s", async (path, label) => {
+  ])("a body sent to %s is discarded and counted", async (path, label) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const piece = Buffer.alloc(10_000, "x");
@@ -232,14 +231,13 @@ describe("SDK requests other than events are answered", () => {
     const reply = await wire.reply();
     expect([reply.status, reply.headers.get("access-control-allow-origin")]).toEqual([200, origin]);
     expect(typeof JSON.parse(reply.body)).toBe("object");
-    // The connection remains usable for the next request.
     wire.write(head({ "Content-Length": "1", Origin: origin }, `POST ${path}`));
     wire.write("x");
     expect((await wire.reply()).status).toBe(200);
     expect([server.taken, server.finished]).toEqual([[], [`${label} 200`, `${label} 200`]]);
   });
 
-  test("answers a beacon with an empty body", async () => {
+  test("a beacon with a recording is answered without a body", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "POST /s/?beacon=1", "x", { Origin: origin });
     expect([reply.status, reply.body, reply.headers.get("access-control-allow-origin")]).toEqual([
@@ -249,7 +247,7 @@ describe("SDK requests other than events are answered", () => {
     ]);
   });
 
-  test("rejects a body that is too long here too, and stores none of it", async () => {
+  test("a recording above the size limit is rejected", async () => {
     const server = await startTestServer();
     const declared = await ask(server, "POST /s/", Buffer.alloc(bodyBytesMax + 1));
     expect([declared.status, codeIn(declared)]).toEqual([413, "body_too_large"]);
@@ -275,7 +273,7 @@ describe("SDK requests other than events are answered", () => {
     await endless.ended();
   });
 
-  test("answers all of these while nothing can be stored, and while the server drains", async () => {
+  test("all such requests are answered while nothing can be stored and during a drain", async () => {
     const server = await startTestServer();
     server.refusal = "unavailable";
     const [first, second] = [await connectTo(server), await connectTo(server)];
@@ -289,7 +287,7 @@ describe("SDK requests other than events are answered", () => {
     expect(await drained).toBe(0);
   });
 
-  test("counts a preflight under its path, and lists the path's methods", async () => {
+  test("a preflight lists the methods of its path, and is counted under that path", async () => {
     const server = await startTestServer();
     for (const [path, allow] of [
       ["/flags/?v=2", "GET, HEAD, POST, OPTIONS"],
@@ -321,12 +319,12 @@ describe("SDK requests other than events are answered", () => {
     expect(server.finished).toEqual(labels.map((label) => `${label} 200`));
   });
 
-  test("rejects a preflight with invalid framing, and closes its connection", async () => {
+  test("a preflight with invalid framing is rejected, and its connection is closed", async () => {
     const server = await startTestServer();
     for (const path of ["/e/", "/i/v1/analytics/events", "/flags/", "/nothing"]) {
       const wire = await connectTo(server);
-      // The first request of a connection is always read whole; the second is read as one with a
-      // body.
+      // The first request of a connection is always read completely; the second is read as one with
+      // a body.
       wire.write(Buffer.concat([head({ "Content-Length": "2" }, "POST /s/"), Buffer.from("{}")]));
       expect((await wire.reply()).status).toBe(200);
       wire.write(
@@ -348,7 +346,7 @@ describe("SDK requests other than events are answered", () => {
     ["POST /array/phc_a/config", "GET, HEAD, OPTIONS"],
     ["POST /robots.txt", "GET, HEAD, OPTIONS"],
     ["POST /", "GET, HEAD, OPTIONS"],
-  ])("answers %s 405 with the allowed methods", async (line, allow) => {
+  ])("%s is answered 405 with the allowed methods", async (line, allow) => {
     const server = await startTestServer();
     const reply = await ask(server, line);
     expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([
@@ -358,7 +356,7 @@ describe("SDK requests other than events are answered", () => {
     ]);
   });
 
-  test("sends nosniff, so that no answer is taken for more than its content type", async () => {
+  test("every answer has X-Content-Type-Options: nosniff", async () => {
     const server = await startTestServer();
     for (const path of [
       "/",
@@ -376,7 +374,7 @@ describe("SDK requests other than events are answered", () => {
     }
   });
 
-  test("explains to a person and a crawler what this server is", async () => {
+  test("the start page and robots.txt explain what this server is", async () => {
     const server = await startTestServer();
     const page = await ask(server, "GET /");
     expect([page.status, page.headers.get("content-type")]).toEqual([
@@ -396,7 +394,7 @@ describe("SDK requests other than events are answered", () => {
   });
 
   test.each(["/", "/robots.txt", "/array/phc_a/config", "/flags/"])(
-    "answers a HEAD of %s without a body",
+    "a HEAD of %s is answered without a body",
     async (path) => {
       const server = await startTestServer();
       const reply = await ask(server, `HEAD ${path}`);
@@ -404,7 +402,7 @@ describe("SDK requests other than events are answered", () => {
     },
   );
 
-  test("limits a thousand pipelined requests on one connection per turn", async () => {
+  test("a thousand pipelined requests on one connection are limited per turn", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(

@@ -1,5 +1,4 @@
-// A client that waits for 100 (Continue) before it sends its body gets it, whatever the case of the
-// expectation. RFC 9110, section 10.1.1.
+// RFC 9110, section 10.1.1.
 
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../src/gateway/http/client/connection-id.ts";
@@ -29,21 +28,24 @@ const ways = [
   ["not distinguished", undefined],
 ] as const;
 
-describe.each(ways)("connections are %s", (_way, connectionId) => {
-  test.each(asked)("answers Expect: %j %j with 100 before the body", async (...expectations) => {
-    const server = await startTestServer({ connectionId });
-    const wire = await connectTo(server);
-    for (const body of ["{}", "x".repeat(5_000)]) {
-      wire.write(waitingHead(expectations, body.length));
-      expect((await wire.reply()).status).toBe(100);
-      expect(server.taken).toEqual([]);
-      wire.write(body);
-      expect((await wire.reply()).status).toBe(200);
-      expect(server.taken.pop()?.text).toBe(body);
-    }
-  });
+describe.each(ways)("with connections that are %s", (_way, connectionId) => {
+  test.each(asked)(
+    "Expect: %j %j is answered with 100 before the body",
+    async (...expectations) => {
+      const server = await startTestServer({ connectionId });
+      const wire = await connectTo(server);
+      for (const body of ["{}", "x".repeat(5_000)]) {
+        wire.write(waitingHead(expectations, body.length));
+        expect((await wire.reply()).status).toBe(100);
+        expect(server.taken).toEqual([]);
+        wire.write(body);
+        expect((await wire.reply()).status).toBe(200);
+        expect(server.taken.pop()?.text).toBe(body);
+      }
+    },
+  );
 
-  test.each(notAsked)("ignores Expect: %j", async (...expectations) => {
+  test.each(notAsked)("Expect: %j is ignored", async (...expectations) => {
     const server = await startTestServer({ connectionId });
     const wire = await connectTo(server);
     wire.write(waitingHead(expectations, 2));
@@ -52,7 +54,7 @@ describe.each(ways)("connections are %s", (_way, connectionId) => {
   });
 });
 
-test("answers 100 to a request that is not its connection's first if its body may be long", async () => {
+test("Expect: 100-continue is answered with 100 on a later request of a connection if its body may be long", async () => {
   const server = await startTestServer({ connectionId: loadConnectionId() });
   const wire = await connectTo(server);
   wire.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));

@@ -11,8 +11,8 @@ import {
   untilItListensNoMore,
 } from "../../kit/http-server.ts";
 
-describe("a server drains before it closes", () => {
-  test("answers what is in flight, rejects later requests, and accepts no connection", async () => {
+describe("a draining server", () => {
+  test("answers requests in flight, rejects later ones, and accepts no connection", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const [waiting, sending, idle] = [
@@ -53,7 +53,7 @@ describe("a server drains before it closes", () => {
     await until(() => left === 0, "it is drained");
   });
 
-  test("answers what is on its way on an open connection before it is drained, if nothing is in flight", async () => {
+  test("answers a request that arrives on an open connection although none was in flight", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     let isDrained = false;
@@ -68,7 +68,7 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
-  test("answers slow clients as long as their requests follow each other closely", async () => {
+  test("waits for slow clients as long as their requests follow each other closely", async () => {
     const server = await startTestServer();
     const wires = await Promise.all(Array.from({ length: 8 }, () => connectTo(server)));
     const drained = server.http.drain(5_000).then((inflight) => {
@@ -83,19 +83,18 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
-  test("reads a request that arrived while the process was paused before it is drained", async () => {
+  test("reads a request that arrived while the process was paused", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const drained = server.http.drain(5_000).then(() => server.http.close());
     await untilItListensNoMore();
     wire.write(post("{}"));
-    // Blocks until the drain's waiting time is over.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
     expect(codeIn(await wire.reply())).toBe("draining");
     await drained;
   });
 
-  test("accepts a connection that was opened before it stops listening", async () => {
+  test("accepts a connection that was opened before it stopped listening", async () => {
     const server = await startTestServer();
     const connecting = connectTo(server);
     await new Promise((resolve) => process.nextTick(resolve));
@@ -106,14 +105,14 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
-  test("reports what is left after its deadline", async () => {
+  test("reports the number of unanswered requests at its deadline", async () => {
     const { server, wire } = await heldRequest();
     expect(await server.http.drain(20)).toBe(1);
     server.taken[0]!.exchange.answerStored(oneStored);
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("drops every connection on close, and late answers are harmless", async () => {
+  test("drops every connection when closed, and ignores late answers", async () => {
     const { server, wire } = await heldRequest();
     server.http.close();
     await wire.ended();

@@ -1,7 +1,3 @@
-// 40 clients at once, each with a body of 20 MB, then each with a bomb. The gateway's process stays
-// within its budget plus decoders, indexes and cached blocks; some large bodies succeed, and all
-// small requests do.
-
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import {
@@ -19,17 +15,13 @@ const clients = 40;
 const budgetBytes = 64 * MIB;
 const bodyBytesMax = 20 * MIB;
 const inflatedBytesMax = 44 * MIB;
-/**
- * What small requests may use on top, blocks cached for the next bodies and frames, two decoders,
- * and the heap.
- */
+/** What small requests may use on top: cached blocks, two decoders, and the heap. */
 const besideBytesMax = budgetBytes / 8 + (42 + 16 + 2 * 17 + 64) * MIB;
 /** Two scanners, for bodies in which every byte is structural. */
 const indexBytesMax = 2 * 4 * inflatedBytesMax;
 /**
- * What the heap takes, and freed memory that the C library retains: twice its largest block, 64 MiB
- * at most, and gaps between blocks in use. It differs from run to run, and does not grow from one
- * flood to the next.
+ * The heap, and freed memory that the C library retains; it does not grow from one flood to the
+ * next.
  */
 const restingBytesMax = (64 + 64) * MIB;
 
@@ -74,7 +66,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[values.length >> 1]!;
 }
 
-test("floods leave room for small requests: 40 bodies of 20 MB at once, then 40 bombs", {
+test("small requests are answered while 40 clients send bodies of 20 MB, and then bodies that expand", {
   timeout: 120_000,
 }, async () => {
   const gateway = await startGateway(await natsWithProject());

@@ -13,11 +13,10 @@ import {
 } from "../../kit/http-server.ts";
 
 const large = 262_145;
-/** What small requests may use: an eighth more than the budget. */
 const fullBytes = (inflightBytesMax * 9) / 8;
 
-describe("a full budget rejects at once", () => {
-  test("gives a budget's bytes, and takes back no more than it gave", () => {
+describe("the memory budget of requests", () => {
+  test("grants its bytes once, and takes back no more than it granted", () => {
     const admission = new Admission(10);
     const take = (bytes: number) => admission.tryTake(bytes, large);
     expect([take(6), take(5), take(4)]).toEqual([true, false, true]);
@@ -28,7 +27,7 @@ describe("a full budget rejects at once", () => {
     expect(() => admission.release(1)).toThrow("more than were taken");
   });
 
-  test("gives requests of up to 256 KiB an eighth of the budget on top when larger ones have filled it", () => {
+  test("has an extra eighth for requests of up to 256 KiB when larger ones have filled it", () => {
     const admission = new Admission(800);
     expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
     expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);
@@ -39,7 +38,7 @@ describe("a full budget rejects at once", () => {
     ]).toEqual([false, true, false]);
   });
 
-  test("rejects at the head when the budget is full, and answers at the end of the body", async () => {
+  test("rejects a request by its headers when it is full, and answers at the end of the body", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.admission.take(fullBytes + 1);
@@ -52,7 +51,7 @@ describe("a full budget rejects at once", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("rejects the body and holds none of it when the budget fills up midway", async () => {
+  test("rejects a body and releases its memory when it fills up midway", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([head({ "Content-Length": "9" }), Buffer.from("abc")]));
@@ -68,8 +67,8 @@ describe("a full budget rejects at once", () => {
 
   test.each([
     ["on the event loop", 10_000, fullBytes],
-    ["on the pool", 900_000, inflightBytesMax],
-  ])("counts inflated bytes too, %s", async (_, inflated, room) => {
+    ["in the thread pool", 900_000, inflightBytesMax],
+  ])("includes the inflated bytes of a body inflated %s", async (_, inflated, room) => {
     const server = await startTestServer();
     const body = gzipSync("x".repeat(inflated));
     const wire = await connectTo(server);

@@ -1,5 +1,4 @@
-// Bodies that are mislabelled, nested, duplicated, huge or full of JavaScript's own names: each
-// gets the answer it deserves, and what is stored means what was sent.
+// Bodies that are mislabelled, nested, duplicated, huge or full of JavaScript's own names.
 
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -21,7 +20,6 @@ function withWrongSum(gzipped: Buffer): Buffer {
   return gzipped.fill(1, gzipped.length - 8, gzipped.length - 4);
 }
 
-/** An event with fields as written. */
 function written(id: string, fields: string): Buffer {
   return request(`{"api_key":"${key}","event":"e","distinct_id":"${id}",${fields}}`);
 }
@@ -170,7 +168,7 @@ const cases: Record<string, Case> = {
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("each hostile body gets the expected response, and is stored as it was sent or not at all", {
+test("each hostile body gets its expected answer, and is stored as it was sent or not at all", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget();

@@ -1,13 +1,9 @@
-// Ten thousand idle connections, or as many as the limit of open files allows: their memory, and
-// that a request among them is answered.
-
 import { createConnection, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { residentBytes } from "../../kit/floods.ts";
 import { event, expectUnharmed, raw, request, startTarget } from "../../kit/hostile.ts";
 
 const wanted = 10_000;
-/** Files that a process has open besides its connections. */
 const otherFiles = 200;
 const bytesEachMax = 4_096;
 
@@ -29,10 +25,10 @@ function open(port: number): Promise<Socket> {
   });
 }
 
-test("idle connections cost little: ten thousand at once", { timeout: 120_000 }, async () => {
-  // All of them come from here.
+test("10,000 idle connections use little memory, and a request among them is answered", {
+  timeout: 120_000,
+}, async () => {
   const target = await startTarget("--address-connections-max", "1000000");
-  // What the process needs for requests in general does not count for the connections.
   for (let count = 0; count < 300; count++)
     await raw(target.port, [request(event(`before ${count}`))]);
   const count = Math.min(wanted, openFilesMax() - otherFiles);

@@ -1,6 +1,3 @@
-// One good request, cut in two at every place, in several at random, and byte by byte, against a
-// whole gateway: each is stored once.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { event, expectUnharmed, raw, request, startTarget, stored } from "../../kit/hostile.ts";
@@ -12,7 +9,6 @@ function cutAt(bytes: Buffer, places: readonly number[]): Buffer[] {
   return edges.slice(1).map((end, place) => bytes.subarray(edges[place], end));
 }
 
-/** Offsets after the request line. */
 function placesIn(bytes: Buffer, numbers: readonly number[]): number[] {
   return numbers.map((number) => requestLineBytes + (number % (bytes.length - requestLineBytes)));
 }
@@ -24,7 +20,7 @@ function inChunks(body: string): Buffer {
   return request(`${chunks.join("")}0\r\n\r\n`, ["Transfer-Encoding: chunked"]);
 }
 
-test("stores a request once wherever it is cut", { timeout: 120_000 }, async () => {
+test("an event is stored once wherever its request is split", { timeout: 120_000 }, async () => {
   const target = await startTarget();
   const seed = Date.now() % 2 ** 31;
   const sent = new Map<string, Buffer[]>();

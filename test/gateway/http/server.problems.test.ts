@@ -13,7 +13,6 @@ import {
   type TestServer,
 } from "../../kit/http-server.ts";
 
-/** Requests whose end is not stated: the connection closes after them. */
 const openEnded = new Set(
   [post(""), head({}), post("", { "Content-Encoding": "gzip" })].map(String),
 );
@@ -42,9 +41,9 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["store_full", post("{}"), (server) => Object.assign(server, { refusal: "store_full" })],
 ];
 
-describe("every problem of the HTTP layer is answered", () => {
+describe("a problem of the HTTP layer", () => {
   test.each(found)(
-    "answers %s with a problem document, and keeps the connection if the end of the request is clear",
+    "%s is answered with a problem document, and keeps the connection if the request's end is clear",
     async (code, request, prepare) => {
       const server = await startTestServer();
       prepare?.(server);
@@ -73,7 +72,7 @@ describe("every problem of the HTTP layer is answered", () => {
     },
   );
 
-  test("keeps the detail and item errors of the intake's problems", async () => {
+  test("has the detail and the item errors of the intake", async () => {
     const server = await startTestServer();
     const errors = [{ index: 3, code: "invalid_properties", detail: 'say "who"' }];
     server.answer = (exchange) =>
@@ -90,7 +89,7 @@ describe("every problem of the HTTP layer is answered", () => {
     expect(JSON.parse(reply.body)).toMatchObject({ detail: 'say "who"', errors, errors_total: 24 });
   });
 
-  test("keeps the connection usable after a key problem", async () => {
+  test("keeps the connection usable if the API key is unknown", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.answer = (exchange) =>
@@ -102,7 +101,7 @@ describe("every problem of the HTTP layer is answered", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("logs an intake that throws, and lets its client retry", async () => {
+  test("is a logged 503 if the intake throws", async () => {
     const server = await startTestServer();
     server.answer = () => {
       throw new Error("a secret of the code");
@@ -115,7 +114,7 @@ describe("every problem of the HTTP layer is answered", () => {
     expect(server.logged).toHaveLength(1);
   });
 
-  test("writes an answer once, and logs a second one", async () => {
+  test("is answered once, and a second answer is logged", async () => {
     const server = await startTestServer();
     server.answer = (exchange) => {
       exchange.answerStored(oneStored);

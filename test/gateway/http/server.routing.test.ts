@@ -1,6 +1,3 @@
-// Errors of the request line are reported whatever the state of the store: an SDK retries a 503,
-// and would retry for ever.
-
 import { describe, expect, test } from "vitest";
 import {
   bodyBytesMax,
@@ -38,34 +35,36 @@ const requests: [string, Record<string, string>, number, string][] = [
   ["OPTIONS /capture/", {}, 200, ""],
 ];
 
-describe("routing comes before room", () => {
+describe("a request that stores nothing", () => {
   test.each(
     states.flatMap(([state, prepare, code]) =>
       requests.map((request) => [state, prepare, code, ...request] as const),
     ),
-  )("%s: %3$s", async (_, prepare, code, line, headers, status, expected) => {
-    const server = await startTestServer();
-    const [wire, storing] = [await connectTo(server), await connectTo(server)];
-    const before = server.admission.bytes;
-    prepare(server);
-    wire.write(
-      Buffer.concat([
-        head(headers, line),
-        Buffer.alloc(Number(headers["Content-Length"] ?? 0), "x"),
-      ]),
-    );
-    const reply = await wire.reply(line.startsWith("HEAD"));
-    const said =
-      expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
-    expect([line, reply.status, said]).toEqual([line, status, expected]);
-    expect(reply.headers.has("retry-after")).toBe(false);
-    // The state is the one that the title names.
-    storing.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));
-    expect(codeIn(await storing.reply())).toBe(code);
-    server.admission.release(server.admission.bytes - before);
-  });
+  )(
+    "gets its usual answer while the gateway is %s: %3$s",
+    async (_, prepare, code, line, headers, status, expected) => {
+      const server = await startTestServer();
+      const [wire, storing] = [await connectTo(server), await connectTo(server)];
+      const before = server.admission.bytes;
+      prepare(server);
+      wire.write(
+        Buffer.concat([
+          head(headers, line),
+          Buffer.alloc(Number(headers["Content-Length"] ?? 0), "x"),
+        ]),
+      );
+      const reply = await wire.reply(line.startsWith("HEAD"));
+      const said =
+        expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
+      expect([line, reply.status, said]).toEqual([line, status, expected]);
+      expect(reply.headers.has("retry-after")).toBe(false);
+      storing.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));
+      expect(codeIn(await storing.reply())).toBe(code);
+      server.admission.release(server.admission.bytes - before);
+    },
+  );
 
-  test("evicts no body for a request rejected for its method", async () => {
+  test("evicts no body when it is rejected for its method", async () => {
     const server = await startTestServer({
       bodyBytesMax: 900_000,
       peek: () => ({ projectId: undefined, lane: undefined }),

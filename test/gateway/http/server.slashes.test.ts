@@ -1,12 +1,11 @@
-// A host that ends in a slash in an SDK's settings: some SDKs then request `//batch/`. The requests
-// are as the SDKs send them.
+// Some SDKs request //batch/ if their host setting ends in a slash.
 
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer } from "../../kit/http-server.ts";
 
 const body = Buffer.from('{"api_key":"k","event":"e","distinct_id":"u"}');
 
-describe("leading slashes count as one", () => {
+describe("a path with extra leading slashes", () => {
   test.each([
     ["//batch/", "batch"],
     ["//capture", "capture"],
@@ -15,7 +14,7 @@ describe("leading slashes count as one", () => {
     ["//engage/", "engage"],
     ["//i/v1/analytics/events", "v1"],
     [`${"/".repeat(1_000)}track/`, "track"],
-  ])("takes a POST to %s as %s", async (path, route) => {
+  ])("accepts a POST to %s as %s", async (path, route) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -26,7 +25,7 @@ describe("leading slashes count as one", () => {
     expect(server.taken).toHaveLength(1);
   });
 
-  test("rejects what the path does not take, as without the extra slashes", async () => {
+  test("rejects wrong methods and empty bodies like the normal path", async () => {
     const server = await startTestServer();
     const asked = async (line: string, length: number) => {
       const wire = await connectTo(server);
@@ -48,7 +47,7 @@ describe("leading slashes count as one", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("answers a GET with data and a preflight as without the extra slashes", async () => {
+  test("accepts a GET with data and a preflight like the normal path", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -68,7 +67,7 @@ describe("leading slashes count as one", () => {
     ["///array/phc_a/config", "config 200"],
     ["//docs/errors", "page 200"],
     ["//", "page 200"],
-  ])("%s is answered", async (path, finished) => {
+  ])("%s is answered like the normal path", async (path, finished) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Content-Length": "0" }, `GET ${path}`));
@@ -77,7 +76,7 @@ describe("leading slashes count as one", () => {
   });
 
   test.each(["//captur/", "///x/capture/"])(
-    "answers %s 404, and suggests the similar path",
+    "%s is answered 404 with a suggested path",
     async (path) => {
       const server = await startTestServer();
       const wire = await connectTo(server);

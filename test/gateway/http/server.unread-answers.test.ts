@@ -1,7 +1,3 @@
-// Answers that clients do not read are counted while the kernel holds them, even after the
-// connection is closed here, and are dropped after a deadline. A client that reads slowly gets its
-// whole answer.
-
 import { createConnection, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConnectionId } from "../../../src/gateway/http/client/connection-id.ts";
@@ -26,7 +22,6 @@ interface Reader {
   isEnded: boolean;
 }
 
-/** Reads nothing until the socket is resumed. */
 async function connect(server: TestServer): Promise<Reader> {
   const socket = createConnection({ host: "127.0.0.1", port: server.port });
   onTestFinished(() => void socket.destroy());
@@ -44,12 +39,10 @@ async function connect(server: TestServer): Promise<Reader> {
 
 const asks = head({}, "GET /static/array.js");
 
-// Run together, each on its own server, because each waits for deadlines of many seconds.
-test("answers that no client reads are counted and reset after a deadline; slow readers get all", async () => {
+test("answers that a client does not read are counted, then dropped at a deadline, and a slow reader gets complete answers", async () => {
   await Promise.all([expectUnreadReset(), expectResetOfOneThatAsksOn(), expectSlowReadersServed()]);
 });
 
-/** An answer that no client reads is counted, and its connection is reset after its deadline. */
 async function expectUnreadReset(): Promise<void> {
   const server = await start();
   const readers = await Promise.all(Array.from({ length: 5 }, () => connect(server)));
@@ -72,12 +65,10 @@ async function expectUnreadReset(): Promise<void> {
   );
 }
 
-/** A client that asks for more without reading has its connection reset. */
 async function expectResetOfOneThatAsksOn(): Promise<void> {
   const server = await start();
   const { socket } = await connect(server);
   await until(() => server.http.connections.open === 1, "the connection is open");
-  // Sooner than for a client that requests nothing more.
   const deadlineMs = performance.now() + 14_000;
   while (server.http.connections.open > 0) {
     expect(performance.now()).toBeLessThan(deadlineMs);
@@ -86,7 +77,6 @@ async function expectResetOfOneThatAsksOn(): Promise<void> {
   }
 }
 
-/** A client that reads slowly, and one that pauses for 13 seconds, get their whole answers. */
 async function expectSlowReadersServed(): Promise<void> {
   const server = await start();
   const late = await connect(server);

@@ -1,5 +1,4 @@
-// The limit on the chunks of one turn relies on this: when a connection is closed during a read,
-// uWS calls back for none of the remaining bytes.
+// The limit on the chunks of one turn relies on this behaviour of uWS.
 
 import { createConnection } from "node:net";
 import { connect } from "node:tls";
@@ -12,7 +11,7 @@ const tiny = "1\r\nx\r\n".repeat(15_000);
 const behind = "0\r\n\r\nPOST /behind HTTP/1.1\r\nHost: p\r\nContent-Length: 0\r\n\r\n";
 
 test.each(["http", "https"])(
-  "delivers nothing more of a connection that is closed midway: %s",
+  "uWS delivers nothing more from a connection that is closed during a read: %s",
   async (scheme) => {
     const isTls = scheme === "https";
     const { ca, server } = await createAuthority();

@@ -1,12 +1,9 @@
-// The message ids of a large body without uuids: they are repeated only if an earlier attempt
-// failed, and only for the client that sent it.
-
 import { expect, test } from "vitest";
 import { IntakeKit } from "./intake-kit.ts";
 
 const large = { name: "large", project: "a", events: 4_000 };
 
-test("reuses the ids of a failed body for two minutes after each failure, as its last attempt may have stored some frames", async () => {
+test("the intake reuses the message ids of a failed body for two minutes after each failure", async () => {
   let nowMs = 0;
   const kit = new IntakeKit();
   kit.monotonicMs = () => nowMs;
@@ -21,7 +18,7 @@ test("reuses the ids of a failed body for two minutes after each failure, as its
   expect(firstIds[3]).not.toBe(firstIds[0]);
 });
 
-test("gives an equal body from another address its own ids", async () => {
+test("the intake gives an equal body from another address different message ids", async () => {
   const kit = new IntakeKit();
   kit.outcome = () => "refused";
   const firstIds: string[] = [];

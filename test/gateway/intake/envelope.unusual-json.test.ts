@@ -1,6 +1,3 @@
-// Bodies that JSON.stringify never writes: escaped keys, duplicate keys, white space, numbers
-// beyond 64 bits. Each is read as JSON.parse would read it, and the stored values keep their text.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestProject } from "../../kit/gateway.ts";
@@ -14,9 +11,9 @@ async function storedLines(body: (project: TestProject) => string): Promise<stri
   return (await gateway.frames(project)).flatMap((frame) => frame.text.split("\n").slice(0, -1));
 }
 
-describe("what JSON.parse accepts is accepted", () => {
-  describe("a body in an unusual form", () => {
-    test("pretty-printed, with any white space between tokens", async () => {
+describe("JSON that JSON.stringify never writes", () => {
+  describe("a body", () => {
+    test("with any white space between tokens is stored", async () => {
       const lines = await storedLines(({ key }) => {
         const event = { event: "e", distinct_id: "u", properties: { a: { b: [1, 2, "\n"] } } };
         return ` \t\r\n${JSON.stringify({ api_key: key, batch: [event, event] }, undefined, 2).replaceAll("\n", "\r\n")}\r\n `;
@@ -31,7 +28,7 @@ describe("what JSON.parse accepts is accepted", () => {
       }
     });
 
-    test("with escaped keys in the envelope, the item and its properties", async () => {
+    test("with escaped keys in the envelope, the item and its properties is stored", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"\\u0061pi_key":"${key}","b\\u0061tch":[{"\\u0065vent":"$identify","distinct\\u005fid":"u","properties":{"\\u0024set":{"n":1.50}}}]}`,
@@ -45,7 +42,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[0]).toContain('"properties":{"$set":{"n":1.50}}');
     });
 
-    test("with an escaped key only in an item", async () => {
+    test("with an escaped key only in an item is stored", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","batch":[{"event":"a","distinct_id":"1"},{"\\u0065vent":"b","distinct_id":"2"}]}`,
@@ -56,14 +53,14 @@ describe("what JSON.parse accepts is accepted", () => {
       ]);
     });
 
-    test("with an escaped key in a single event", async () => {
+    test("with an escaped key in a single event is stored", async () => {
       const lines = await storedLines(
         ({ key }) => `{"api_ke\\u0079":"${key}","\\u0065vent":"a","distinct_id":"1"}`,
       );
       expect(lines).toHaveLength(1);
     });
 
-    test("with duplicate keys, the last of which counts", async () => {
+    test("with duplicate keys has the last of them", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"wrong","api_key":"${key}","batch":1,"batch":[{"event":"a","event":"b","distinct_id":"1","distinct_id":"2","properties":5,"properties":{"$set":1,"$set":{"x":1}}}]}`,
@@ -77,7 +74,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[0]).toMatch(/"properties":\{"\$set":\{"x":1\}\},"\$set":\{"x":1\}\}$/);
     });
 
-    test("with numbers that no double can hold, which keep their text", async () => {
+    test("with numbers that no double can hold keeps their text", async () => {
       const numbers = "[12345678901234567890123,1e400,-0,0.10,1E+2]";
       const lines = await storedLines(
         ({ key }) =>
@@ -88,7 +85,7 @@ describe("what JSON.parse accepts is accepted", () => {
       for (const line of lines) expect(line).toContain(`"properties":{"n":${numbers}}`);
     });
 
-    test("with escapes in every string the gateway reads", async () => {
+    test("with escapes in every string that the gateway reads is stored", async () => {
       const lines = await storedLines(({ key }) => {
         const escaped = [...key]
           .map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`)
@@ -104,7 +101,7 @@ describe("what JSON.parse accepts is accepted", () => {
       });
     });
 
-    test("with prototype names as keys", async () => {
+    test("with prototype names as keys is stored", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","__proto__":{"event":"x"},"batch":[{"event":"a","distinct_id":"1","__proto__":{"distinct_id":"z"},"constructor":1,"properties":{"__proto__":{"$set":1},"toString":2}},{"event":"constructor","distinct_id":"__proto__\\ud800","properties":{"__proto__":3}}]}`,
@@ -114,7 +111,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[1]).toContain('"properties":{"__proto__":3}');
     });
 
-    test("with an escaped uuid, which is stored as the uuid that it encodes", async () => {
+    test("with an escaped uuid is stored with the uuid that it encodes", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","uuid":"0199AAAA\\u002dbbbb-7ccc-8ddd-eeeeeeeeeeee"}`,
@@ -125,48 +122,50 @@ describe("what JSON.parse accepts is accepted", () => {
     });
 
     test.each([
-      ["100 deep is stored", 98, "9".repeat(400), undefined],
-      ["101 deep is an item error", 99, "1", "too_deep"],
-      ["200,000 deep is an item error", 200_000, "1", "too_deep"],
+      ["100 levels deep is stored", 98, "9".repeat(400), undefined],
+      ["101 levels deep is an item error", 99, "1", "too_deep"],
+      ["200,000 levels deep is an item error", 200_000, "1", "too_deep"],
       [
-        "a number of 400 digits is stored",
+        "with a number of 400 digits is stored",
         1,
         `-${"1".repeat(200)}.${"2".repeat(197)}e+123`,
         undefined,
       ],
-      ["one of 401 is an item error", 1, `${"1".repeat(400)}.0`, "number_too_long"],
-      ["one of 5,000 is an item error", 1, "7".repeat(5_000), "number_too_long"],
-    ])(
-      "%s, whether plain or not, and does not affect the other events",
-      async (_title, depth, number, code) => {
-        for (const key of ["a", "\\ud800", "\\u0000"]) {
-          const project = await gateway.project();
-          const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
-          const item = `{"event":"a","distinct_id":"1","properties":{"${key}":${value}}}`;
-          const good = '{"event":"b","distinct_id":"2"}';
-          const answer = await gateway.post(
-            "/batch/",
-            `{"api_key":"${project.key}","batch":[${good},${item},${good}]}`,
-          );
-          const errors = code === undefined ? undefined : [{ index: 1, code }];
-          expect(answer.json).toMatchObject({
-            accepted: code === undefined ? 3 : 2,
-            ...(errors && { errors }),
-          });
-          const lines = (await gateway.frames(project)).flatMap((frame) =>
-            frame.text.split("\n").slice(0, -1),
-          );
-          expect(lines).toHaveLength(code === undefined ? 3 : 2);
-          if (code === undefined) expect(lines[1]).toContain(value);
-          const single = `{"api_key":"${project.key}",${item.slice(1)}`;
-          expect((await gateway.post("/capture/", single)).status).toBe(
-            code === undefined ? 200 : 400,
-          );
-        }
-      },
-    );
+      [
+        "with a number of 401 digits is an item error",
+        1,
+        `${"1".repeat(400)}.0`,
+        "number_too_long",
+      ],
+      ["with a number of 5,000 digits is an item error", 1, "7".repeat(5_000), "number_too_long"],
+    ])("with an item %s, and the other events are stored", async (_title, depth, number, code) => {
+      for (const key of ["a", "\\ud800", "\\u0000"]) {
+        const project = await gateway.project();
+        const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
+        const item = `{"event":"a","distinct_id":"1","properties":{"${key}":${value}}}`;
+        const good = '{"event":"b","distinct_id":"2"}';
+        const answer = await gateway.post(
+          "/batch/",
+          `{"api_key":"${project.key}","batch":[${good},${item},${good}]}`,
+        );
+        const errors = code === undefined ? undefined : [{ index: 1, code }];
+        expect(answer.json).toMatchObject({
+          accepted: code === undefined ? 3 : 2,
+          ...(errors && { errors }),
+        });
+        const lines = (await gateway.frames(project)).flatMap((frame) =>
+          frame.text.split("\n").slice(0, -1),
+        );
+        expect(lines).toHaveLength(code === undefined ? 3 : 2);
+        if (code === undefined) expect(lines[1]).toContain(value);
+        const single = `{"api_key":"${project.key}",${item.slice(1)}`;
+        expect((await gateway.post("/capture/", single)).status).toBe(
+          code === undefined ? 200 : 400,
+        );
+      }
+    });
 
-    test("with a deep or long value in the envelope, which is accepted because it is not stored", async () => {
+    test("with a deep or long value in the envelope is stored without it", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","x":${"[".repeat(5_000)}${"1".repeat(5_000)}${"]".repeat(5_000)},"batch":[{"event":"a","distinct_id":"1"}]}`,
@@ -174,7 +173,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines).toHaveLength(1);
     });
 
-    test("with U+0000 and lone surrogates in any name or value, which become U+FFFD", async () => {
+    test("with U+0000 and lone surrogates in any name or value has U+FFFD instead", async () => {
       const bad = ["\\u0000", "\\ud800", "\\udfff"];
       const lines = await storedLines(({ key }) => {
         const items = bad.map(
@@ -196,7 +195,7 @@ describe("what JSON.parse accepts is accepted", () => {
       }
     });
 
-    test("with duplicate names in a normalised event, the last of which counts", async () => {
+    test("with duplicate names in a normalised event has the last of them", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"$set":1,"$set":{"x":1,"\\u0078":2},"l":[{"y":1,"y":[{"z":1,"z":2}]}]}}`,
@@ -204,7 +203,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[0]).toContain('"properties":{"$set":{"x":2},"l":[{"y":[{"z":2}]}]}');
     });
 
-    test("with a distinct id that is an object, which becomes the same text in any notation", async () => {
+    test("with a distinct id that is an object has the same text for it in any notation", async () => {
       const lines = await storedLines(({ key }) => {
         const ids = [
           '{"a":"é", "b":[1]}',
@@ -217,7 +216,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(ids).toEqual(Array.from({ length: 3 }, () => '{"a":"é","b":[1]}'));
     });
 
-    test("with an item too large to be normalised, which is an item error and does not affect the others", async () => {
+    test("with an item too large to be normalised loses only that item", async () => {
       const project = await gateway.project();
       const large = `{"event":"a","distinct_id":"1","properties":{"\\ud800":"${"x".repeat(1_048_576)}"}}`;
       const body = `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${large}]}`;

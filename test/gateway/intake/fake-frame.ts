@@ -1,4 +1,4 @@
-// A single frame for a fake publisher. Lines are committed to it as to a real one.
+// A single frame for a fake publisher.
 
 import type { FrameSink } from "../../../src/records/frame-sink.ts";
 

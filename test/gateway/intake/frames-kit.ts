@@ -1,5 +1,3 @@
-// An intake that gets requests of the newer protocol (v1), and frames that the test settles.
-
 import { randomFillSync, randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
@@ -30,7 +28,6 @@ interface Given {
 
 /** How two requests with the same events may differ. */
 export interface SentHow {
-  /** The text between the items of the batch. */
   readonly between?: string;
   readonly clientAddress?: string;
   readonly requestTimestamp?: string;
@@ -42,7 +39,6 @@ export function intakeOnFrames(
 ) {
   const { monotonicMs = () => performance.now(), meter, ...more } = options;
   const frames: Submitted[] = [];
-  /** Counts events by reason, and warnings by code. */
   const counted: Record<string, number> = {};
   const count = (what: string, by: number) => {
     counted[what] = (counted[what] ?? 0) + by;
@@ -149,8 +145,7 @@ export function event(textBytes = 0) {
 export const dropped = () => ({ ...event(), event: "" });
 
 /**
- * Takes frames as they arrive until the intake has placed all events, and settles them from the
- * last to the first.
+ * Takes frames until the intake has placed all events, and settles them from the last to the first.
  */
 export async function settleAll(
   frames: Submitted[],

@@ -1,6 +1,3 @@
-// The answer suggests a misspelt name that is close to a missing one. It suggests no distant names,
-// values, or unreadable names. However large the body is, only a little of it is read.
-
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -12,7 +9,7 @@ function found(sent: object | string, ...names: MeantName[]): string | undefined
   return new Typos().find({ body, start: 0, end: body.length }, ...names)?.sent;
 }
 
-describe("only a misspelt name is suggested", () => {
+describe("the suggested name for a typo", () => {
   test.each<[MeantName, string[]]>([
     [
       "event",
@@ -60,19 +57,19 @@ describe("only a misspelt name is suggested", () => {
         "writeKey",
       ],
     ],
-  ])("for %s: %j", (meant, slips) => {
+  ])("for %s is found in %j", (meant, slips) => {
     for (const slip of slips) expect(found({ zzz: 1, [slip]: "v" }, meant)).toBe(slip);
   });
 
   test.each(["events", "data", "items", "messages", "Batch", "bacth"])(
-    "for batch: %s, if it is an array",
+    "for batch is %s if that is an array",
     (slip) => {
       expect(found({ [slip]: [] }, "batch")).toBe(slip);
       expect(found({ [slip]: "v" }, "batch")).toBe(undefined);
     },
   );
 
-  test("suggests no distant name", () => {
+  test("is absent for a distant name", () => {
     const far = [
       "agent",
       "sent",
@@ -91,13 +88,13 @@ describe("only a misspelt name is suggested", () => {
     expect(found({ properties: { evnt: "v" } }, "event")).toBe(undefined);
   });
 
-  test("suggests the closest name, whatever precedes it", () => {
+  test("is the closest one, whatever precedes it", () => {
     expect(found({ evemt: "v", Event: "v" }, "event")).toBe("Event");
     expect(found({ name: "v", evnt: "v" }, "event")).toBe("evnt");
     expect(found({ events: [1], Event: "v" }, "batch", "event")).toBe("events");
   });
 
-  test("reads names as JSON.parse does, in any valid object", () => {
+  test("is read as by JSON.parse in any valid object", () => {
     const object = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 3 }), {
       maxKeys: 8,
     });
@@ -120,7 +117,7 @@ describe("only a misspelt name is suggested", () => {
     );
   });
 
-  test("reads any bytes without harm", () => {
+  test("is read safely from arbitrary bytes", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 200 }),
@@ -135,7 +132,7 @@ describe("only a misspelt name is suggested", () => {
     );
   });
 
-  test("skips long values, but reads no long name", () => {
+  test("is found after long values, and is never a long name", () => {
     const before = '{"event":"e","properties":';
     const properties = `{"x":"${"y".repeat(1_000_000)}"}`;
     const body = Buffer.from(`${before}${properties},"userId":"u"}`);
@@ -151,7 +148,7 @@ describe("only a misspelt name is suggested", () => {
     expect(membersOf({ ...span, body: Buffer.from(JSON.stringify(many)) })).toHaveLength(64);
   });
 
-  test("limits the work per turn of the event loop, and resumes in the next turn", async () => {
+  test("is absent above a limit per turn of the event loop, and returns in the next turn", async () => {
     const slips = new Typos();
     const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
     const span = { body, start: 0, end: body.length };

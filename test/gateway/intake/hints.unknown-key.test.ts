@@ -1,11 +1,8 @@
-// The answer to an unknown key shows enough for its owner to recognise it: its first eight
-// characters, or half of a short one, its length, and what looks wrong with it.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../../src/gateway/intake/hints.ts";
 
-describe("an unknown key is described but not shown", () => {
+describe("the answer to an unknown API key", () => {
   test.each([
     [
       "phc_0123456789abcdef",
@@ -27,13 +24,13 @@ describe("an unknown key is described but not shown", () => {
     ["phc_0123456 789abcdef", /white space inside$/],
     ["phc_0123456\u0430789abcdef", /characters that no key has$/],
     ["phc_\u202e\u00000123456789", /begins with phc_\?\?01 /],
-  ])("%j", (key, detail) => {
+  ])("describes the key without showing it: %j", (key, detail) => {
     const said = unknownKeyDetail(key);
     if (typeof detail === "string") expect(said).toBe(detail);
     else expect(said).toMatch(detail);
   });
 
-  test("shows no more of any key", () => {
+  test("never shows more than 8 characters or half of the key", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, maxLength: 300, unit: "binary" }), (key) => {
         const said = unknownKeyDetail(key);

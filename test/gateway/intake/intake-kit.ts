@@ -1,6 +1,5 @@
-// The real intake with the real scanner and rules, on a fake publisher that records what it is
-// given, in order, and settles frames when the test says so. Counts turns of the event loop and the
-// events placed in each.
+// The real intake, scanner and rules on a fake publisher, which records its events and settles
+// frames when the test decides.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -21,9 +20,7 @@ import { FakeFrame } from "./fake-frame.ts";
 export interface Sent {
   /** `stored N`, or the problem's code; undefined until there is an answer. */
   readonly answer: string | undefined;
-  /** The SDK that was read from the body; "" if no SDK was found. */
   readonly library: string;
-  /** Resolves when the intake has finished with the body. */
   readonly work: Promise<void>;
 }
 
@@ -32,7 +29,6 @@ export interface BodyOf {
   readonly project: string;
   readonly events: number;
   readonly historical?: boolean;
-  /** Bytes of text in each event. */
   readonly padding?: number;
   /** The envelope's members are in the middle, where only the scan finds them. */
   readonly hidden?: boolean;
@@ -48,9 +44,7 @@ interface IntakeKitOptions {
   readonly createScanner?: (rows?: number) => BackgroundScanner;
   /** Project ids; their keys are `key_` and the id. */
   readonly projects?: readonly string[];
-  /** Replaces the publisher that records what it is given. */
   readonly publisher?: Publisher;
-  /** The meter of all projects; by default one that accepts everything. */
   readonly meter?: ProjectMeter;
   readonly clientWarnings?: ClientWarningTaker;
 }
@@ -67,22 +61,16 @@ const openMeter: ProjectMeter = {
 };
 
 export class IntakeKit {
-  /** Names of events in the order in which they were handed to the publisher. */
   readonly placed: string[] = [];
-  /** The number of submitted frames. */
   readonly messageIds: string[] = [];
-  /** Bytes that requests have taken from the budget. */
   heldBytes = 0;
-  /** Events placed in each turn of the event loop that placed any. */
   readonly eventsOfTurns: number[] = [];
   /** The outcome of a project's frame. A promise keeps it waiting, and may resolve to `refused`. */
   outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
   refusal: Publisher["refusal"] = () => undefined;
-  /** Creates the replacement of the native scanner. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
   monotonicMs: () => number = () => performance.now();
-  /** Called for each event that is placed. */
   onEvent: () => void = () => {};
   #eventsOfThisTurn = 0;
   #turnWatched = false;
@@ -121,7 +109,6 @@ export class IntakeKit {
     });
   }
 
-  /** Names of requests in the order in which their events were placed, with runs folded. */
   order(isMeant: (name: string) => boolean = () => true): string[] {
     const names = this.placed.map((event) => event.replace(/\d+$/, "")).filter(isMeant);
     return names.filter((name, index) => name !== names[index - 1]);
@@ -231,13 +218,11 @@ export function bodyOf({
   return Buffer.from(`${head.slice(0, -1)},"batch":[${batch.join()}]}`);
 }
 
-/** Parses only the name: some tests place hundreds of thousands of lines. */
 function eventNameOf(line: string): string {
   const [, name = ""] = /"event":("(?:[^"\\]|\\.)*")/.exec(line) ?? [];
   return JSON.parse(name) as string;
 }
 
-/** Lets turns of the event loop pass until the condition holds. */
 export async function until(isSo: () => boolean): Promise<void> {
   const deadline = performance.now() + 20_000;
   while (!isSo()) {

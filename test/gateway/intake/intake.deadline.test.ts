@@ -1,5 +1,4 @@
-// A request past its deadline gets 503, and none of its unplaced events is placed: if they were
-// stored, the answer would be "unknown", and the retry would store them twice.
+// A retry of a late request would store its events twice if any of them had been placed.
 
 import { describe, expect, test } from "vitest";
 import { IntakeKit, until } from "./intake-kit.ts";
@@ -7,9 +6,9 @@ import { IntakeKit, until } from "./intake-kit.ts";
 const small = { name: "small", project: "a", events: 3 };
 const large = { name: "large", project: "a", events: 4_000 };
 
-describe("late requests are not placed", () => {
+describe("a request past its deadline", () => {
   test.each([small, { ...small, historical: true }, large, { ...large, historical: true }])(
-    "places nothing of a late request: $name",
+    "publishes none of its events: $name",
     async (body) => {
       const kit = new IntakeKit();
       // Only a body inflated on the pool can already be late on arrival, and for it there is a
@@ -20,13 +19,12 @@ describe("late requests are not placed", () => {
         hint: { projectId: "a", lane },
       });
       await sent.work;
-      // For a large request, the scanners may report first that it is late.
       expect(["timeout", "overloaded"]).toContain(sent.answer);
       expect(kit.placed).toEqual([]);
     },
   );
 
-  test("places nothing of a large request that is late when it is scanned", async () => {
+  test("publishes none of its events if it is late when it is scanned", async () => {
     const kit = new IntakeKit();
     let lateMs = 0;
     kit.monotonicMs = () => lateMs;
@@ -37,7 +35,7 @@ describe("late requests are not placed", () => {
     expect(["timeout", "overloaded"]).toContain(sent.answer);
   });
 
-  test("places no more of a large request than was placed in time", async () => {
+  test("stops publishing its events at the deadline", async () => {
     const kit = new IntakeKit();
     let monotonicMs = 0;
     let events = 0;

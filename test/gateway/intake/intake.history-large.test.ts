@@ -1,7 +1,3 @@
-// Large bodies are placed over many turns of the event loop. Later requests pass them, except
-// history, which keeps its order. The intake is real; the publisher is a fake that records what it
-// is given, in order.
-
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -108,14 +104,13 @@ function send(
   return work ?? Promise.resolve();
 }
 
-/** Names of requests in the order in which their lines were placed, with runs folded. */
 function order(): string[] {
   const names = placed.map((event) => event.replace(/\d+$/, ""));
   return names.filter((name, index) => name !== names[index - 1]);
 }
 
-describe("history waits for large bodies", () => {
-  test("lets a live event pass a large body that is being placed", async () => {
+describe("the intake", () => {
+  test("publishes a live event while a large body is being published", async () => {
     const large = send("large", "a", { events: 10_000, historical: false });
     await send("small", "a", { events: 1, historical: false });
     expect(order()).toEqual(["small"]);
@@ -125,7 +120,7 @@ describe("history waits for large bodies", () => {
     expect(turns).toBeGreaterThan(15);
   });
 
-  test("stores history of one project in order of arrival, small after large after small", async () => {
+  test("publishes history of one project in order of arrival, small after large after small", async () => {
     const work = [
       send("first", "a", { events: 2, historical: true }),
       send("large", "a", { events: 8_000, historical: true }),
@@ -138,7 +133,7 @@ describe("history waits for large bodies", () => {
     expect(answers.sort()).toEqual(["fifth 1", "first 2", "large 8000", "larger 20000", "third 3"]);
   });
 
-  test("checks every request once against its project's limits, even if it had to wait", async () => {
+  test("checks each request once against the limits of its project, even if it had to wait", async () => {
     await Promise.all([
       send("large", "a", { events: 8_000, historical: true }),
       send("waits", "a", { events: 3, historical: true }),
@@ -147,7 +142,7 @@ describe("history waits for large bodies", () => {
     expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
   });
 
-  test("does not delay another project's history once the project of the large body is known", async () => {
+  test("does not delay another project's history when it knows the project of the large body", async () => {
     const large = send("large", "a", { events: 30_000, historical: true });
     while (placed.length === 0) await setImmediate();
     await send("other", "b", { events: 1, historical: true });
@@ -157,7 +152,7 @@ describe("history waits for large bodies", () => {
     expect(placed.length).toBe(30_001);
   });
 
-  test("places all of more large bodies than there are scanners", async () => {
+  test("publishes all large bodies even if there are more of them than scanners", async () => {
     await Promise.all(
       Array.from({ length: 7 }, (_, index) =>
         send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {
@@ -170,12 +165,12 @@ describe("history waits for large bodies", () => {
     expect(placed).toHaveLength(35_000);
   });
 
-  test("places one event of many megabytes whole, in one turn", async () => {
+  test("publishes an event of 3 MB in one turn", async () => {
     await send("huge", "a", { events: 1, historical: false, padding: 3_000_000 });
     expect(answers).toEqual(["huge 1"]);
   });
 
-  test("rejects a large body with invalid JSON or an unknown key, and blocks nothing", async () => {
+  test("rejects a large body with invalid JSON and an unknown key, and blocks no other", async () => {
     const broken = send("broken", "unknown", { events: 10_000, historical: true });
     const after = send("after", "a", { events: 2, historical: true });
     await Promise.all([broken, after]);

@@ -1,7 +1,5 @@
-// Bodies that are small on the wire, large once inflated, and shaped to cause work. Each gets its
-// answer and leaves the JavaScript heap unchanged, because no part of a body becomes an object
-// before a client with a valid key has sent it as an event. The expansion limits stop most of them
-// early, so the tests also run with higher limits and with larger bodies without a key.
+// Bodies that are small when sent, large when inflated, and slow to process. The JavaScript heap
+// must not grow.
 
 import { constants, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -21,10 +19,6 @@ const allowing = await gatewayForFile({
   },
 });
 
-/**
- * The answer, and the rise of the heap's peak meanwhile in bytes, including memory that was
- * collected again.
- */
 async function costOf(
   gateway: TestGateway,
   body: Uint8Array,
@@ -49,7 +43,7 @@ async function expectCheap(
   expect(heapBytes).toBeLessThan(96 * MIB);
 }
 
-describe("hostile bodies cost little", () => {
+describe("a hostile body does not grow the heap", () => {
   test.each([
     [
       "millions of empty objects under an escaped key",
@@ -60,11 +54,10 @@ describe("hostile bodies cost little", () => {
       () => `{"\\u0061":1,"x":[${"1,".repeat(9 * MIB)}1]}`,
     ],
     ["an array of millions of numbers", () => `[${"1,".repeat(9 * MIB)}1]`],
-  ])("%s, and no API key", async (_title, json) => {
+  ])("with %s and no API key", async (_title, json) => {
     const whole = Buffer.from(json());
     await expectCheap(asSet, gzipSync(whole), [413, "inflated_too_large"]);
-    // One byte for some eight, which is within the limit for a body without a key, so it is read to
-    // its end.
+    // Compressed to about an eighth, which is within the limit of a body without a key.
     const shrunkLess = gzipSync(whole, { strategy: constants.Z_HUFFMAN_ONLY });
     await expectCheap(asSet, shrunkLess, [401, "missing_api_key"]);
   });
@@ -97,7 +90,7 @@ describe("hostile bodies cost little", () => {
       [413, "event_too_large"],
     ],
   ] satisfies [string, (key: string) => string, [number, string?], [number, string?]][])(
-    "%s",
+    "with %s",
     { timeout: 120_000 },
     async (_title, json, expected, expectedWhereAllowed) => {
       const { key } = await asSet.project();

@@ -1,12 +1,8 @@
-// The SDK name is read where the scanner found it. A body that failed and lost its scanner to
-// another body has no SDK name.
-
 import { expect, test } from "vitest";
 import { IntakeKit, until } from "./intake-kit.ts";
 
 const clientWarnings = { hasRoom: true, refused() {}, notStored() {} };
 
-/** The first event of the batch is dropped because it has no name. */
 function bodyWith(project: string, firstEvent: string, events: number): Buffer {
   const others = Array(events).fill(
     JSON.stringify({ event: "e", distinct_id: "u", properties: { padding: "x".repeat(300) } }),
@@ -16,11 +12,10 @@ function bodyWith(project: string, firstEvent: string, events: number): Buffer {
 
 const library = (name: string): string => `{"$lib":"${name}","$lib_version":"1.2.3"}`;
 const own = `{"event":"","distinct_id":"u","properties":${library("mine")}}`;
-/** At the offset of the other body's properties, this one has an object that names no SDK. */
 const nested = `{"event":"","properties":{"a":${library("none")}},"distinct_id":"u"}`;
 const valid = `     {"event":"","properties":${library("next")},"distinct_id":"u"}`;
 
-test("reports the SDK of a body that is placed", async () => {
+test("the intake reports the SDK name of a body that is published", async () => {
   const kit = new IntakeKit({ clientWarnings });
   const sent = kit.send(bodyWith("a", own, 10_000));
   await sent.work;
@@ -28,7 +23,7 @@ test("reports the SDK of a body that is placed", async () => {
   expect(sent.library).toBe("mine 1.2.3");
 });
 
-test("does not read a failed body without a scanner by another body's table", async () => {
+test("the intake reports no SDK name for a failed body that lost its scanner to another body", async () => {
   const kit = new IntakeKit({ clientWarnings });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<"refused">();

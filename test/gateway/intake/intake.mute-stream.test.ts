@@ -1,6 +1,3 @@
-// Large bodies for a stream that acknowledges nothing yield their scanners to bodies for other
-// streams, and lose no event when the stream resumes.
-
 import { expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
 import { partitionOf } from "../../../src/platform/nats/names.ts";
@@ -12,7 +9,7 @@ import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 const server = await natsServerForFile();
 
 /**
- * A subscriber that receives the first live stream's subjects and never answers replaces the
+ * A subscriber that takes the first live stream's subjects and never acknowledges replaces the
  * stream.
  */
 async function muteFirst(rig: Rig): Promise<void> {
@@ -24,7 +21,7 @@ async function muteFirst(rig: Rig): Promise<void> {
   await rig.link.connection.flush();
 }
 
-test("does not block another stream by as many bodies as there are scanners", async () => {
+test("large bodies for a stream that does not respond do not block bodies for another stream", async () => {
   const rig = await startRig(server, { settings: { partitions: 2 } });
   await muteFirst(rig);
   const ids = Array.from({ length: 40 }, (_, index) => `p${index}`);
@@ -45,13 +42,12 @@ test("does not block another stream by as many bodies as there are scanners", as
     ...stuck.map(() => undefined),
   ]);
   await Promise.all(stuck.map(({ work }) => work));
-  // The first frames were sent. The others waited for them, or for a slot of their stream.
   const answers = new Set(stuck.map(({ answer }) => answer));
   expect([...answers].sort()).toEqual(["overloaded", "timeout", "unavailable"]);
   await rig.close();
 });
 
-test("resumes where it stopped when the stream does, and stores everything once and in order", async () => {
+test("a large body continues where it stopped when its stream responds again, and is stored once and in order", async () => {
   let scans = 0;
   const kit = new IntakeKit({
     createScanner(rows) {
@@ -67,7 +63,6 @@ test("resumes where it stopped when the stream does, and stores everything once 
   });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<void>();
-  // All of them stop after the rows of their first table.
   const still = new Set<string>();
   kit.outcome = (project) => {
     const [name, index] = kit.placed.at(-1)!.split("-");
@@ -88,7 +83,6 @@ test("resumes where it stopped when the stream does, and stores everything once 
   expect(others.map(({ answer }) => answer)).toEqual(others.map(() => "stored 5000"));
   expect(scans).toBe(names.length + others.length);
 
-  // A body that waits 250 ms for its stream yields its scanner, and is scanned again later.
   await new Promise((resolve) => setTimeout(resolve, 500));
   stalled.resolve();
   await Promise.all(stuck.map(({ sent }) => sent.work));
@@ -100,7 +94,7 @@ test("resumes where it stopped when the stream does, and stores everything once 
   }
 });
 
-test("also yields the scanners of bodies that are not UTF-8, and stores them whole", async () => {
+test("a large body that is not UTF-8 yields its scanner to other streams, and is stored completely", async () => {
   const kit = new IntakeKit();
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<void>();
@@ -131,7 +125,7 @@ test("also yields the scanners of bodies that are not UTF-8, and stores them who
   }
 });
 
-test("reports one code for a wait past the deadline, whether the body was started or not", async () => {
+test('a large body whose wait passes the deadline is answered "overloaded", started or not', async () => {
   let finished = 0;
   const kit = new IntakeKit({
     createScanner(rows) {

@@ -1,7 +1,3 @@
-// Large bodies of a project that is over its quota are rejected by the key in their first bytes, so
-// that a flood of them takes no scanner from others. Bodies without a key there are scanned first.
-// Intake, scanner and meter are real.
-
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
@@ -12,10 +8,8 @@ import { type BodyOf, IntakeKit } from "./intake-kit.ts";
 let meterMs: number;
 let meter: Meter;
 let kit: IntakeKit;
-/** The number of bodies scanned in the background. */
 let scanned: number;
 
-/** 1,000 events a second, with a debt. */
 function owe(events: number): void {
   meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 1 });
   expect(waitMsOf(meter, costOf(1_000 + events, 0))).toBe(0);
@@ -47,8 +41,8 @@ async function answerTo(body: BodyOf): Promise<string | undefined> {
 
 const large: BodyOf = { name: "large", project: "a", events: 500, padding: 1_000 };
 
-describe("a large body of a project that is over its quota", () => {
-  test("is rejected without a scan, and counts as a request of its bytes", async () => {
+describe("a large body of a project over its quota", () => {
+  test("is rejected without a scan, and its bytes are counted", async () => {
     owe(500);
     expect(await answerTo(large)).toBe("rate_limited");
     expect(scanned).toBe(0);
@@ -58,14 +52,14 @@ describe("a large body of a project that is over its quota", () => {
     expect(kit.placed).toEqual([]);
   });
 
-  test("is stored once there is a token again, although it needs more than there are", async () => {
+  test("is accepted once there is a token again, although it costs more", async () => {
     owe(500);
     meterMs += 503;
     expect(await answerTo(large)).toBe("stored 500");
     expect(scanned).toBe(1);
   });
 
-  test("is scanned and then rejected if its key is not in its first or last bytes", async () => {
+  test("is scanned before it is rejected if its key is not near its start or end", async () => {
     owe(500);
     expect(await answerTo({ ...large, hidden: true })).toBe("rate_limited");
     expect(scanned).toBe(1);
@@ -79,20 +73,20 @@ describe("a large body of a project that is over its quota", () => {
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
-  test("is treated differently if it has many small events: those are counted", async () => {
+  test("has its events counted if it has many small ones", async () => {
     owe(500);
     expect(await answerTo({ ...large, padding: 10 })).toBe("rate_limited");
     expect(meter.counts).toMatchObject({ rateLimitedRequests: 1, rateLimitedEvents: 500 });
   });
 
-  test("gets the answer of an outage first", async () => {
+  test("gets the error of an outage before that of the quota", async () => {
     owe(500);
     kit.refusal = () => "unavailable";
     expect(await answerTo(large)).toBe("unavailable");
     expect(meter.counts.rateLimitedRequests).toBe(0);
   });
 
-  test("is accepted if the project has no quota", async () => {
+  test("is accepted if the quota is absent", async () => {
     expect(await answerTo(large)).toBe("stored 500");
   });
 });

@@ -1,7 +1,5 @@
-// The client retries a request that ends in a 503. For events that were not stored, the retry finds
-// the same room in its project's limits as the first attempt. Events that were or may have been
-// stored are charged and counted, whatever the answer was. The intake and the meter are real; the
-// publisher is a fake that settles each frame as instructed.
+// Events of a 503 that were not stored are not charged to the quota; those that were or may have
+// been stored are.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -26,14 +24,10 @@ import { FakeFrame } from "./fake-frame.ts";
 let meter: Meter;
 let meterMs: number;
 let intake: Intake;
-/** The outcome of the next frames, then of all others. */
 let outcomes: [FrameOutcome, ErrorCode | undefined][];
 let otherwise: [FrameOutcome, ErrorCode | undefined];
-/** Counts by reason, as reported to the metrics. */
 let counted: [string, number][];
-/** The project's bytes in its stream, as reported to its share. */
 let sharedBytes: number;
-/** The project's bytes on their way to its stream, as reported to its share. */
 let underWayBytes: number;
 let takesFrames: boolean;
 let discarded: number;
@@ -66,7 +60,6 @@ beforeEach(() => {
   discarded = 0;
   outcomes = [];
   otherwise = ["stored", undefined];
-  // Nothing is refunded by itself.
   meterMs = 0;
   meter = new Meter(() => meterMs);
   const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
@@ -87,7 +80,6 @@ beforeEach(() => {
         sharedBytes += bytes;
       },
     },
-    // An event of this name simulates a bug.
     records: {
       begin(context) {
         if (!canBegin) throw new Error("a bug");
@@ -110,13 +102,11 @@ beforeEach(() => {
   });
 });
 
-/** This many events are left of the project's burst, which is never less than 100. */
 function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}): void {
   meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1, ...limits });
   expect(waitMsOf(meter, costOf(100 - events, 0))).toBe(0);
 }
 
-/** The code of the answer, or "stored", or "threw". */
 async function send(batch: object[], bytesArrived = bareExchange.bytesArrived): Promise<string> {
   const answer = Promise.withResolvers<string>();
   const exchange = {
@@ -149,26 +139,28 @@ const sizes: [string, number][] = [
   ["a large request", 250_000],
 ];
 
-describe("a 503 costs a project nothing", () => {
-  test.each(sizes)("answers %s with any number of 503, then 200, then 429", async (_, padding) => {
-    leave(10, { bytesPerSecond: 3_000_000 });
-    const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
-    otherwise = ["refused", "store_full"];
-    // Even if more than one of its frames fails, no more than its cost is refunded.
-    for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
-    otherwise = ["stored", undefined];
-    expect(await send(batch)).toBe("stored");
-    expect(await send(batch)).toBe("rate_limited");
-    expect(meter.counts).toMatchObject({
-      accepted: 10,
-      dropped: 1,
-      rateLimitedRequests: 1,
-      rateLimitedEvents: 11,
-    });
-  });
+describe("the quota charge", () => {
+  test.each(sizes)(
+    "of %s is refunded on each 503, so that its retry is stored",
+    async (_, padding) => {
+      leave(10, { bytesPerSecond: 3_000_000 });
+      const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
+      otherwise = ["refused", "store_full"];
+      for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
+      otherwise = ["stored", undefined];
+      expect(await send(batch)).toBe("stored");
+      expect(await send(batch)).toBe("rate_limited");
+      expect(meter.counts).toMatchObject({
+        accepted: 10,
+        dropped: 1,
+        rateLimitedRequests: 1,
+        rateLimitedEvents: 11,
+      });
+    },
+  );
 
   test.each(sizes)(
-    "charges %s whose events may be stored, and counts them as unknown",
+    "of %s is kept if its events may be stored, and they are counted as unknown",
     async (_, padding) => {
       leave(10);
       otherwise = ["unknown", "timeout"];
@@ -176,7 +168,6 @@ describe("a 503 costs a project nothing", () => {
       const { accepted, unknown } = meter.counts;
       expect(accepted).toBe(0);
       expect(counted).toContainEqual(["timeout", unknown]);
-      // Of a large request, those placed before the first was known to be lost.
       expect(unknown).toBeGreaterThan(0);
       if (padding < 60_000) expect(unknown).toBe(10);
       for (let left = 10 - unknown; left > 0; left--) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
@@ -185,7 +176,7 @@ describe("a 503 costs a project nothing", () => {
   );
 
   test.each(sizes.slice(1))(
-    "charges %s stored in part for that part, and counts it as stored",
+    "of %s is kept for the part that was stored, and that part is counted",
     async (_, padding) => {
       leave(10, { bytesPerSecond: 10 * padding });
       outcomes = [
@@ -206,7 +197,7 @@ describe("a 503 costs a project nothing", () => {
   );
 
   test.each(sizes.slice(1))(
-    "counts what was stored of %s once when it is sent again",
+    "is made once for the stored part of %s when it is sent again",
     async (_, padding) => {
       const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
       leave(10, { bytesPerSecond: 10 * padding });
@@ -215,7 +206,6 @@ describe("a 503 costs a project nothing", () => {
       const { accepted, storedBytes } = meter.counts;
       const left = 10 - accepted;
       expect(sharedBytes).toBe(storedBytes);
-      // The stored part costs a retry nothing either, until the request is stored whole.
       for (let tries = 0; tries < 3; tries++) {
         outcomes = [
           ["duplicate", undefined],
@@ -236,7 +226,7 @@ describe("a 503 costs a project nothing", () => {
     },
   );
 
-  test.each(sizes)("charges nothing for %s that a bug ends", async (_, padding) => {
+  test.each(sizes)("of %s is refunded if a bug ends the request", async (_, padding) => {
     leave(1);
     for (let tries = 0; tries < 3; tries++)
       expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
@@ -247,24 +237,20 @@ describe("a 503 costs a project nothing", () => {
     expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
   });
 
-  test.each(sizes)(
-    "charges nothing for %s whose frame makes the publisher throw",
-    async (_, padding) => {
-      leave(1);
-      takesFrames = false;
-      for (let tries = 1; tries <= 3; tries++) {
-        expect(await send(batchOf(10, padding))).toBe("threw");
-        expect(underWayBytes).toBe(0);
-        // The request does not release a shared frame.
-        expect(discarded).toBe(padding < 60_000 ? 0 : tries);
-      }
-      takesFrames = true;
-      expect(await send(batchOf(10, padding))).toBe("stored");
+  test.each(sizes)("of %s is refunded if the publisher throws", async (_, padding) => {
+    leave(1);
+    takesFrames = false;
+    for (let tries = 1; tries <= 3; tries++) {
+      expect(await send(batchOf(10, padding))).toBe("threw");
       expect(underWayBytes).toBe(0);
-    },
-  );
+      expect(discarded).toBe(padding < 60_000 ? 0 : tries);
+    }
+    takesFrames = true;
+    expect(await send(batchOf(10, padding))).toBe("stored");
+    expect(underWayBytes).toBe(0);
+  });
 
-  test("charges a request whose events are all in error its bytes and one event, and counts them at once", async () => {
+  test("of a request with only invalid events is its bytes and one event", async () => {
     leave(2);
     const wrong = { event: "e", distinct_id: "u", properties: 1 };
     expect(await send([wrong, wrong])).toBe("invalid_properties");
@@ -273,8 +259,7 @@ describe("a 503 costs a project nothing", () => {
     expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
   });
 
-  describe("a request that expands far", () => {
-    /** The project's remaining expansion bytes per minute in these tests. */
+  describe("the expansion charge of a request that expands far", () => {
     const left = 8_388_608;
     beforeEach(() => {
       const expansion = expansionBytesAMinute - left;
@@ -283,7 +268,7 @@ describe("a 503 costs a project nothing", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("is charged no expansion bytes after a 503, and some after a 200", async () => {
+    test("is refunded on a 503 and kept on a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -293,7 +278,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await send(fiveMegabytes())).toBe("stored");
     });
 
-    test("is charged no expansion bytes after an internal error, a 429, or invalid events only", async () => {
+    test("is refunded on an internal error, a 429, or invalid events only", async () => {
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked([...fiveMegabytes(), { event: "bug", distinct_id: "u" }])).toBe(
           "threw",
@@ -308,7 +293,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is charged for what may be stored, but its retry is not rejected as too large", async () => {
+    test("is kept for what may be stored, and the retry is not rejected as too large", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());
@@ -320,7 +305,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("shares its cost between what is stored and what is not", async () => {
+    test("is kept for the stored part and refunded for the rest", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],
@@ -328,24 +313,21 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("store_full");
       const { accepted } = meter.counts;
       expect(accepted).toBeGreaterThan(0);
-      // 256,000 of the five million bytes are not expansion.
       const keptBytes = accepted * (250_000 - 12_800);
       expect(waitMsOf(meter, costOf(0, 0, left - keptBytes + 10_000))).toBeGreaterThan(0);
       expect(waitMsOf(meter, costOf(0, 0, left - keptBytes - 10_000))).toBe(0);
     });
   });
 
-  test("is never refunded more than a burst, nor more than it was charged", () => {
+  test("is never refunded beyond the burst, nor beyond what was charged", () => {
     const admitted = (events: number, bytes: number) => takenOf(meter, costOf(events, bytes));
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     const small = admitted(1, 1);
     admitted(199, 131_070).giveBack(0);
     small.giveBack(0);
     small.giveBack(0);
-    // The bucket is full again, and not overfull.
     const large = admitted(200, 131_072);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
-    // The small request has already been refunded.
     small.giveBack(0);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
     large.giveBack(0);

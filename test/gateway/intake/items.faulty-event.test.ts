@@ -1,6 +1,3 @@
-// One event never affects the others of its request: a bug that it triggers is its own error. Only
-// a lack of memory, which no event causes, fails the request for a retry.
-
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Typos } from "../../../src/gateway/intake/hints.ts";
@@ -84,8 +81,8 @@ const event = (name: string) => `{"event":"${name}","distinct_id":"u"}`;
 const slowEvent = (name: string) =>
   `{"event":"${name}","distinct_id":"u","properties":{"\\ud800":1}}`;
 
-describe("one event cannot fail its batch", () => {
-  test("rejects an event that makes the rules or the record throw, stores the others, and logs the bug once", () => {
+describe("one faulty event", () => {
+  test("that makes the rules or the record throw is rejected and logged once, and the others are stored", () => {
     const measure: typeof records.measure = (item, verdict, record) => {
       const name = item.body.toString("utf8", item.table[item.row + 2]!, item.table[item.row + 3]!);
       if (name.includes("bug")) throw new Error("a bug");
@@ -104,7 +101,7 @@ describe("one event cannot fail its batch", () => {
     expect(onBug).toHaveBeenCalledTimes(1);
   });
 
-  test("fails the request if there is no memory to scan an event again, and never stores the previous event in its place", () => {
+  test("without memory to scan it again fails the request, and the previous event is not stored in its place", () => {
     const scan = slowScanner.scan.bind(slowScanner);
     let calls = 0;
     slowScanner = {
@@ -116,7 +113,7 @@ describe("one event cannot fail its batch", () => {
     expect(sink.events).toBe(1);
   });
 
-  test("stores a distinct id that is cut within a multi-byte character", () => {
+  test("whose distinct id is cut within a multi-byte character is stored with the others", () => {
     for (let fill = 8_176; fill < 8_196; fill++) {
       for (const letter of ["é", "€", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]) {
         const text = "x".repeat(fill) + letter.repeat(400);

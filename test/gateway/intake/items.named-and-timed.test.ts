@@ -1,32 +1,31 @@
-// The tables of docs/reference/event-fields.md, row by row: events whose name determines what they
-// must hold, and the times that events state.
+// The tables of docs/reference/event-fields.md, row by row: reserved event names and times.
 
 import { describe } from "vitest";
 import { type Case, tryCases } from "./outcome-kit.ts";
 
 const cases: Case[] = [
   [
-    "alias",
+    "that is an alias",
     { event: "$create_alias", distinct_id: "u", properties: { alias: "a" } },
     { stored: { kind: "alias" } },
   ],
   [
-    "alias missing",
+    "that is an alias without the other id",
     { event: "$create_alias", distinct_id: "u", properties: {} },
     { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
-    "alias without properties",
+    "that is an alias without properties",
     { event: "$create_alias", distinct_id: "u" },
     { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
-    "alias empty",
+    "that is an alias with an empty id",
     { event: "$create_alias", distinct_id: "u", properties: { alias: "" } },
     { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
-    "alias a number",
+    "that is an alias with a number as the id",
     { event: "$create_alias", distinct_id: "u", properties: { alias: 1 } },
     { stored: { kind: "alias", properties: { alias: 1 } } },
   ],
@@ -43,7 +42,7 @@ const cases: Case[] = [
     ] as const
   ).map(
     ([event, properties]): Case => [
-      `${event} with a long id`,
+      `that is named ${event}, with a long id`,
       { event, distinct_id: "u", properties },
       { stored: { properties }, warnings: ["id_shortened"] },
     ],
@@ -55,32 +54,36 @@ const cases: Case[] = [
     ] as const
   ).map(
     ([event, properties]): Case => [
-      `${event} with an id of 400 characters`,
+      `that is named ${event}, with an id of 400 characters`,
       { event, distinct_id: "u", properties },
       { stored: { properties } },
     ],
   ),
   ...[true, -1.5, { id: 1 }, ["a"]].map((alias): Case => {
     const item = { event: "$create_alias", distinct_id: "u", properties: { alias } };
-    return [`alias ${JSON.stringify(alias)}`, item, { stored: { properties: { alias } } }];
+    return [
+      `that is an alias with the id ${JSON.stringify(alias)}`,
+      item,
+      { stored: { properties: { alias } } },
+    ];
   }),
   [
-    "alias blank",
+    "that is an alias with a blank id",
     { event: "$create_alias", distinct_id: "u", properties: { alias: " \t" } },
     { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
-    "merge without alias",
+    "that is a merge without the other id",
     { event: "$merge_dangerously", distinct_id: "u", properties: { alias: null } },
     { stored: { kind: "custom" }, warnings: ["missing_alias"] },
   ],
   [
-    "merge",
+    "that is a merge",
     { event: "$merge_dangerously", distinct_id: "u", properties: { alias: 7 } },
     { stored: { kind: "custom" } },
   ],
   [
-    "group type and key that are numbers",
+    "that is a group identify whose type and key are numbers",
     {
       event: "$groupidentify",
       distinct_id: "u",
@@ -89,34 +92,34 @@ const cases: Case[] = [
     { stored: { kind: "group_identify" } },
   ],
   [
-    "group identify as RudderStack sends it",
+    "that is a group identify without type and key, as RudderStack sends it",
     { event: "$groupidentify", distinct_id: "u", properties: {} },
     { stored: { kind: "group_identify" }, warnings: ["missing_group"] },
   ],
   [
-    "exception without list",
+    "that is an exception without $exception_list",
     { event: "$exception", distinct_id: "u", properties: { $exception_message: "m" } },
     { stored: { kind: "custom" }, warnings: ["missing_exception_list"] },
   ],
   [
-    "exception",
+    "that is an exception",
     { event: "$exception", distinct_id: "u", properties: { $exception_list: [{ type: "E" }] } },
     { stored: { kind: "custom" } },
   ],
   ...["generation", "span", "trace", "embedding", "metric", "feedback"].flatMap((name): Case[] => [
     [
-      `AI ${name} without trace id`,
+      `that is an AI ${name} without a trace id`,
       { event: `$ai_${name}`, distinct_id: "u", properties: { $ai_model: "m" } },
       { stored: { kind: "custom" }, warnings: ["missing_trace_id"] },
     ],
     [
-      `AI ${name}`,
+      `that is an AI ${name}`,
       { event: `$ai_${name}`, distinct_id: "u", properties: { $ai_trace_id: "t" } },
       { stored: { kind: "custom" } },
     ],
   ]),
   [
-    "group identify",
+    "that is a group identify",
     {
       event: "$groupidentify",
       distinct_id: "u",
@@ -125,7 +128,7 @@ const cases: Case[] = [
     { stored: { kind: "group_identify" } },
   ],
   [
-    "group identify, other spelling",
+    "that is a group identify named $group_identify",
     {
       event: "$group_identify",
       distinct_id: "u",
@@ -134,17 +137,17 @@ const cases: Case[] = [
     { stored: { kind: "group_identify" } },
   ],
   [
-    "group without key",
+    "that is a group identify without a key",
     { event: "$groupidentify", distinct_id: "u", properties: { $group_type: "t" } },
     { stored: { kind: "group_identify" }, warnings: ["missing_group"] },
   ],
   [
-    "group without type",
+    "that is a group identify without a type",
     { event: "$group_identify", distinct_id: "u", properties: { $group_key: "k" } },
     { stored: { kind: "group_identify" }, warnings: ["missing_group"] },
   ],
   [
-    "group without $group_set",
+    "that is a group identify without $group_set",
     {
       event: "$groupidentify",
       distinct_id: "u",
@@ -153,72 +156,72 @@ const cases: Case[] = [
     { stored: { kind: "group_identify" }, warnings: ["missing_group_set"] },
   ],
   [
-    "survey sent",
+    "that is a survey sent",
     { event: "survey sent", distinct_id: "u", properties: { $survey_id: "s" } },
     { stored: { kind: "survey" } },
   ],
   [
-    "survey shown without id",
+    "that is a survey shown without a survey id",
     { event: "survey shown", distinct_id: "u" },
     { stored: { kind: "survey" }, warnings: ["missing_survey_id"] },
   ],
   [
-    "survey dismissed without id",
+    "that is a survey dismissed without a survey id",
     { event: "survey dismissed", distinct_id: "u", properties: { $survey_id: null } },
     { stored: { kind: "survey" }, warnings: ["missing_survey_id"] },
   ],
   [
-    "identify with $set",
+    "that is an identify with $set",
     { event: "$identify", distinct_id: "u", $set: { a: 1 } },
     { stored: { kind: "identify" } },
   ],
   [
-    "identify with properties.$set",
+    "that is an identify with $set in properties",
     { event: "$identify", distinct_id: "u", properties: { $set: {} } },
     { stored: { kind: "identify" } },
   ],
   [
-    "identify without $set",
+    "that is an identify without $set",
     { event: "$identify", distinct_id: "u" },
     { stored: { kind: "identify" }, warnings: ["missing_set"] },
   ],
   [
-    "pageview",
+    "that is a pageview",
     { event: "$pageview", distinct_id: "u", properties: { $current_url: "https://x" } },
     { stored: { kind: "pageview" } },
   ],
   [
-    "pageview without url",
+    "that is a pageview without a URL",
     { event: "$pageview", distinct_id: "u" },
     { stored: { kind: "pageview" }, warnings: ["missing_current_url"] },
   ],
   [
-    "screen",
+    "that is a screen",
     { event: "$screen", distinct_id: "u", properties: { $screen_name: "home" } },
     { stored: { kind: "screen" } },
   ],
   [
-    "screen without name",
+    "that is a screen without a name",
     { event: "$screen", distinct_id: "u" },
     { stored: { kind: "screen" }, warnings: ["missing_screen_name"] },
   ],
   [
-    "timestamp",
+    "with a timestamp",
     { event: "e", distinct_id: "u", timestamp: "2026-01-02T03:04:05.678Z" },
     { stored: { timestamp: "2026-01-02T03:04:05.678Z" } },
   ],
   [
-    "timestamp with an offset",
+    "with a timestamp that has a UTC offset",
     { event: "e", distinct_id: "u", timestamp: "2026-01-02T03:04:05+01:00" },
     { stored: { timestamp: "2026-01-02T02:04:05.000Z" } },
   ],
   [
-    "timestamp without a zone",
+    "with a timestamp without a time zone",
     { event: "e", distinct_id: "u", timestamp: "2026-01-02T03:04:05" },
     { stored: { timestamp: "2026-01-02T03:04:05.000Z" } },
   ],
   [
-    "timestamp unparseable",
+    "with a timestamp that is not a time",
     { event: "e", distinct_id: "u", timestamp: "yesterday" },
     {
       stored: { timestamp: "received", replaced: { timestamp: "yesterday" } },
@@ -226,18 +229,18 @@ const cases: Case[] = [
     },
   ],
   [
-    "timestamp a number of seconds",
+    "with a timestamp that is a number of seconds",
     { event: "e", distinct_id: "u", timestamp: 1767323045 },
     { stored: { timestamp: "2026-01-02T03:04:05.000Z" } },
   ],
   [
-    "timestamp a zero time",
+    "with a timestamp that is a zero time",
     { event: "e", distinct_id: "u", timestamp: "0001-01-01T00:00:00Z" },
     { stored: { timestamp: "received" }, warnings: ["zero_timestamp"] },
   ],
-  ["timestamp absent", { event: "e", distinct_id: "u" }, { stored: { timestamp: "received" } }],
+  ["without a timestamp", { event: "e", distinct_id: "u" }, { stored: { timestamp: "received" } }],
   [
-    "timestamp far ahead",
+    "with a timestamp in the far future",
     { event: "e", distinct_id: "u", timestamp: "2999-01-02T03:04:05Z" },
     {
       stored: { timestamp: "received", timestamp_sent: "2999-01-02T03:04:05.000Z" },
@@ -245,12 +248,12 @@ const cases: Case[] = [
     },
   ],
   [
-    "offset that is no number",
+    "with an offset that is not a number",
     { event: "e", distinct_id: "u", offset: "12" },
     { stored: { timestamp: "received" }, warnings: ["invalid_offset"] },
   ],
 ];
 
-describe("named and timed events end as the table says", () => {
+describe("the gateway treats an event with a reserved name or a time as documented", () => {
   tryCases(cases);
 });

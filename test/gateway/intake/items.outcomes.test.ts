@@ -1,5 +1,4 @@
-// The tables of docs/reference/event-fields.md, row by row: stored events, dropped events, item
-// errors and warnings, except rules for an event's name or time.
+// The tables of docs/reference/event-fields.md, row by row, except the rules for names and times.
 
 import { createHash } from "node:crypto";
 import { describe } from "vitest";
@@ -8,59 +7,71 @@ import { type Case, tryCases } from "./outcome-kit.ts";
 const longId = "é".repeat(250);
 
 const cases: Case[] = [
-  ["no event", { distinct_id: "u" }, { dropped: "no_event" }],
-  ["event null", { event: null, distinct_id: "u" }, { dropped: "no_event" }],
-  ["event a number", { event: 5, distinct_id: "u" }, { dropped: "no_event" }],
-  ["event an object", { event: {}, distinct_id: "u" }, { dropped: "no_event" }],
-  ["event empty", { event: "", distinct_id: "u" }, { dropped: "no_event" }],
-  ["event white space", { event: " \t\u2003", distinct_id: "u" }, { dropped: "no_event" }],
-  ["no distinct id", { event: "e" }, { dropped: "no_distinct_id" }],
-  ["distinct id null", { event: "e", distinct_id: null }, { dropped: "no_distinct_id" }],
-  ["distinct id empty", { event: "e", distinct_id: "" }, { dropped: "no_distinct_id" }],
+  ["without a name", { distinct_id: "u" }, { dropped: "no_event" }],
+  ["with a name that is null", { event: null, distinct_id: "u" }, { dropped: "no_event" }],
+  ["with a name that is a number", { event: 5, distinct_id: "u" }, { dropped: "no_event" }],
+  ["with a name that is an object", { event: {}, distinct_id: "u" }, { dropped: "no_event" }],
+  ["with an empty name", { event: "", distinct_id: "u" }, { dropped: "no_event" }],
+  ["with a name of white space", { event: " \t\u2003", distinct_id: "u" }, { dropped: "no_event" }],
+  ["without a distinct id", { event: "e" }, { dropped: "no_distinct_id" }],
   [
-    "distinct id white space",
+    "with a distinct id that is null",
+    { event: "e", distinct_id: null },
+    { dropped: "no_distinct_id" },
+  ],
+  ["with an empty distinct id", { event: "e", distinct_id: "" }, { dropped: "no_distinct_id" }],
+  [
+    "with a distinct id of white space",
     { event: "e", distinct_id: " \u00a0" },
     { dropped: "no_distinct_id" },
   ],
   [
-    "distinct id empty does not fall back",
+    "with an empty distinct id, and another one in properties",
     { event: "e", distinct_id: "", properties: { distinct_id: "p" } },
     { dropped: "no_distinct_id" },
   ],
   [
-    "distinct id in properties",
+    "with a distinct id in properties only",
     { event: "e", properties: { distinct_id: "p" } },
     { stored: { distinct_id: "p" } },
   ],
   [
-    "distinct id null falls back",
+    "with a distinct id that is null, and another one in properties",
     { event: "e", distinct_id: null, properties: { distinct_id: 7 } },
     { stored: { distinct_id: "7" } },
   ],
   [
-    "top-level distinct id goes first",
+    "with different distinct ids at the top level and in properties",
     { event: "e", distinct_id: "top", properties: { distinct_id: "p" } },
     { stored: { distinct_id: "top" } },
   ],
-  ["distinct id a number", { event: "e", distinct_id: 12.5 }, { stored: { distinct_id: "12.5" } }],
-  ["distinct id false", { event: "e", distinct_id: false }, { stored: { distinct_id: "false" } }],
   [
-    "distinct id an array",
+    "with a distinct id that is a number",
+    { event: "e", distinct_id: 12.5 },
+    { stored: { distinct_id: "12.5" } },
+  ],
+  [
+    "with a distinct id that is false",
+    { event: "e", distinct_id: false },
+    { stored: { distinct_id: "false" } },
+  ],
+  [
+    "with a distinct id that is an array",
     { event: "e", distinct_id: [1, "a"] },
     { stored: { distinct_id: '[1,"a"]' } },
   ],
   [
-    "distinct id an object",
+    "with a distinct id that is an object",
     { event: "e", distinct_id: { a: { b: null } } },
     { stored: { distinct_id: '{"a":{"b":null}}' } },
   ],
   [
-    "distinct id of 250 characters",
+    "with a distinct id of 250 characters",
     { event: "e", distinct_id: longId },
     { stored: { distinct_id: longId } },
   ],
   [
-    "distinct id of 401 characters",
+    "with a distinct id of 401 characters",
     { event: "e", distinct_id: "x".repeat(401) },
     {
       stored: {
@@ -70,55 +81,55 @@ const cases: Case[] = [
     },
   ],
   [
-    "distinct id of 400 astral characters",
+    "with a distinct id of 400 emoji",
     { event: "e", distinct_id: "😀".repeat(400) },
     { stored: { distinct_id: "😀".repeat(400) } },
   ],
   [
-    "NUL in the distinct id",
+    "with U+0000 in its distinct id",
     { event: "e", distinct_id: "a\0b" },
     { stored: { distinct_id: "a\ufffdb" } },
   ],
   [
-    "lone surrogate in the event",
+    "with a lone surrogate in its name",
     { event: "e\ud800", distinct_id: "u" },
     { stored: { event: "e\ufffd" } },
   ],
   [
-    "lone surrogate in the distinct id",
+    "with a lone surrogate in its distinct id",
     { event: "e", distinct_id: "\udc00u" },
     { stored: { distinct_id: "\ufffdu" } },
   ],
   [
-    "lone surrogates in properties",
+    "with lone surrogates in its properties",
     { event: "e", distinct_id: "u", properties: { "k\ud800": ["v\udfff"] } },
     { stored: { properties: { "k\ufffd": ["v\ufffd"] } } },
   ],
-  ["properties absent", { event: "e", distinct_id: "u" }, { stored: { properties: {} } }],
+  ["without properties", { event: "e", distinct_id: "u" }, { stored: { properties: {} } }],
   [
-    "properties null",
+    "with properties that are null",
     { event: "e", distinct_id: "u", properties: null },
     { stored: { properties: {} } },
   ],
   [
-    "properties a string",
+    "with properties that are a string",
     { event: "e", distinct_id: "u", properties: "p" },
     { error: "invalid_properties" },
   ],
   [
-    "properties an array",
+    "with properties that are an array",
     { event: "e", distinct_id: "u", properties: ["a"] },
     { error: "invalid_properties" },
   ],
   [
-    "properties an empty array",
+    "with properties that are an empty array",
     { event: "e", distinct_id: "u", properties: [] },
     { stored: { properties: {} } },
   ],
   ...[1, "x", "", true, false, ["a"], [[]]].flatMap((wrong): Case[] =>
     ["$set", "$set_once", "$group_set", "$groups"].map(
       (name): Case => [
-        `properties.${name} ${JSON.stringify(wrong)}`,
+        `with ${name} ${JSON.stringify(wrong)} in its properties`,
         { event: "e", distinct_id: "u", properties: { a: 1, [name]: wrong, b: [{}, 2] } },
         {
           stored: { properties: { a: 1, b: [{}, 2] }, $set: undefined, $set_once: undefined },
@@ -129,18 +140,18 @@ const cases: Case[] = [
   ),
   ...["$set", "$set_once", "$group_set", "$groups"].flatMap((name): Case[] => [
     [
-      `properties.${name} an empty array`,
+      `with an empty array as ${name} in its properties`,
       { event: "$feature_flag_called", distinct_id: "u", properties: { [name]: [] } },
       { stored: { properties: { [name]: {} } } },
     ],
     [
-      `properties.${name} wrong and alone`,
+      `with only an invalid ${name} in its properties`,
       { event: "e", distinct_id: "u", properties: { [name]: 5 } },
       { stored: { properties: {} }, warnings: ["invalid_object"] },
     ],
   ]),
   [
-    "all wrong at once",
+    "with several invalid fields",
     {
       event: "$groupidentify",
       distinct_id: "u",
@@ -155,22 +166,22 @@ const cases: Case[] = [
     },
   ],
   [
-    "$set and $set_once that are empty arrays",
+    "with $set and $set_once that are empty arrays",
     { event: "$identify", distinct_id: "u", $set: [], $set_once: [] },
     { stored: { $set: undefined, $set_once: undefined } },
   ],
   [
-    "$set not an object",
+    "with a $set that is a number",
     { event: "e", distinct_id: "u", $set: 1 },
     { stored: { $set: undefined }, warnings: ["invalid_object"] },
   ],
   [
-    "$set_once not an object",
+    "with a $set_once that is a string",
     { event: "e", distinct_id: "u", $set_once: "x" },
     { stored: { $set_once: undefined }, warnings: ["invalid_object"] },
   ],
   [
-    "objects that are null",
+    "with $set, $set_once and $groups that are null",
     {
       event: "e",
       distinct_id: "u",
@@ -181,17 +192,17 @@ const cases: Case[] = [
     { stored: { properties: { $set: null, $groups: null } } },
   ],
   [
-    "$set and $set_once",
+    "with $set and $set_once",
     { event: "e", distinct_id: "u", $set: { a: 1 }, $set_once: { b: 2 } },
     { stored: { $set: { a: 1 }, $set_once: { b: 2 } } },
   ],
   [
-    "$unset that is no list of names",
+    "with an $unset that is not a list of names",
     { event: "e", distinct_id: "u", $unset: "a" },
     { stored: { properties: {}, $unset: undefined }, warnings: ["invalid_unset"] },
   ],
   [
-    "person fields in properties",
+    "with person fields in its properties",
     {
       event: "$set",
       distinct_id: "u",
@@ -200,52 +211,52 @@ const cases: Case[] = [
     { stored: { kind: "set", $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] } },
   ],
   [
-    "uuid",
+    "with a uuid",
     { event: "e", distinct_id: "u", uuid: "0199b1c2-1111-7000-8000-00000000000a" },
     { stored: { uuid: "0199b1c2-1111-7000-8000-00000000000a" } },
   ],
   [
-    "uuid in upper case",
+    "with a uuid in upper case",
     { event: "e", distinct_id: "u", uuid: "0199B1C2-1111-7000-8000-00000000000A" },
     { stored: { uuid: "0199b1c2-1111-7000-8000-00000000000a" } },
   ],
   [
-    "uuid not a UUID",
+    "with an invalid uuid",
     { event: "e", distinct_id: "u", uuid: "nope" },
     { stored: { uuid: "new" }, warnings: ["invalid_uuid"] },
   ],
-  ["uuid absent", { event: "e", distinct_id: "u" }, { stored: { uuid: "new" } }],
-  ["uuid empty", { event: "e", distinct_id: "u", uuid: "" }, { stored: { uuid: "new" } }],
+  ["without a uuid", { event: "e", distinct_id: "u" }, { stored: { uuid: "new" } }],
+  ["with an empty uuid", { event: "e", distinct_id: "u", uuid: "" }, { stored: { uuid: "new" } }],
   [
-    "person profile off",
+    "with a person profile that is off",
     { event: "e", distinct_id: "u", properties: { $process_person_profile: false } },
     { stored: { person_profile: false } },
   ],
   [
-    "person profile on",
+    "with a person profile that is on",
     { event: "e", distinct_id: "u", properties: { $process_person_profile: true } },
     { stored: { person_profile: true } },
   ],
   [
-    "person profile not a boolean",
+    "with a person profile that is not a boolean",
     { event: "e", distinct_id: "u", properties: { $process_person_profile: "false" } },
     { stored: { person_profile: true }, warnings: ["invalid_person_profile"] },
   ],
   [
-    "an api_key inside an item, unknown fields",
+    "with an api_key of its own and unknown fields",
     { event: "e", distinct_id: "u", api_key: "other", library: "x" },
     { stored: { event: "e" } },
   ],
 ];
 
 const batchOnlyCases: Case[] = [
-  ["item null", null, { dropped: "not_an_object" }],
-  ["item a number", 1, { dropped: "not_an_object" }],
-  ["item a string", "event", { dropped: "not_an_object" }],
-  ["item an array", [{ event: "e", distinct_id: "u" }], { dropped: "not_an_object" }],
-  ["item empty", {}, { dropped: "no_event" }],
+  ["that is null", null, { dropped: "not_an_object" }],
+  ["that is a number", 1, { dropped: "not_an_object" }],
+  ["that is a string", "event", { dropped: "not_an_object" }],
+  ["that is an array", [{ event: "e", distinct_id: "u" }], { dropped: "not_an_object" }],
+  ["that is empty", {}, { dropped: "no_event" }],
 ];
 
-describe("every event ends as the table says", () => {
+describe("the gateway treats an event as documented", () => {
   tryCases(cases, batchOnlyCases);
 });

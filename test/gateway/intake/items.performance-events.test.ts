@@ -1,6 +1,3 @@
-// Old browser SDKs send an event for each request of a page. Nothing uses these events, so they are
-// removed without a warning.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
@@ -15,7 +12,7 @@ async function removedSoFar(): Promise<number> {
   return Number(found.exec(await gateway.metrics())?.[1] ?? 0);
 }
 
-describe("performance events are removed", () => {
+describe("performance events of old browser SDKs", () => {
   test.each([
     ["alone", (key: string) => ({ ...removed, api_key: key }), 0, 1],
     [
@@ -29,18 +26,18 @@ describe("performance events are removed", () => {
     ],
     ["in an array", (key: string) => [{ ...removed, token: key }, removed, kept], 1, 2],
     [
-      "written otherwise",
+      "with an escaped name",
       (key: string) => JSON.stringify([{ ...removed, token: key }]).replace("$", "\\u0024"),
       0,
       1,
     ],
     [
-      "and cleaned first",
+      "after their names are cleaned",
       (key: string) => [{ ...removed, token: key, properties: { "a\0": 1 } }],
       0,
       1,
     ],
-  ])("%s", async (_title, bodyOf, accepted, count) => {
+  ])("are removed without a warning: %s", async (_title, bodyOf, accepted, count) => {
     const project = await gateway.project();
     const before = await removedSoFar();
     const answer = await gateway.post("/capture/", bodyOf(project.key));
@@ -51,7 +48,7 @@ describe("performance events are removed", () => {
     expect((await removedSoFar()) - before).toBe(count);
   });
 
-  test("reports events in error that arrive with them", async () => {
+  test("do not hide the errors of other events", async () => {
     const project = await gateway.project();
     const answer = await gateway.post("/capture/", [
       removed,

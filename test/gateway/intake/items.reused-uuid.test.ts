@@ -1,5 +1,3 @@
-// If two events of one request have the same uuid, both are stored and the second has a warning.
-
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
@@ -10,24 +8,31 @@ const other = "0199b1c2-0000-7000-8000-00000000001f";
 const one = { event: "a", distinct_id: "u", uuid };
 
 test.each([
-  ["another name", [one, { ...one, event: "b" }], [1]],
-  ["another distinct id", [one, { ...one, distinct_id: "v" }], [1]],
-  ["both, repeatedly", [one, { ...one, event: "b" }, { ...one, distinct_id: 7 }], [1, 2]],
-  ["nothing else: a repeat", [one, one, { ...one, properties: { n: 1 } }], []],
-  ["another uuid with the same last digit", [one, { ...one, event: "b", uuid: other }], []],
+  ["a different name", [one, { ...one, event: "b" }], [1]],
+  ["a different distinct id", [one, { ...one, distinct_id: "v" }], [1]],
   [
-    "no uuid between",
+    "a different name and distinct id, repeatedly",
+    [one, { ...one, event: "b" }, { ...one, distinct_id: 7 }],
+    [1, 2],
+  ],
+  ["nothing else that differs", [one, one, { ...one, properties: { n: 1 } }], []],
+  ["a different uuid with the same last digit", [one, { ...one, event: "b", uuid: other }], []],
+  [
+    "events without a uuid",
     [one, { event: "b", distinct_id: "u" }, { event: "c", distinct_id: "u" }],
     [],
   ],
-])("handles an event with the previous uuid and %s", async (_, batch, indices) => {
-  const project = await gateway.project();
-  const answer = await gateway.post("/batch/", { api_key: project.key, batch });
-  expect(answer.json).toMatchObject({ status: "Ok", accepted: batch.length });
-  const warnings = (answer.json["warnings"] ?? []) as { code: string; index: number }[];
-  expect(warnings.map(({ code, index }) => [code, index])).toEqual(
-    indices.map((index) => ["reused_uuid", index]),
-  );
-  const events = await gateway.events(project);
-  expect(events.map(({ event }) => event)).toEqual(batch.map(({ event }) => event));
-});
+])(
+  "the gateway stores all events of a request with one uuid, and warns if needed: %s",
+  async (_, batch, indices) => {
+    const project = await gateway.project();
+    const answer = await gateway.post("/batch/", { api_key: project.key, batch });
+    expect(answer.json).toMatchObject({ status: "Ok", accepted: batch.length });
+    const warnings = (answer.json["warnings"] ?? []) as { code: string; index: number }[];
+    expect(warnings.map(({ code, index }) => [code, index])).toEqual(
+      indices.map((index) => ["reused_uuid", index]),
+    );
+    const events = await gateway.events(project);
+    expect(events.map(({ event }) => event)).toEqual(batch.map(({ event }) => event));
+  },
+);

@@ -1,6 +1,3 @@
-// For a body that is not JSON, the answer states the offset of the error, the error and how to fix
-// it, and shows a few characters. A key is never among them, wherever the error is.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { scanProblem } from "../../../src/gateway/intake/envelope.ts";
@@ -16,7 +13,7 @@ function problemOf(sent: string | Buffer): { code: string; detail: string; excer
   return { excerpt: "", ...scanProblem(status, { body, table: scanner.table, markBytes: 0 }) };
 }
 
-describe("invalid JSON is described", () => {
+describe("the problem for invalid JSON", () => {
   test.each<[string, number, RegExp]>([
     [`{"event":'e'}`, 9, /unexpected ' .*double quotes$/],
     ["{'event':1}", 1, /double quotes$/],
@@ -64,7 +61,7 @@ describe("invalid JSON is described", () => {
       1,
       /looks like UTF-16: send UTF-8$/,
     ],
-  ])("%j", (body, offset, words) => {
+  ])("states the offset of the error and the fix: %j", (body, offset, words) => {
     const { code, detail } = problemOf(body);
     expect(code).toBe("invalid_json");
     expect(detail).toMatch(new RegExp(`byte offset ${offset}\\b`));
@@ -73,11 +70,11 @@ describe("invalid JSON is described", () => {
 
   test.each<[string, Buffer, RegExp]>([
     ["UTF-16", Buffer.from('\ufeff{"event":"e"}', "utf16le"), /UTF-16/],
-    ["UTF-16, big end first", Buffer.from('\ufeff{"event":"e"}', "utf16le").swap16(), /UTF-16/],
+    ["big-endian UTF-16", Buffer.from('\ufeff{"event":"e"}', "utf16le").swap16(), /UTF-16/],
     ["gzip", Buffer.from("1f8b0800000000000003abae0500", "hex"), /gzip inside another encoding/],
     ["zstd", Buffer.from("28b52ffd0458410000", "hex"), /zstd: set Content-Encoding/],
     ["deflate", Buffer.from("789cabae050000750077", "hex"), /deflate: set Content-Encoding/],
-  ])("describes %s", (_, body, words) => {
+  ])("names the encoding of %s", (_, body, words) => {
     const { code, detail } = problemOf(body);
     expect(code).toMatch(/^invalid_(encoding|json)$/);
     expect(detail).toMatch(words);
@@ -109,7 +106,7 @@ describe("invalid JSON is described", () => {
   const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
   const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
 
-  test("shows no key, nor a usable part of one, wherever a body is cut", () => {
+  test("shows no key, nor a usable part of one, wherever a body is truncated", () => {
     const events = fc.array(
       fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
       {
@@ -147,7 +144,7 @@ describe("invalid JSON is described", () => {
     );
   });
 
-  test("describes any bytes in printable ASCII and few characters", () => {
+  test("is short and printable ASCII for any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 3_000 }), (bytes) => {
         const body = Buffer.from(bytes);

@@ -1,17 +1,11 @@
-// The work placed in one turn of the event loop is bounded, whatever bodies hold and however many
-// arrive at once, so that no request waits longer than that for a turn. Counted in events placed,
-// of which each takes two microseconds of the test's clock, and in bytes scanned or normalised, of
-// which each takes six nanoseconds, so that it holds on any machine.
+// Work is counted by a clock of the test: 2 µs per event placed, 6 ns per byte scanned, so the
+// machine's speed does not matter.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { LoopShare } from "../../../src/gateway/intake/loop-share.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { IntakeKit, until } from "./intake-kit.ts";
 
-/**
- * A slice, and those that begin within 0.8 ms: no further one for tiny events, which are 500 in a
- * slice; two more for usual events.
- */
 const eventsOfSlicesMax = 1_000;
 
 let kit: IntakeKit;
@@ -45,12 +39,12 @@ function tinyEvents(project: string, bytes: number): Buffer {
   );
 }
 
-describe("a turn of the event loop has a limited amount of work", () => {
+describe("one turn of the event loop", () => {
   test.each([
     ["a body below a mebibyte whose events are tiny", 1_000_000],
     ["a body whose events are tiny and whose bytes are few", 60_000],
     ["a body of some mebibytes", 4_000_000],
-  ])("places %s over many turns", async (_, bytes) => {
+  ])("publishes only a part of %s", async (_, bytes) => {
     const sent = kit.send(tinyEvents("a", bytes));
     await sent.work;
     expect(sent.answer).toBe(`stored ${Math.floor(bytes / 30)}`);
@@ -58,14 +52,14 @@ describe("a turn of the event loop has a limited amount of work", () => {
     expect(kit.eventsOfTurns.length).toBeGreaterThan(1);
   });
 
-  test("shares one limit between large bodies of many projects", async () => {
+  test("has one limit for large bodies of many projects", async () => {
     const all = [..."abcdabcd"].map((project) => kit.send(tinyEvents(project, 300_000)));
     await Promise.all(all.map(({ work }) => work));
     expect(all.map(({ answer }) => answer)).toEqual(all.map(() => "stored 10000"));
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(eventsOfSlicesMax);
   });
 
-  test("spreads many small bodies over several turns", async () => {
+  test("publishes only a part of many small bodies", async () => {
     const batches = Array.from({ length: 100 }, (_, index) => ({
       name: `n${"ab"[index % 2]}`,
       project: "ab"[index % 2]!,
@@ -81,13 +75,13 @@ describe("a turn of the event loop has a limited amount of work", () => {
   test.each([
     ["brackets", () => `{"x":${"[".repeat(60_000)}`],
     [
-      "numbers in an item that is not in plain form",
+      "numbers in an item that must be normalised",
       () => {
         const numbers = "1e1,".repeat(14_000);
         return `{"api_key":"key_a","event":"e","distinct_id":1,"properties":{"alias":1,"alias":1,"x":[${numbers}1]}}`;
       },
     ],
-  ])("does not scan all bodies of only %s in one turn", async (_, text) => {
+  ])("does not scan all of many bodies of %s", async (_, text) => {
     let turns = 0;
     const count = (): void => {
       turns++;
@@ -105,7 +99,7 @@ describe("a turn of the event loop has a limited amount of work", () => {
     expect(turns).toBeGreaterThan(1);
   });
 
-  test("does not answer a long body with invalid JSON in the turn in which it arrived", async () => {
+  test("does not report the JSON error of a long body that arrived in it", async () => {
     const bodies = [`{"x":${"[".repeat(9_000)}`, `{"x":${"[".repeat(4_000)}`];
     const [long, short] = bodies.map((body) => kit.send(Buffer.from(body)));
     expect([long?.answer, short?.answer]).toEqual([undefined, "invalid_json"]);
@@ -113,7 +107,7 @@ describe("a turn of the event loop has a limited amount of work", () => {
     expect(long?.answer).toBe("invalid_json");
   });
 
-  test("spreads bodies of two kilobytes with many events over several turns", async () => {
+  test("publishes only a part of many 2 kB bodies with many events", async () => {
     const all = Array.from({ length: 300 }, (_, index) =>
       kit.send(tinyEvents("ab"[index % 2]!, 2_000)),
     );
@@ -126,20 +120,23 @@ describe("a turn of the event loop has a limited amount of work", () => {
   test.each([
     ["that are merged", "$set", 1, 7],
     ["that are copied", "x", 9, 12],
-  ])("limits bodies full of person fields %s per turn", async (_, name, least, most) => {
-    const fields = JSON.stringify(
-      Object.fromEntries(Array.from({ length: 5_000 }, (__, at) => [`n${at}`, at])),
-    );
-    const text = `{"api_key":"key_a","event":"e","distinct_id":1,"${name}":${fields},"properties":{"$set":${fields}}}`;
-    const all = Array.from({ length: 40 }, () => kit.send(Buffer.from(text)));
-    const atOnce = all.filter(({ answer }) => answer !== undefined).length;
-    await Promise.all(all.map(({ work }) => work));
-    expect(all.every(({ answer }) => answer === "stored 1")).toBe(true);
-    expect(atOnce).toBeGreaterThanOrEqual(least);
-    expect(atOnce).toBeLessThanOrEqual(most);
-  });
+  ])(
+    "processes only some of many bodies full of person fields %s",
+    async (_, name, least, most) => {
+      const fields = JSON.stringify(
+        Object.fromEntries(Array.from({ length: 5_000 }, (__, at) => [`n${at}`, at])),
+      );
+      const text = `{"api_key":"key_a","event":"e","distinct_id":1,"${name}":${fields},"properties":{"$set":${fields}}}`;
+      const all = Array.from({ length: 40 }, () => kit.send(Buffer.from(text)));
+      const atOnce = all.filter(({ answer }) => answer !== undefined).length;
+      await Promise.all(all.map(({ work }) => work));
+      expect(all.every(({ answer }) => answer === "stored 1")).toBe(true);
+      expect(atOnce).toBeGreaterThanOrEqual(least);
+      expect(atOnce).toBeLessThanOrEqual(most);
+    },
+  );
 
-  test("places a single event at once, however much others sent in the same turn", async () => {
+  test("still publishes a single event immediately when others sent much in the same turn", async () => {
     const others = Array.from({ length: 60 }, () =>
       kit.send({ name: "other", project: "a", events: 300, padding: 200 }),
     );
@@ -149,13 +146,13 @@ describe("a turn of the event loop has a limited amount of work", () => {
     await Promise.all(others.map(({ work }) => work));
   });
 
-  test("places a batch of a hundred usual events at once", () => {
+  test("publishes a batch of 100 ordinary events immediately", () => {
     expect(kit.send({ name: "n", project: "a", events: 100, padding: 300 }).answer).toBe(
       "stored 100",
     );
   });
 
-  test("runs slices in the order of request, at least one per turn, and a slice that throws does not end others", async () => {
+  test("runs at least one slice, in the order of request, and continues after a slice that throws", async () => {
     let now = 0;
     const turns: (() => void)[] = [];
     const share = new LoopShare({

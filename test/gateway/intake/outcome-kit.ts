@@ -1,5 +1,5 @@
-// Cases of the tables of docs/reference/event-fields.md. Each is sent to a real gateway as a single
-// event and as an item of a batch between two good events, which it must not affect.
+// Cases of docs/reference/event-fields.md. Each is sent as a single event and as an item between
+// two valid events.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -10,10 +10,9 @@ import {
 } from "../../kit/gateway.ts";
 
 export interface Outcome {
-  /** Fields the stored record must have; absent: nothing is stored. */
+  /** Fields that the stored record must have; absent: nothing is stored. */
   stored?: Record<string, unknown>;
   error?: string;
-  /** The warning of an item that is dropped. */
   dropped?: string;
   warnings?: string[];
 }
@@ -66,10 +65,8 @@ function warningsOf({ dropped, warnings = [] }: Outcome): string[] {
   return dropped === undefined ? warnings : [dropped, ...warnings];
 }
 
-/** `batchOnlyCases` are those that cannot be a body by themselves. */
 export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[] = []): void {
   let gateway: TestGateway;
-  /** One project for each test. */
   let projects: TestProject[];
 
   beforeAll(async () => {
@@ -81,7 +78,7 @@ export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[]
     await gateway.stop();
   });
 
-  describe("a single event", () => {
+  describe("sent alone", () => {
     test.each(cases)("%s", async (_title, item, outcome) => {
       const project = projects.pop()!;
       const answer = await gateway.post("/capture/", { ...(item as object), api_key: project.key });
@@ -101,7 +98,7 @@ export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[]
     });
   });
 
-  describe("an item of a batch, between two good ones", () => {
+  describe("sent in a batch between two valid events", () => {
     test.each([...cases, ...batchOnlyCases])("%s", async (_title, item, outcome) => {
       const project = projects.pop()!;
       const answer = await gateway.post("/batch/", {

@@ -1,6 +1,3 @@
-// The peek finds facts about a body before the scan. Whatever the body holds, it reports nothing
-// wrong.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BodyHint } from "../../../src/gateway/http/port.ts";
@@ -25,7 +22,6 @@ const projects: ProjectLookup = {
   byKey: (key) => known.get(key),
 };
 const peekAll = createPeek(projects);
-/** The project without the meter. */
 function peek(body: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
   const { projectId, lane, meter: its } = peekAll(body, isWhole, apiKey);
   if (projectId === undefined) expect(its).toBeUndefined();
@@ -63,17 +59,17 @@ const properties = fc.tuple(
 
 const far = "x".repeat(2 * peekedBytesMax);
 
-describe("a peek returns the meter of the body's project", () => {
+describe("the peek at a body finds the meter of its project", () => {
   test.each([
     ["an envelope that begins with its key", `{"api_key":"phc_a","batch":["${far}"]}`],
-    ["one that ends with it", `{"batch":["${far}"],"api_key":"phc_a"}`],
-    ["one with another key of less weight before it", `{"token":"phc_b","api_key":"phc_a"}`],
-    ["events", `[{"properties":{"token":"phc_b"},"api_key":"phc_a","event":"${far}"}]`],
-  ])("of %s", (_, text) => {
+    ["an envelope that ends with its key", `{"batch":["${far}"],"api_key":"phc_a"}`],
+    ["an envelope whose second key has precedence", `{"token":"phc_b","api_key":"phc_a"}`],
+    ["an array of events", `[{"properties":{"token":"phc_b"},"api_key":"phc_a","event":"${far}"}]`],
+  ])("in %s", (_, text) => {
     expect(peekAll(Buffer.from(text), true)).toMatchObject({ projectId: "a", meter });
   });
 
-  test("reads a key from a header", () => {
+  test("by the key in a header", () => {
     expect(peekAll(Buffer.from('{"token":"phc_b"}'), true, "phc_a")).toMatchObject({ meter });
   });
 
@@ -83,23 +79,23 @@ describe("a peek returns the meter of the body's project", () => {
       `[{"properties":{"token":"phc_a","x":"${far}"},"api_key":"phc_b"}]`,
     ],
     [
-      "behind an object",
+      "after an object",
       `{"properties":{"token":"phc_a","x":"${far}"},"api_key":"phc_b","$set":{"x":1}}`,
     ],
     [
-      "behind the batch and before an object",
+      "after the batch and before an object",
       `{"token":"phc_a","batch":["${far}"],"api_key":"phc_b","metadata":{"x":1}}`,
     ],
     ["under an escaped name", `{"token":"phc_a","api\\u005fkey":"phc_b","batch":["${far}"]}`],
-    ["in what has not come yet", '{"token":"phc_a","batch":['],
-  ])("returns none if a key of higher precedence may be %s", (_, text) => {
+    ["in the part that has not arrived", '{"token":"phc_a","batch":['],
+  ])("unless a key of higher precedence may be %s", (_, text) => {
     const hint = peekAll(Buffer.from(text), !text.endsWith("["));
     expect(hint.projectId).toBe("a");
     expect(hint.meter).toBeUndefined();
   });
 });
 
-describe("a peek returns project and lane", () => {
+describe("the peek at a body finds its project and lane", () => {
   test.each([
     [
       "phc_a",
@@ -112,7 +108,7 @@ describe("a peek returns project and lane", () => {
     ["phc_a", `{"batch":${long},"historical_migration":true}`, true, "a", "historical"],
     ["phc_off", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
     ["", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
-  ])("takes a key %j from a header as the key", (apiKey, text, isWhole, projectId, lane) => {
+  ])("by the key %j in a header", (apiKey, text, isWhole, projectId, lane) => {
     expect(peek(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
   });
 
@@ -176,7 +172,7 @@ describe("a peek returns project and lane", () => {
     expect(of(text)).toEqual({ projectId, lane });
   });
 
-  test("reads nothing from the end of a partial body", () => {
+  test("but not from the end of a partial body", () => {
     expect(of(`{"batch":${long},"api_key":"phc_a"}`, false)).toEqual({
       projectId: undefined,
       lane: undefined,
@@ -193,7 +189,7 @@ describe("a peek returns project and lane", () => {
   const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, properties);
   const space = fc.constantFrom("", " ", "\n\t");
 
-  test("agrees with JSON.parse about an object", () => {
+  test("as JSON.parse does in an object", () => {
     const members = fc.array(
       fc.oneof({ weight: 6, arbitrary: member }, { weight: 1, arbitrary: filler }),
     );
@@ -220,7 +216,7 @@ describe("a peek returns project and lane", () => {
     );
   });
 
-  test("agrees with JSON.parse about an array, which is always live", () => {
+  test("as JSON.parse does in an array, which is always live", () => {
     const item = fc.oneof(
       { weight: 4, arbitrary: fc.array(member).map((held) => textOf(held, " ")) },
       value.map((held) => JSON.stringify(held)),
@@ -242,7 +238,7 @@ describe("a peek returns project and lane", () => {
     );
   });
 
-  test("reads any bytes without an error", () => {
+  test("or nothing in arbitrary bytes", () => {
     const piece = fc.constantFrom(
       "{",
       "}",
@@ -269,7 +265,6 @@ describe("a peek returns project and lane", () => {
 
 type Members = Record<string, unknown>;
 
-/** The key of the parsed event or envelope, if its keys are strings. */
 function keyOf(members: Members): unknown {
   const inner = (members["properties"] as Members | undefined)?.["token"];
   const places = "batch" in members ? [] : [members["$token"], inner];

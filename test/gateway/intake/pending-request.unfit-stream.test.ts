@@ -1,6 +1,3 @@
-// If a stream becomes unfit while a request's lines are on their way to it, the answer names the
-// stream and the reason, and says that the outcome is unknown, rather than that the store was slow.
-
 import { describe, expect, test } from "vitest";
 import {
   type PendingReports,
@@ -41,8 +38,8 @@ function answerTo(
   return answer;
 }
 
-describe("the answer names an unfit stream", () => {
-  test("states its name, its fault and the unknown outcome while lines are on their way", () => {
+describe("the answer to a request whose stream becomes unusable", () => {
+  test("names the stream, the error and the unknown outcome if events were already sent", () => {
     const detail = expect.stringMatching(
       /^Stream LIVE_0 .*: it was edited; those in flight may be stored or not/,
     );
@@ -62,18 +59,18 @@ describe("the answer names an unfit stream", () => {
     });
   });
 
-  test("answers `timeout` for an unknown outcome if the stream is usable again", () => {
+  test("is `timeout` for an unknown outcome if the stream is usable again", () => {
     expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
       code: "timeout",
       detail: expect.stringContaining("may be stored or not"),
     });
   });
 
-  test("states its name and fault and a certain outcome if the lines were refused", () => {
+  test("names the stream, the error and a certain outcome if the stream refused the events", () => {
     expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
   });
 
-  test("reports a late store as late", () => {
+  test("is `timeout` if the store only responded too late", () => {
     expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
   });
 });

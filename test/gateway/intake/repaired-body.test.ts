@@ -1,6 +1,3 @@
-// If one event of a batch has bytes that are not UTF-8, or NaN and Infinity, that event is stored
-// with U+FFFD or null in their place and has a warning. The others are stored unchanged.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -12,7 +9,6 @@ const gateway = await gatewayForFile();
 
 const good = '{"event":"good","distinct_id":"\xef\xbf\xbd","properties":{"a":"\xc3\xa9"}}';
 
-/** Text as Latin-1, so that any bytes can be written. */
 async function send(text: (key: string) => string, zip = false) {
   project = await gateway.project();
   const body = Buffer.from(text(project.key), "latin1");
@@ -21,43 +17,46 @@ async function send(text: (key: string) => string, zip = false) {
     : gateway.post("/batch/", body);
 }
 
-describe("malformed text does not affect other events", () => {
+describe("invalid UTF-8", () => {
   test.each([
     ["a value", '"properties":{"city":"M\xfcnchen"}', { properties: { city: "M\ufffdnchen" } }],
     ["a name", '"properties":{"Stra\xdfe":1}', { properties: { "Stra\ufffde": 1 } }],
     [
-      "a sequence that breaks off",
+      "a truncated sequence",
       '"$set":{"a":"\xe2\x82","b":"\xf0\x9f\x98"}',
       { $set: { a: "\ufffd", b: "\ufffd" } },
     ],
     ["an encoded surrogate", '"$set":{"a":"\xed\xa0\x80"}', { $set: { a: "\ufffd\ufffd\ufffd" } }],
     [
-      "next to a lone surrogate",
+      "a value next to a lone surrogate",
       '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"),
       { $set: { "\ufffd": "\ufffd" } },
     ],
-  ])("in %s of one event", async (_title, fields, stored) => {
-    for (const filler of [0, 200_000, 1_200_000]) {
-      const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
-      const bad = `{"event":"bad","distinct_id":"u",${fields}}`;
-      const answer = await send(
-        (key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`,
-        filler > 0,
-      );
-      expect(answer.json).toMatchObject({
-        accepted: 4,
-        dropped: 0,
-        warnings: [{ index: 2, code: "invalid_utf8" }],
-      });
-      expect(answer.json["warnings_total"]).toBe(1);
-      const events = await gateway.events(project);
-      expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
-      expect(events[2]).toMatchObject(stored);
-      expect(events[3]).toMatchObject({ distinct_id: "\ufffd", properties: { a: "é" } });
-    }
-  });
+  ])(
+    "in %s of one event is replaced with a warning, and the other events are stored",
+    async (_title, fields, stored) => {
+      for (const filler of [0, 200_000, 1_200_000]) {
+        const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
+        const bad = `{"event":"bad","distinct_id":"u",${fields}}`;
+        const answer = await send(
+          (key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`,
+          filler > 0,
+        );
+        expect(answer.json).toMatchObject({
+          accepted: 4,
+          dropped: 0,
+          warnings: [{ index: 2, code: "invalid_utf8" }],
+        });
+        expect(answer.json["warnings_total"]).toBe(1);
+        const events = await gateway.events(project);
+        expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
+        expect(events[2]).toMatchObject(stored);
+        expect(events[3]).toMatchObject({ distinct_id: "\ufffd", properties: { a: "é" } });
+      }
+    },
+  );
 
-  test("in a single event", async () => {
+  test("in a single event is replaced with warnings", async () => {
     const answer = await send(
       (key) => `{"api_key":"${key}","event":"caf\xe9","distinct_id":"\xff"}`,
     );
@@ -71,7 +70,7 @@ describe("malformed text does not affect other events", () => {
     });
   });
 
-  test("blames no event if it is only in the envelope", async () => {
+  test("only in the envelope is replaced without a warning", async () => {
     const answer = await send(
       (key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`,
     );
@@ -81,16 +80,16 @@ describe("malformed text does not affect other events", () => {
   test.each([
     ["between tokens", (key: string) => `{"api_key":"${key}","batch":[${good}\xff]}`],
     ["instead of JSON", () => "\x89PNG\r\n\x1a\n\xff\xfe"],
-    ["in braces that are no JSON", () => `{${"\xff".repeat(5_000)}}`],
-    ["in a text that is no object", () => '"\xff"'],
-  ])("rejects the body if it is %s", async (_title, text) => {
+    ["in braces that are not JSON", () => `{${"\xff".repeat(5_000)}}`],
+    ["in a string instead of an object", () => '"\xff"'],
+  ])("%s is rejected", async (_title, text) => {
     const answer = await send(text);
     expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_encoding"]);
     expect(answer.json["detail"]).toMatch(/offset \d+/);
   });
 });
 
-describe("numbers that JSON does not have affect no other event", () => {
+describe("NaN or Infinity", () => {
   const bad = (fields: string) => `{"event":"bad","distinct_id":"u",${fields}}`;
 
   test.each([
@@ -98,26 +97,33 @@ describe("numbers that JSON does not have affect no other event", () => {
     ["$set", '"properties":{"a":null},"$set":{"price": NaN}', { a: null }],
     ["a timestamp", '"timestamp":NaN,"properties":{"a":null}', { a: null }],
     ["an uuid", '"uuid":Infinity,"properties":{"a":null}', { a: null }],
-    ["next to a text", '"properties":{"a":"NaN, -Infinity","b":NaN}', { a: "NaN, -Infinity" }],
-    ["next to malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
-  ])("in %s of one event", async (_title, fields, properties) => {
-    for (const filler of [0, 200_000, 1_200_000]) {
-      const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
-      const answer = await send(
-        (key) => `{"api_key":"${key}","batch":[${[good, more, bad(fields), good].join()}]}`,
-        filler > 0,
-      );
-      expect(answer.json).toMatchObject({ status: "Ok", accepted: 4, dropped: 0 });
-      expect(answer.json["warnings"]).toContainEqual(
-        expect.objectContaining({ index: 2, code: "non_finite_number" }),
-      );
-      const events = await gateway.events(project);
-      expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
-      expect(events[2]).toMatchObject({ properties });
-    }
-  });
+    [
+      "a property next to a string",
+      '"properties":{"a":"NaN, -Infinity","b":NaN}',
+      { a: "NaN, -Infinity" },
+    ],
+    ["a property next to malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
+  ])(
+    "in %s of one event is stored as null with a warning, and the other events are stored",
+    async (_title, fields, properties) => {
+      for (const filler of [0, 200_000, 1_200_000]) {
+        const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
+        const answer = await send(
+          (key) => `{"api_key":"${key}","batch":[${[good, more, bad(fields), good].join()}]}`,
+          filler > 0,
+        );
+        expect(answer.json).toMatchObject({ status: "Ok", accepted: 4, dropped: 0 });
+        expect(answer.json["warnings"]).toContainEqual(
+          expect.objectContaining({ index: 2, code: "non_finite_number" }),
+        );
+        const events = await gateway.events(project);
+        expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
+        expect(events[2]).toMatchObject({ properties });
+      }
+    },
+  );
 
-  test("treats a distinct id of NaN as missing, for that event only", async () => {
+  test("as a distinct id drops only its own event", async () => {
     const answer = await send(
       (key) => `{"api_key":"${key}","batch":[${good},{"event":"x","distinct_id":NaN},${good}]}`,
     );
@@ -128,7 +134,7 @@ describe("numbers that JSON does not have affect no other event", () => {
     });
   });
 
-  test("in base64, in a form, and in history", async () => {
+  test("is stored as null in base64, in a form and in history", async () => {
     project = await gateway.project();
     const event = { event: "e", distinct_id: "u", properties: { token: project.key, a: 0 } };
     const text = JSON.stringify(event).replace('"a":0', '"a":NaN');
@@ -145,7 +151,7 @@ describe("numbers that JSON does not have affect no other event", () => {
   });
 
   test.each(["-NaN", "nan", "+Infinity", "NaNN", "1NaN", "undefined"])(
-    "rejects %s, which no JSON module writes",
+    "written as %s is rejected, because no JSON library writes it",
     async (word) => {
       const answer = await send(
         (key) => `{"api_key":"${key}","batch":[${bad(`"properties":{"a":${word}}`)}]}`,
@@ -159,7 +165,7 @@ test.each([
   ["NaN", `[${"NaN,".repeat(3_750_000)}NaN]`],
   ["malformed bytes", `"${"\xff".repeat(15_000_000)}"`],
   ["objects with NaN", `[${'{"":NaN,"a":NaN},'.repeat(880_000)}0]`],
-])("an event of 15 MB of %s costs no other event", async (_title, value) => {
+])("an event of 15 MB of %s drops only itself", async (_title, value) => {
   const bad = `{"event":"bad","distinct_id":"u","properties":{"a":${value}}}`;
   const last = '{"event":"last","distinct_id":"u","properties":{"a":NaN}}';
   const answer = await send((key) => `{"api_key":"${key}","batch":[${[good, bad, good, last]}]}`);
@@ -173,7 +179,7 @@ test.each([
   expect(events.map((event) => event["event"])).toEqual(["good", "good", "last"]);
 });
 
-test("charges a repaired body to the bytes in flight, and releases it", async () => {
+test("the memory of a repaired body is counted and released", async () => {
   const bytesMax = { PENSTOCK_BODY_BYTES_MAX: "524288", PENSTOCK_INFLATED_BYTES_MAX: "524288" };
   const tight = await startTestGateway({
     env: { ...bytesMax, PENSTOCK_INFLIGHT_BYTES_MAX: "1048576" },
@@ -193,7 +199,7 @@ test("charges a repaired body to the bytes in flight, and releases it", async ()
   }
 });
 
-test("stores a surrogate pair encoded as two sequences as one character", async () => {
+test("a surrogate pair encoded as two UTF-8 sequences is stored as one character", async () => {
   project = await gateway.project();
   const text = `{"event":"e","distinct_id":"u","properties":{"token":"${project.key}","a":"\xed\xa0\xbd\xed\xb8\x80!"}}`;
   const answer = await gateway.post(

@@ -1,6 +1,3 @@
-// A request's number of events and the bytes they would take in the store are limited before any is
-// placed. Ordinary batches pass, however well they compress.
-
 import { describe, expect, test } from "vitest";
 import { expansionOf, overCaps, refusedByMeter } from "../../../src/gateway/intake/request-caps.ts";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
@@ -26,13 +23,13 @@ function codeOf(...given: Given): string | undefined {
   return problemOf(...given)?.code;
 }
 
-describe("the expanded size of a request is limited", () => {
-  test("counts events whatever becomes of them", () => {
+describe("the size limit of a request", () => {
+  test("counts invalid events too", () => {
     expect(codeOf(500_000, 1_500_000_000, 1_500_000_000)).toBeUndefined();
     expect(codeOf(500_001, 1_500_003, 1_500_003)).toBe("too_many_events");
   });
 
-  test("rejects equal events that would expand beyond the allowance", () => {
+  test("rejects identical events that expand beyond the allowance", () => {
     // 252 kB that hold 100 MiB of events of 29 bytes, and parts of that.
     expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
     expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
@@ -42,35 +39,33 @@ describe("the expanded size of a request is limited", () => {
     expect(codeOf(events + 100, (events + 100) * 29, 100)).toBe("expands_too_far");
   });
 
-  test("counts only the bytes beyond the multiple, so padding that compresses 300 times is stored", () => {
+  test("counts only the bytes beyond 256 times the bytes sent", () => {
     const meter = new Meter(() => 0);
     // 300 MiB in one minute, a mebibyte at a time: 44 MiB beyond 256 times what was sent.
     for (let sent = 0; sent < 300; sent++)
       expect(codeOf(100, 1_048_576 - 100 * 256, 1_048_576 / 300, meter)).toBeUndefined();
-    // At 256 times, nothing counts.
+    // Exactly at 256 times, no byte counts.
     for (let sent = 0; sent < 1_000; sent++)
       expect(codeOf(100, 1_048_576 - 100 * 256, 4_096, meter)).toBeUndefined();
   });
 
-  test("limits far-expanding requests per minute, however many there are", () => {
+  test("limits the expansion of all requests of a project per minute", () => {
     let nowMs = 0;
     const meter = new Meter(() => nowMs);
     const send = () => codeOf(8_000, 232_000, 74, meter);
     const passed = (tries: number) =>
       Array.from({ length: tries }, send).filter((code) => code === undefined).length;
     expect(passed(1_000)).toBe(29);
-    // The answer does not say that it is too large, since it may be sent again.
     const refused = problemOf(8_000, 232_000, 74, meter);
     expect(refused?.code).toBe("project_full");
     nowMs += refused?.retryAfterMs ?? 0;
     expect(passed(1_000)).toBe(1);
     nowMs += 60_000;
     expect(passed(1_000)).toBe(29);
-    // Requests that do not expand so far use none of the allowance, and are not rejected for it.
     expect(codeOf(1_000, 290_000, 290_000, meter)).toBeUndefined();
   });
 
-  test("counts what is added to each event", () => {
+  test("counts twice what a record stores twice, and counts what is added to each event", () => {
     const exchange = { bytesArrived: 75_000 };
     const cost = costOf(20_000, 13_000_000);
     expect(expansionOf({ cost, exchange, additions: undefined }, caps)).toBe(0);
@@ -87,7 +82,7 @@ describe("the expanded size of a request is limited", () => {
     expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
   });
 
-  test("limits a request by the project's quota too", () => {
+  test("follows from the quota of the project if that allows less at once", () => {
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
     expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();

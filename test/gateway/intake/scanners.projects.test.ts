@@ -1,13 +1,10 @@
-// Bodies wait for scanners by project: whatever one project sends, on either lane, delays only its
-// own bodies. A scanner that cannot be created, and a body that fails, affect nothing else.
-
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
-describe("one project's bodies delay no other project", () => {
-  test("scans small history at once while another project's large live bodies wait", async () => {
+describe("the scanner queue", () => {
+  test("scans small history at once while large live bodies of another project wait", async () => {
     const kit = new IntakeKit();
     const large = Array.from({ length: 20 }, () =>
       kit.send({ name: "large", project: "a", events: 4_000 }),
@@ -18,7 +15,7 @@ describe("one project's bodies delay no other project", () => {
     expect(large.every(({ answer }) => answer === "stored 4000")).toBe(true);
   });
 
-  test("delays small history only until the scan identifies the project of a large body", async () => {
+  test("delays small history only until the scan has found the project of a large body", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");
@@ -40,7 +37,7 @@ describe("one project's bodies delay no other project", () => {
   });
 
   test.each([false, true])(
-    "delays no live body by one project's history at the store's pace, hidden: %s",
+    "does not delay live bodies behind slow history of another project (key hidden from the peek: %s)",
     async (hidden) => {
       const kit = new IntakeKit();
       const stalled = Promise.withResolvers<void>();
@@ -53,7 +50,6 @@ describe("one project's bodies delay no other project", () => {
       ];
       await until(() => kit.placed.length > 0);
       const small = kit.send({ name: "live", project: "b", events: 3, historical: true });
-      // A body of unknown project may be the stalled project's history until it has been scanned.
       if (hidden) await small.work;
       expect(small.answer).toBe("stored 3");
       const live = Array.from({ length: 4 }, (_, index) =>
@@ -68,13 +64,12 @@ describe("one project's bodies delay no other project", () => {
       expect(history.every(({ answer }) => answer === undefined)).toBe(true);
       stalled.resolve();
       await Promise.all([...history, ...live].map(({ work }) => work));
-      // Small bodies are scanned as they arrive, and wait at most 50 ms for one of unknown project.
       const ordered = hidden ? ["history", "much"] : ["history", "more", "much"];
       expect(kit.order((name) => ordered.includes(name))).toEqual(ordered);
     },
   );
 
-  test("repairs a body once if it then waits for its turn", async () => {
+  test("repairs a body once even if it then waits for its turn", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -92,7 +87,7 @@ describe("one project's bodies delay no other project", () => {
     expect(kit.heldBytes).toBe(repairedBytes);
   });
 
-  test("fails one body if a scanner cannot be created, and continues the history after it", async () => {
+  test("fails one body if a scanner cannot be created, and continues with the history after it", async () => {
     let failures = 1;
     const kit = new IntakeKit({
       createScanner(rows) {
@@ -136,7 +131,7 @@ describe("one project's bodies delay no other project", () => {
     expect(scans).toBe(0);
   });
 
-  test("reports a body that gets no scanner by its deadline, and continues with those after it", async () => {
+  test('answers "overloaded" for a body that gets no scanner by its deadline, and scans later bodies', async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -152,7 +147,7 @@ describe("one project's bodies delay no other project", () => {
     expect(first.map(({ answer }) => answer)).toEqual(["stored 20000", "stored 20000"]);
   });
 
-  test("does not delay any project's history for long by bodies of unknown project", async () => {
+  test("does not delay a project's history for long because of bodies of unknown project", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");

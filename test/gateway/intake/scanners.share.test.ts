@@ -1,6 +1,3 @@
-// Who gets a scanner when there are not enough: limits in total, per project, for huge bodies, and
-// per stream, where bodies that wait for the stream without a scanner count too.
-
 import { describe, expect, test } from "vitest";
 import type { Arrival } from "../../../src/gateway/intake/arrivals.ts";
 import { Scanners } from "../../../src/gateway/intake/scanners.ts";
@@ -15,7 +12,6 @@ interface Body {
   afterMs?: number;
 }
 
-/** A queue, and the bodies that have a scanner. */
 function queueOf() {
   const queue = new Scanners({
     createScanner: () => ({ finish() {}, release() {} }) as BackgroundScanner,
@@ -52,20 +48,19 @@ function queueOf() {
 }
 
 describe("scanners are shared", () => {
-  test("allows six at a time, two per project", async () => {
+  test("among at most six bodies, two per project", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b", "c", "d"]) {
       for (const number of [1, 2, 3]) arrive(`${project}${number}`, { project });
     }
     expect(await names()).toBe("a1 a2 b1 b2 c1 c2");
     end("a1");
-    // The project whose last turn was the longest ago is next.
     expect(await names()).toBe("a2 b1 b2 c1 c2 a3");
     end("b1");
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("allows one huge body, and lets others pass it", async () => {
+  test("with one huge body at a time, which smaller ones overtake", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
@@ -79,7 +74,7 @@ describe("scanners are shared", () => {
     expect(await names()).toBe("b3 b1");
   });
 
-  test("prefers short bodies of a project to long ones, but not for ever", async () => {
+  test("in favour of short bodies, but long ones get their turn", async () => {
     const { arrive, names, end } = queueOf();
     arrive("a1", { project: "a" });
     arrive("a2", { project: "a" });
@@ -94,22 +89,19 @@ describe("scanners are shared", () => {
   });
 });
 
-describe("a slow stream", () => {
-  test.each(["live", "historical"] as const)(
-    "has three bodies at a time and leaves the rest to others: %s",
-    async (lane) => {
-      const { arrive, names, rest, end } = queueOf();
-      for (const project of ["m1", "m2", "m3", "m4"]) arrive(project, { project, lane });
-      expect(await names()).toBe("m1 m2 m3");
-      rest("m1");
-      arrive("other", { project: "o", lane });
-      expect(await names()).toBe("m2 m3 other");
-      end("m2");
-      expect(await names()).toBe("m3 other m4");
-    },
-  );
+describe("bodies for a slow stream", () => {
+  test.each(["live", "historical"] as const)("get at most three scanners: %s", async (lane) => {
+    const { arrive, names, rest, end } = queueOf();
+    for (const project of ["m1", "m2", "m3", "m4"]) arrive(project, { project, lane });
+    expect(await names()).toBe("m1 m2 m3");
+    rest("m1");
+    arrive("other", { project: "o", lane });
+    expect(await names()).toBe("m2 m3 other");
+    end("m2");
+    expect(await names()).toBe("m3 other m4");
+  });
 
-  test("leaves a slot for each project: the next free one goes to a project that has none", async () => {
+  test("leave the next free scanner to a project that has none", async () => {
     const { arrive, names, rest, end } = queueOf();
     for (let body = 1; body <= 12; body++)
       arrive(`large${body}`, { project: "m1", bytes: 6_000_000 });
@@ -122,7 +114,7 @@ describe("a slow stream", () => {
     expect(await names()).toBe("");
   });
 
-  test("gives a body that yielded a scanner before later ones", async () => {
+  test("get a free scanner before later bodies if they yielded theirs earlier", async () => {
     const { arrive, take, names, rest, end } = queueOf();
     for (const name of ["m1", "m2", "m3"]) arrive(name, { project: name });
     expect(await names()).toBe("m1 m2 m3");

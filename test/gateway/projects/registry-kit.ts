@@ -1,6 +1,3 @@
-// Shared by the tests of the registry: one server for the file, a connection, and a bucket for each
-// test.
-
 import { randomBytes } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, onTestFinished } from "vitest";

@@ -1,6 +1,3 @@
-// Frames that are too large for an atomic batch are sent alone, alongside the batches of the
-// others. The window and a project's order hold for them as without batches.
-
 import { afterEach, expect, test } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import {
@@ -23,7 +20,6 @@ function startNarrow(): Promise<Rig> {
   return startRig(server, { framesUnackedMax: window, settings });
 }
 
-/** Sends each line for its own project while the server is paused. Returns what was sent. */
 async function sendFrozen(rig: Rig, lines: readonly string[]): Promise<number> {
   server.freeze();
   const sends = lines.map((line, at) => rig.send("live", line, { project: `p${at}` }));
@@ -35,7 +31,7 @@ async function sendFrozen(rig: Rig, lines: readonly string[]): Promise<number> {
   return left;
 }
 
-test("sends large frames as the window has room, however many wait", async () => {
+test("large frames fill the window of frames in flight one by one, and are not batched", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 100 }, () => large);
   expect(await sendFrozen(rig, lines)).toBe(window);
@@ -43,14 +39,14 @@ test("sends large frames as the window has room, however many wait", async () =>
   await rig.close();
 });
 
-test("sends a few small frames among large ones alone, as the window has room", async () => {
+test("a few small frames among large ones are sent alone, as the window has room", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 40 }, (_, at) => (at % 3 === 0 ? `line ${at}` : large));
   expect(await sendFrozen(rig, lines)).toBe(window);
   await rig.close();
 });
 
-test("sends a batch alongside as many large frames as the window has room for", async () => {
+test("a batch of small frames is sent alongside as many large frames as the window holds", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 50 }, (_, at) =>
     at >= 7 && at < 27 ? `line ${at}` : `${at} ${large}`,
@@ -60,7 +56,7 @@ test("sends a batch alongside as many large frames as the window has room for", 
   await rig.close();
 });
 
-test("splits frames of more than a mebibyte into several batches, each below that", async () => {
+test("frames of more than 1 MiB in total are split into several batches", async () => {
   const rig = await startRig(server);
   const lines = Array.from({ length: 80 }, (_, at) => `${at} `.padEnd(32_700, "x"));
   const sends = lines.map((line, at) => rig.send("live", line, { project: `p${at}` }));
@@ -73,7 +69,7 @@ test("splits frames of more than a mebibyte into several batches, each below tha
   await rig.close();
 });
 
-test("does not let a project's large frame overtake its small one in a batch", async () => {
+test("a large frame of a project does not overtake its small frame in a batch", async () => {
   const rig = await startRig(server, { settings: { frameBytesMax: 65_536 } });
   server.freeze();
   // While a bulk frame is in flight, a project may have a second live frame in flight.

@@ -1,5 +1,5 @@
-// A nats-server before 2.12 stores the messages of an atomic batch one by one, and acknowledges
-// only the last. This can happen after a downgrade.
+// nats-server before 2.12 stores the messages of an atomic batch one by one, and acknowledges only
+// the last.
 
 import { expect, test, vi } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -23,7 +23,7 @@ function sendEach(rig: Rig, text: string): Promise<Settled[]> {
   );
 }
 
-test("after a downgrade, stores every event once: those in flight to the new server and all later ones", async () => {
+test("after a downgrade of nats-server, every event is stored once, including those in flight", async () => {
   const rig = await startRig(server);
   const state = rig.streams.states.of("live", 0);
   expect(await sendEach(rig, "before")).toEqual(allStored);

@@ -1,6 +1,3 @@
-// If a batch is not stored as one, its frames are sent again as others are: as the window has room,
-// each once, and in order.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterEach, expect, test, vi } from "vitest";
 import { filtered } from "../../kit/filtered-link.ts";
@@ -23,7 +20,6 @@ const projects = Array.from({ length: 100 }, (_, at) => `project-${at}`);
 const allStored = projects.map(() => stored);
 const linesOfEach = projects.map((project) => `line ${project}`);
 
-/** A publisher with a narrow window, and the maximum number of unanswered frames sent alone. */
 async function startNarrow(ackTimeoutMs?: number) {
   const alone = { sent: 0, unackedMax: 0 };
   const rig: Rig = await startRig(server, {
@@ -46,7 +42,7 @@ function sendEach(rig: Rig, withinMs = 10_000): Promise<Settled[]> {
   );
 }
 
-test("sends the frames of a refused batch in order, no more at a time than the window allows", async () => {
+test("the frames of a rejected batch are sent alone in order, as the window has room", async () => {
   const { rig, alone } = await startNarrow();
   const jsm = await jetstreamManager(rig.link.connection);
   await jsm.streams.update(liveStream(rig), { allow_atomic: false });
@@ -57,7 +53,7 @@ test("sends the frames of a refused batch in order, no more at a time than the w
   await rig.close();
 });
 
-test("counts an unanswered batch once, like a refused one", async () => {
+test("the frames of an unanswered batch are sent alone, and the batch is counted once", async () => {
   const { rig, alone } = await startNarrow(1_000);
   server.freeze();
   const sends = sendEach(rig);
@@ -71,7 +67,7 @@ test("counts an unanswered batch once, like a refused one", async () => {
   await rig.close();
 });
 
-test("makes frames that wait for the window unknown at their deadline, like those that were sent", async () => {
+test("the frames of a failed batch that wait for the window become unknown at their deadline", async () => {
   const { rig, alone } = await startNarrow(200);
   server.freeze();
   const unknown: Settled = { outcome: "unknown", code: "timeout" };
@@ -79,14 +75,13 @@ test("makes frames that wait for the window unknown at their deadline, like thos
   expect(await sendEach(rig, 500)).toEqual(projects.map(() => unknown));
   const { sent } = alone;
   server.thaw();
-  // The stream did not answer, so events for it are refused until it does.
   await rig.streams.check();
   expect(await rig.send("live", "after", { project: "after" })).toEqual(stored);
   expect(alone.sent).toBe(sent + 1);
   await rig.close();
 });
 
-test("sends them as the window has room after a reconnect too", async () => {
+test("the frames of a batch lost in a reconnect are sent alone, as the window has room", async () => {
   const { rig, alone } = await startNarrow(60_000);
   server.freeze();
   const sends = sendEach(rig);

@@ -1,7 +1,3 @@
-// Live frames of many projects are sent together as one atomic batch, if the stream and the server
-// support it. Whatever becomes of the batch, each frame is stored once, only stored frames are
-// acknowledged, and those of a project keep their order.
-
 import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { describe, expect, test, vi } from "vitest";
 import { filtered } from "../../kit/filtered-link.ts";
@@ -81,7 +77,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent after the previous batch is settled: a stream that lost it is noticed", async () => {
+  test("are sent after the previous batch is settled, and unknown if the stream lost it", async () => {
     const ids = new Set<string>();
     const rig = await startRig(server, {
       ackTimeoutMs: 1_000,
@@ -89,7 +85,6 @@ describe("frames that are ready together", () => {
         filtered(link, (message) => {
           const id = /Nats-Batch-Id: (\S+)/.exec(message.toString("latin1"))?.[1];
           if (id !== undefined) ids.add(id);
-          // The second batch is lost with the stream.
           return id === undefined || ids.size === 1;
         }),
     });
@@ -113,7 +108,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("keep the order of each project, which has one frame in a batch", async () => {
+  test("keep the order of each project, because a batch has one frame per project", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 1_024 } });
     const padding = "x".repeat(700);
     const sends = [0, 1, 2].flatMap((round) =>
@@ -138,7 +133,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent alone if they are an own frame, whose message id others may use, or history", async () => {
+  test("are sent alone if they belong to a large request or to history", async () => {
     const rig = await startRig(server);
     const own = projects.map((project) =>
       rig.sendOwn("live", [`line ${project}`], { messageId: `own ${project}`, project }),
@@ -150,15 +145,15 @@ describe("frames that are ready together", () => {
   });
 });
 
-describe("the frames of a batch that is not stored as one are each stored once by themselves", () => {
-  test("when the stream no longer accepts batches", async () => {
+describe("a batch that is not stored as one is stored frame by frame, each once,", () => {
+  test("if the stream no longer accepts batches", async () => {
     const rig = await startRig(server);
     await edit(rig, { allow_atomic: false });
     expect(await sendEach(rig)).toEqual(allStored);
     expect(rig.heard.batches).toEqual([["parted", projects.length]]);
     expect(rig.heard.failures).toEqual(["batch_refused"]);
     await expectStoredOnce(rig);
-    // After that frames leave alone for a while, and then, as the stream was asked meanwhile, too.
+    // After that frames are sent alone for a while.
     expect(await sendEach(rig)).toEqual(allStored);
     expect(await rig.streams.check()).toEqual([]);
     expect(rig.streams.states.of("live", 0).takesAtomicBatches).toBe(false);
@@ -166,7 +161,7 @@ describe("the frames of a batch that is not stored as one are each stored once b
     await rig.close();
   });
 
-  test("when one of its messages is missing", async () => {
+  test("if one of its messages is missing", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -179,7 +174,7 @@ describe("the frames of a batch that is not stored as one are each stored once b
     await rig.close();
   });
 
-  test("when the connection is lost in its middle", async () => {
+  test("if the connection is lost in the middle", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -194,7 +189,7 @@ describe("the frames of a batch that is not stored as one are each stored once b
     await rig.close();
   });
 
-  test("when its commit is lost and the server waits for it", async () => {
+  test("if its commit is lost and the server waits for it", async () => {
     const rig = await startRig(server, {
       ackTimeoutMs: 200,
       through: (link) => filtered(link, (message) => !message.includes("Nats-Batch-Commit")),
@@ -205,7 +200,7 @@ describe("the frames of a batch that is not stored as one are each stored once b
     await rig.close();
   });
 
-  test("when it is larger than the stream has room for: only stored frames are acknowledged", async () => {
+  test("if the stream has too little room: only stored frames are acknowledged", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: 12_000 } });
     const padding = "x".repeat(500);
     const settled = await Promise.all(
@@ -224,7 +219,7 @@ describe("the frames of a batch that is not stored as one are each stored once b
     await rig.close();
   });
 
-  test("when the stream takes no message as large as one of its frames", async () => {
+  test("if the stream rejects one of its frames as too large", async () => {
     const rig = await startRig(server);
     const sizes = projects.map((_, at) => (at === 7 ? 5_000 : 10));
     await edit(rig, { max_msg_size: 3_000 });
@@ -241,8 +236,8 @@ describe("the frames of a batch that is not stored as one are each stored once b
   });
 });
 
-describe("a batch whose answer is late", () => {
-  test("is recognised if it was stored, and its frames are not stored twice", async () => {
+describe("a batch whose acknowledgement is late", () => {
+  test("is not stored twice if it was stored", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 200 });
     server.freeze();
     const sends = sendEach(rig);
@@ -254,7 +249,7 @@ describe("a batch whose answer is late", () => {
     await rig.close();
   });
 
-  test("is stored, or each of its frames is, when the server was killed and restarts", async () => {
+  test("is stored as one or frame by frame after the server was killed", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();
@@ -268,7 +263,7 @@ describe("a batch whose answer is late", () => {
     await rig.close();
   });
 
-  test("makes frames unknown whose deadline passes before its answer arrives", async () => {
+  test("leaves its frames unknown after their deadline", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 60_000 });
     server.freeze();
     const sends = projects.map((project) =>
@@ -285,7 +280,7 @@ describe("a batch whose answer is late", () => {
 });
 
 describe("an existing stream", () => {
-  test("takes batches from the next start on", async () => {
+  test("accepts batches from the next start on", async () => {
     const old = await startRig(server, { settings: { atomicBatches: false } });
     expect(await sendEach(old)).toEqual(allStored);
     expect(old.heard.batches).toEqual([]);
@@ -297,7 +292,7 @@ describe("an existing stream", () => {
     await rig.close();
   });
 
-  test("is not used for batches if the settings forbid it, though it takes them", async () => {
+  test("is not used for batches if the settings forbid it", async () => {
     const first = await startRig(server);
     const rig = await startRig(server, { settings: { ...first.settings, atomicBatches: false } });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -307,7 +302,7 @@ describe("an existing stream", () => {
   });
 });
 
-test("sends more frames than one batch takes in several", async () => {
+test("more frames than one batch holds are sent in several batches", async () => {
   const rig = await startRig(server, { settings: { streamBytesMax: 256 * mebibyte } });
   const ids = Array.from({ length: 2_500 }, (_, at) => `p-${at}`);
   expect(await sendEach(rig, ids)).toEqual(ids.map(() => stored));

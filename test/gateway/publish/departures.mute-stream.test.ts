@@ -1,6 +1,3 @@
-// A stream that acknowledges nothing, such as one whose node is frozen, delays only what is sent to
-// it, not what goes to another stream.
-
 import { expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
 import { streamName } from "../../../src/platform/nats/names.ts";
@@ -10,7 +7,7 @@ import { nextTurn, type Rig, type Settled, startRig, stored } from "../../kit/pu
 const server = await natsServerForFile();
 
 /**
- * A subscriber that receives the historical stream's subjects and never answers replaces the
+ * A subscriber that takes the historical stream's subjects and never acknowledges replaces the
  * stream.
  */
 async function muteHistory({ link, settings }: Rig): Promise<void> {
@@ -38,7 +35,7 @@ test("a large frame for a stream that does not acknowledge does not delay one fo
   await rig.close();
 });
 
-test("does not block another stream by as many frames as may be in flight", async () => {
+test("a stream that does not acknowledge cannot take the whole window of frames in flight", async () => {
   const rig = await startRig(server, { framesUnackedMax: 4 });
   await muteHistory(rig);
   const projects = ["a", "b", "c", "d", "e"];

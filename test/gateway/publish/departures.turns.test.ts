@@ -1,6 +1,3 @@
-// Which queue sends the next frame for a stream. Bulk and history frames go after live ones, but
-// are not starved by them.
-
 import { describe, expect, test } from "vitest";
 import { type Departure, Departures } from "../../../src/gateway/publish/departures.ts";
 
@@ -68,8 +65,8 @@ class Kit {
   }
 }
 
-describe("live and background queues share a full window", () => {
-  test("alternates small background frames, such as those of the newer protocol, with live ones", () => {
+describe("live and background queues", () => {
+  test("alternate small background frames with live ones", () => {
     const kit = new Kit(500);
     kit.add(200, false);
     kit.add(10, true);
@@ -77,12 +74,11 @@ describe("live and background queues share a full window", () => {
       kit.sendAll();
       kit.acknowledgeFirst();
     }
-    // Ten queues of one frame each: the window of 64 is refilled 156 times, with all of them in it.
     expect(kit.left.background).toBeGreaterThan(1_000);
     expect(kit.left.live).toBeGreaterThan(5_000);
   });
 
-  test("sends large ones two at a time, however long they wait", () => {
+  test("have at most two large background frames in flight", () => {
     const kit = new Kit(262_144);
     kit.add(200, false);
     kit.add(10, true);

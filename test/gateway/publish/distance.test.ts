@@ -1,5 +1,5 @@
-// A project may have a second unacknowledged frame only if the network round trip takes most of an
-// acknowledgement's time.
+// A project may have a second unacknowledged frame only if the network round trip dominates the
+// acknowledgement time.
 
 import { expect, onTestFinished, test } from "vitest";
 import { Distance } from "../../../src/gateway/publish/distance.ts";
@@ -11,7 +11,6 @@ import { nextTurn, type Rig, startRig, stored } from "../../kit/publisher-rig.ts
 const server = await natsServerForFile();
 const lateMsEachWay = 25;
 
-/** The number of four frames that are sent while `hold` delays every acknowledgement. */
 async function leaveUnacked(rig: Rig, hold: (isHeld: boolean) => void): Promise<number> {
   const before = rig.heard.framesSent;
   hold(true);
@@ -26,7 +25,7 @@ async function leaveUnacked(rig: Rig, hold: (isHeld: boolean) => void): Promise<
   return left;
 }
 
-test("sends two frames of a project at a time to a distant store, and stores lines in order", async () => {
+test("two frames of a project are in flight to a distant store, and their events are stored in order", async () => {
   const proxy = await startTcpProxy(server.port);
   onTestFinished(() => proxy.close());
   proxy.slow(lateMsEachWay, 0);
@@ -40,7 +39,6 @@ test("sends two frames of a project at a time to a distant store, and stores lin
   await rig.close();
 });
 
-/** A distance whose pings and frames take the times that the test sets. */
 class Kit {
   nowMs = 1_000;
   pings = 0;
@@ -59,7 +57,6 @@ class Kit {
     monotonicMs: () => this.nowMs,
   });
 
-  /** Sends this many frames one after another, a quarter of a second apart. */
   async frames(count: number, { pingMs, ackMs }: { pingMs: number; ackMs: number }): Promise<void> {
     this.pingMs = pingMs;
     for (let sent = 0; sent < count; sent++) {
@@ -84,7 +81,7 @@ test.each([
   { what: "the next zone, with a slower disk", pingMs: 3, ackMs: 10, isFar: false },
   { what: "another region", pingMs: 5, ackMs: 6, isFar: true },
 ])(
-  "$what: a ping of $pingMs ms, an acknowledgement after $ackMs ms",
+  "a store is distant or not by its ping ($pingMs ms) and acknowledgement ($ackMs ms): $what",
   async ({ isFar, ...took }) => {
     const kit = new Kit();
     await kit.frames(20, took);
@@ -92,7 +89,7 @@ test.each([
   },
 );
 
-test("ignores pings delayed by the process while one of the last was not", async () => {
+test("pings that the process delayed are ignored while one of the last was not delayed", async () => {
   const kit = new Kit();
   await kit.frames(7, { pingMs: 5, ackMs: 6 });
   await kit.frames(1, { pingMs: 0.3, ackMs: 6 });
@@ -102,7 +99,7 @@ test("ignores pings delayed by the process while one of the last was not", async
   expect(kit.distance.isFar).toBe(true);
 });
 
-test("measures the distance again after a reconnect", async () => {
+test("the distance is measured again after a reconnect", async () => {
   const kit = new Kit();
   await kit.frames(20, { pingMs: 5, ackMs: 6 });
   kit.reconnect();
@@ -111,7 +108,7 @@ test("measures the distance again after a reconnect", async () => {
   expect(kit.distance.isFar).toBe(true);
 });
 
-test("sends at most four pings a second, one at a time", async () => {
+test("at most four pings per second are sent, one at a time", async () => {
   const kit = new Kit();
   for (let sent = 0; sent < 100; sent++) {
     kit.nowMs += 10;

@@ -22,7 +22,7 @@ const outcomes = fc.array(fc.constantFrom("unknown" as const, "refused" as const
   maxLength: 10,
 });
 
-test("keeps the lines of all but the refused waiters, and settles each once, in any order of expiry", () => {
+test("a frame keeps the events of all requests except the expired ones, and settles each once, in any order", () => {
   fc.assert(
     fc.property(waiters, outcomes, (all, outcomeAt) => {
       const frame = new Frame(queue, Buffer.alloc(4_096));

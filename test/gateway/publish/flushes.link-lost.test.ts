@@ -1,6 +1,3 @@
-// Nothing is sent while the link is down, not even frames that were about to be. A frame that
-// counts as sent but was not would be `unknown` at its deadline. It is sent after the reconnect.
-
 import { expect, test } from "vitest";
 import type { NatsLink } from "../../../src/platform/nats/link.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -16,7 +13,6 @@ function sendEach(rig: Rig, ids = projects, withinMs = 10_000): Promise<Settled[
   );
 }
 
-/** A publisher that sees its link as down while the connection is up. */
 async function startLosable() {
   const listeners: ((connected: boolean) => void)[] = [];
   let connected = true;
@@ -47,7 +43,7 @@ async function startLosable() {
 
 const refused: Settled = { outcome: "refused", code: "unavailable" };
 
-test("frames due at the end of the turn wait for the reconnect", async () => {
+test("frames that are ready when the connection is lost wait for the reconnect", async () => {
   const { rig, lose, reconnect } = await startLosable();
   const sends = sendEach(rig);
   lose();
@@ -69,7 +65,7 @@ test("frames without a reconnect by their deadline are refused, not unknown", as
   await rig.close();
 });
 
-test("a batch acknowledged late, on a link that counts as down, lets no frame leave", async () => {
+test("a late acknowledgement on a lost connection sends no further frame", async () => {
   const { rig, lose, reconnect } = await startLosable();
   server.freeze();
   const first = sendEach(rig);

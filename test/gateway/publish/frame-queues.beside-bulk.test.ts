@@ -4,7 +4,7 @@ import { nextTurn, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("sends a second live frame, and no third, while a large request's frame is in flight", async () => {
+test("a project has at most two live frames in flight besides the frame of a large request", async () => {
   const rig = await startRig(server);
   server.freeze();
   const sends = [rig.sendOwn("live", ["large"], { messageId: "large-1" })];

@@ -6,8 +6,8 @@ const server = await natsServerForFile();
 
 const frameBytesMax = 10_000;
 
-describe("a full frame is followed by another", () => {
-  test("starts another frame when one is full, and stores both in order", async () => {
+describe("a frame", () => {
+  test("is followed by another when it is full, and both are stored in order", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax } });
     const lines = Array.from({ length: 30 }, (_, number) => `${number}:${"x".repeat(900)}`);
     const outcomes = await Promise.all(lines.map((line) => rig.send("live", line)));
@@ -19,7 +19,7 @@ describe("a full frame is followed by another", () => {
     await rig.close();
   });
 
-  test("keeps the lines of a request together when they fill a frame", async () => {
+  test("keeps the events of one request together", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax } });
     const project = projectOf("alpha");
     const before = rig.send("live", "0".repeat(4_999));
@@ -41,7 +41,7 @@ describe("a full frame is followed by another", () => {
     await rig.close();
   });
 
-  test("grows a frame with its lines and keeps them", async () => {
+  test("grows with its events", async () => {
     const rig = await startRig(server);
     const lines = Array.from(
       { length: 120 },

@@ -4,8 +4,8 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 
 const server = await natsServerForFile();
 
-describe("lines collect while the window is full", () => {
-  test("collects a project's lines while its frame is unacknowledged, and sends them together", async () => {
+describe("events that wait for a full window", () => {
+  test("are sent together when their project's frame is acknowledged", async () => {
     const rig = await startRig(server);
     server.freeze();
     const sends = [rig.send("live", "first")];
@@ -26,7 +26,7 @@ describe("lines collect while the window is full", () => {
     await rig.close();
   });
 
-  test("keeps the process-wide window over all projects, and serves waiting ones in turn", async () => {
+  test("are sent in turn by project", async () => {
     const rig = await startRig(server, { framesUnackedMax: 2 });
     server.freeze();
     const projects = ["a", "b", "c", "d"];
@@ -40,7 +40,6 @@ describe("lines collect while the window is full", () => {
     expect(await Promise.all(sends)).toEqual(sends.map(() => stored));
     const lines = linesOf(await rig.stored("live"));
     expect([...lines].sort()).toEqual(["a1", "a2", "b1", "b2", "c1", "c2", "d1", "d2"]);
-    // c and d arrived before the second lines of a and b.
     expect(lines.indexOf("c1")).toBeLessThan(lines.indexOf("b2"));
     expect(lines.indexOf("d1")).toBeLessThan(lines.indexOf("b2"));
     await rig.close();

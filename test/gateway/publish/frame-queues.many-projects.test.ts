@@ -1,6 +1,3 @@
-// The queues of inactive projects are removed, because a program may create and delete projects
-// without end. A queue that holds anything remains.
-
 import { expect, test } from "vitest";
 import { FrameQueues } from "../../../src/gateway/publish/frame-queues.ts";
 import { StreamStates } from "../../../src/platform/nats/readiness.ts";
@@ -15,22 +12,25 @@ function queuesOf(frameScope: "project" | "partition"): FrameQueues {
   return new FrameQueues(config, new StreamStates("test", 1));
 }
 
-test.each(ways)("removes an idle queue (%s) after many others, but not a used one", (way) => {
-  const queues = queuesOf("project");
-  const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));
-  const [busy, unacked, used] = ["busy", "unacked", "used"].map((id) => queues.of(way, id));
-  busy!.busy = true;
-  unacked!.unacked = 1;
-  for (let at = 0; at < 30_000; at++) {
-    queues.of(way, `other-${at}`);
-    if (at % 1_000 === 0) expect(queues.of(way, "used")).toBe(used);
-  }
-  expect([queues.of(way, "busy"), queues.of(way, "unacked")]).toEqual([busy, unacked]);
-  expect(idle.filter((queue, at) => queues.of(way, `idle-${at}`) === queue)).toEqual([]);
-  expect(queues.known(way)).toBeLessThan(15_000);
-});
+test.each(ways)(
+  "an idle frame queue is removed after many others were used, and a used one is not (%s)",
+  (way) => {
+    const queues = queuesOf("project");
+    const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));
+    const [busy, unacked, used] = ["busy", "unacked", "used"].map((id) => queues.of(way, id));
+    busy!.busy = true;
+    unacked!.unacked = 1;
+    for (let at = 0; at < 30_000; at++) {
+      queues.of(way, `other-${at}`);
+      if (at % 1_000 === 0) expect(queues.of(way, "used")).toBe(used);
+    }
+    expect([queues.of(way, "busy"), queues.of(way, "unacked")]).toEqual([busy, unacked]);
+    expect(idle.filter((queue, at) => queues.of(way, `idle-${at}`) === queue)).toEqual([]);
+    expect(queues.known(way)).toBeLessThan(15_000);
+  },
+);
 
-test("keeps few idle queues, and all that are used now and then", () => {
+test("a few idle frame queues, and all that are used now and then, are retained", () => {
   const queues = queuesOf("project");
   const ids = Array.from({ length: 4_000 }, (_, at) => `project-${at}`);
   const found = ids.map((id) => queues.of("live", id));

@@ -4,7 +4,7 @@ import { startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("sends the lines of one turn as one frame per project and lane, and stores nothing else", async () => {
+test("the events of one turn of the event loop are sent as one frame per project and lane", async () => {
   const rig = await startRig(server);
   const outcomes = await Promise.all([
     ...Array.from({ length: 50 }, (_, number) => rig.send("live", `{"n":${number}}`)),

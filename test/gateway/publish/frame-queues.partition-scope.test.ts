@@ -7,8 +7,8 @@ const server = await natsServerForFile();
 
 const projects = ["alpha", "beta", "gamma", "delta"];
 
-describe("a partition shares its small frames if configured", () => {
-  test("sends live lines of all projects as one frame on `~`; own frames and history stay with their project", async () => {
+describe("with frames per partition", () => {
+  test("live events of all projects share one frame; large requests and history have their own", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     const outcomes = await Promise.all([
       ...projects.map((project) => rig.send("live", `live ${project}`, { project })),
@@ -41,7 +41,7 @@ describe("a partition shares its small frames if configured", () => {
     await rig.close();
   });
 
-  test("gives each partition its own frames, with the projects that belong to it", async () => {
+  test("each partition has its own frames, with the projects that belong to it", async () => {
     const rig = await startRig(server, { frameScope: "partition", settings: { partitions: 3 } });
     const many = Array.from({ length: 30 }, (_, number) => `project-${number}`);
     const outcomes = await Promise.all(
@@ -60,7 +60,7 @@ describe("a partition shares its small frames if configured", () => {
     await rig.close();
   });
 
-  test("collects the lines of all in the next frame while one is unacknowledged, and keeps the order through a crash", async () => {
+  test("events wait while the partition's frame is unacknowledged, and stay in order through a crash", async () => {
     const rig = await startRig(server, { frameScope: "partition", ackTimeoutMs: 150 });
     server.freeze();
     const sends: Promise<Settled>[] = [];
@@ -82,16 +82,14 @@ describe("a partition shares its small frames if configured", () => {
     await rig.close();
   });
 
-  test("refuses a line past its deadline, and releases its budget", async () => {
+  test("an event past its deadline is refused, and its memory is released", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     server.freeze();
     const sent = rig.send("live", "sent", { project: "alpha", withinMs: 2_000 });
     await nextTurn();
-    // Due well before the frame that it waits for is given up, or it would be sent in its place.
     const waiting = rig.send("live", "waiting", { project: "beta", withinMs: 200 });
     expect(await waiting).toEqual({ outcome: "refused", code: "unavailable" });
     expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
-    // That frame stays in flight, and counts.
     expect(rig.admission.bytes).toBe("sent\n".length);
     server.thaw();
     expect(await rig.send("live", "after", { project: "gamma" })).toEqual(stored);

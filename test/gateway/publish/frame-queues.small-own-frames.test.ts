@@ -19,12 +19,12 @@ async function sendOwnFrames(
   return sends;
 }
 
-describe("small own frames are sent alongside each other", () => {
+describe("of the frames of single requests, the expected number is in flight at the same time", () => {
   test.each([
     ["live", "of a few bytes", "x", 32],
     ["live", "of 16 KiB", "x".repeat(16_384), 2],
     ["live", "of 256 KiB", "x".repeat(262_144), 1],
-    ["historical", "of a few bytes, in their order", "x", 1],
+    ["historical", "of a few bytes, one by one in order", "x", 1],
   ] as const)("%s frames %s", async (lane, _, line, underWay) => {
     const count = Math.max(4, underWay + 8);
     const rig = await startRig(server);

@@ -5,8 +5,8 @@ import { linesOf, startRig, stored } from "../../kit/publisher-rig.ts";
 const maxPayload = 65_536;
 const server = await natsServerForFile({ maxPayload });
 
-describe("the largest record fits", () => {
-  test("limits frames and records to the server's max_payload, and stores the largest of either", async () => {
+describe("the size limit of frames and records", () => {
+  test("follows the server's max_payload, and a frame and a record of that size are stored", async () => {
     const rig = await startRig(server);
     const { recordBytesMax, frameBytesMax } = rig.publisher;
     expect(frameBytesMax).toBe(recordBytesMax);
@@ -19,7 +19,7 @@ describe("the largest record fits", () => {
     await rig.close();
   });
 
-  test("sends a record larger than a frame in its own frame", async () => {
+  test("puts a record larger than a frame into a frame of its own", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 2_000 } });
     expect(rig.publisher.frameBytesMax).toBe(2_000);
     const large = "y".repeat(50_000);

@@ -4,8 +4,8 @@ import { FrameMemory } from "../../../src/gateway/publish/frame-memory.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-describe("frame memory is freed when idle", () => {
-  test("reuses memory that is returned soon", () => {
+describe("frame memory", () => {
+  test("is reused if it is returned and needed soon", () => {
     const pool = new FrameMemory(524_288);
     const memory = pool.takeOwn(1_000);
     pool.give(memory);
@@ -13,7 +13,7 @@ describe("frame memory is freed when idle", () => {
     expect(pool.takeOwn(1_000)).toBe(memory);
   });
 
-  test("frees memory unused for ten seconds", () => {
+  test("is freed if it is unused for ten seconds", () => {
     const pool = new FrameMemory(524_288);
     const memory = pool.takeOwn(500_000);
     pool.give(memory);
@@ -22,7 +22,7 @@ describe("frame memory is freed when idle", () => {
     expect(pool.takeOwn(500_000)).not.toBe(memory);
   });
 
-  test("keeps memory in the pool while frames keep coming", () => {
+  test("stays in the pool while it is used", () => {
     const pool = new FrameMemory(524_288);
     const large = pool.takeOwn(500_000);
     pool.give(large);

@@ -1,5 +1,4 @@
-// The client may send from a frame's memory until the server has answered. So a message that was
-// handed to it keeps its bytes, whatever happens to the frame later.
+// The NATS client may send from a frame's memory until the server has answered.
 
 import { afterEach, expect, test, vi } from "vitest";
 import { filtered } from "../../kit/filtered-link.ts";
@@ -10,9 +9,7 @@ const server = await natsServerForFile();
 afterEach(() => server.thaw());
 
 interface Handed {
-  /** In the memory that the client sends from. */
   readonly message: Buffer;
-  /** As it was when it was handed over. */
   readonly text: string;
 }
 
@@ -28,7 +25,6 @@ async function startHanding(settings: { atomicBatches: boolean }): Promise<[Rig,
   return [rig, handed];
 }
 
-/** The number of the send may be that of a later one. */
 function withoutSend(text: string): string {
   return text.replace(/(_INBOX\.\w+\.)\d+-/, "$1SEND-");
 }
@@ -54,7 +50,7 @@ test("a frame of a batch keeps its bytes when it is sent again alone", async () 
   await rig.close();
 });
 
-test("a frame keeps its bytes when the number of its send gets longer", async () => {
+test("a frame keeps its bytes when its retry number gets longer", async () => {
   const [rig, handed] = await startHanding({ atomicBatches: false });
   expect(await rig.send("live", "before")).toEqual(stored);
   server.freeze();

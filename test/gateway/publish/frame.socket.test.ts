@@ -14,7 +14,7 @@ function lineOf(name: string, bytes: number): string {
   return mark.repeat(Math.ceil(bytes / mark.length)).slice(0, bytes);
 }
 
-test("frames given up while they wait in the socket arrive unchanged, whatever is sent after them", async () => {
+test("frames that expire while they wait in the socket arrive unchanged, whatever is sent after them", async () => {
   const rig = await startRig(server, {
     ackTimeoutMs: 20_000,
     settings: { streamBytesMax: 128 * mebibyte },
@@ -51,7 +51,7 @@ test("frames given up while they wait in the socket arrive unchanged, whatever i
   for (const { subject, lines } of await rig.stored("live")) {
     const name = subject.slice(subject.lastIndexOf(".") + 1);
     expect(lines, name).toHaveLength(1);
-    // Compared first: the report of a difference of half a megabyte would take minutes.
+    // Compared first: a diff of half a megabyte would take minutes.
     expect(lines[0] === sent.get(name), `${name} arrived as ${lines[0]?.slice(0, 40)}`).toBe(true);
     arrived.set(name, lines[0]!);
   }

@@ -1,6 +1,5 @@
-// A stream counts as silent, and its events are refused, only after a frame has waited for the full
-// acknowledgement timeout. Frames that the gateway sent too late, or whose acknowledgements it
-// could not receive, do not count.
+// A stream is silent, and refuses events, only after a frame has waited for the full
+// acknowledgement timeout.
 
 import type { Msg } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -12,7 +11,6 @@ import { StreamStates } from "../../../src/platform/nats/readiness.ts";
 
 const ackTimeoutMs = 2_000;
 const later = 1_000_000;
-/** No frame is sent again after that. */
 const heldMs = 100_000;
 
 function startInFlight() {
@@ -67,7 +65,6 @@ function startInFlight() {
   return {
     stream,
     outcomes,
-    /** Answers on the frame's reply subject. */
     send(withinMs: number): string {
       const frame = new Frame(queue, Buffer.alloc(4_096));
       frame.length = frame.buffer.write("line\n");
@@ -81,7 +78,6 @@ function startInFlight() {
       now += ms;
       inFlight.tick(now);
     },
-    /** Time in which no timer fires. */
     stand(ms: number): void {
       now += ms;
     },
@@ -101,32 +97,30 @@ function startInFlight() {
   };
 }
 
-describe("a frame sent late makes no stream silent", () => {
-  test("ignores a frame sent shortly before its deadline, as there was no time to acknowledge it", () => {
+describe("silence of a stream", () => {
+  test("does not begin with a frame that was sent shortly before its deadline", () => {
     const { stream, outcomes, send, pass } = startInFlight();
     for (const withinMs of [-1, 1, ackTimeoutMs - 1]) {
       pass(later);
       send(withinMs);
       pass(Math.max(withinMs, 0));
     }
-    // The first two were given up meanwhile.
     expect(outcomes.sort()).toEqual([...Array(3).fill("reported unknown"), "unknown", "unknown"]);
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
-  test("marks a stream as silent if a frame is unacknowledged for the full timeout", () => {
+  test("begins if a frame is unacknowledged for the full timeout", () => {
     const { stream, send, pass } = startInFlight();
     send(ackTimeoutMs);
     pass(ackTimeoutMs);
     expect(stream.silentMonotonicMs).toBe(ackTimeoutMs);
   });
 
-  test("ends the silence with an acknowledgement that is too late for its waiters", () => {
+  test("ends with an acknowledgement, even one that is too late for its request", () => {
     const { stream, outcomes, send, pass, reply } = startInFlight();
     const to = send(ackTimeoutMs);
     pass(ackTimeoutMs);
     stream.silence = { code: "unavailable", detail: "it acknowledges nothing" };
-    // Another frame's, not an acknowledgement, and one of no frame.
     reply(to, { stream: "ANOTHER", seq: 1 });
     reply(to, { stream: stream.name, seq: 0, duplicate: true });
     reply(`${to}x`, { stream: stream.name, seq: 1 });
@@ -139,7 +133,7 @@ describe("a frame sent late makes no stream silent", () => {
     expect(outcomes).toEqual(["reported unknown", "stored"]);
   });
 
-  test("remembers a limited number of frames that were given up", () => {
+  test("ends with the acknowledgement of one of the last expired frames only", () => {
     const { stream, send, pass, reply } = startInFlight();
     const first = send(ackTimeoutMs);
     for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);
@@ -152,7 +146,7 @@ describe("a frame sent late makes no stream silent", () => {
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
-  test("ignores a frame past its deadline at a reconnect, which may have been acknowledged on the lost connection", () => {
+  test("does not begin at a reconnect with a frame past its deadline", () => {
     const { stream, outcomes, send, stand, pass, reconnect } = startInFlight();
     send(5_000);
     send(8_000);
@@ -163,7 +157,7 @@ describe("a frame sent late makes no stream silent", () => {
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
-  test("ignores frames while acknowledgements cannot be received", () => {
+  test("does not begin while acknowledgements cannot be received", () => {
     const { stream, outcomes, send, pass, reconnect, closeReplies } = startInFlight();
     closeReplies();
     send(5_000);

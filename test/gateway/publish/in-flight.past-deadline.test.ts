@@ -6,7 +6,6 @@ import { InFlight, type InFlightOptions } from "../../../src/gateway/publish/in-
 import type { NatsLink } from "../../../src/platform/nats/link.ts";
 import { StreamStates } from "../../../src/platform/nats/readiness.ts";
 
-/** An `InFlight` on a link that only records what is sent, with two frames sent at 0 ms. */
 function twoFrames() {
   const sent: string[] = [];
   const outcomes: unknown[] = [];
@@ -75,7 +74,7 @@ function twoFrames() {
   return { sent, outcomes, frames, reconnect, tick };
 }
 
-test("settles the waiters of a frame past its deadline at a reconnect, and sends it again like others", () => {
+test("a reconnect settles the requests of a frame past its deadline, and sends the frame again", () => {
   const { sent, outcomes, reconnect } = twoFrames();
   // No tick has run meanwhile, as when the event loop was blocked.
   reconnect(6_000);
@@ -83,7 +82,7 @@ test("settles the waiters of a frame past its deadline at a reconnect, and sends
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
 });
 
-test("settles a frame once after a long pause of the process, whether its sends were refused or not", () => {
+test("a frame is settled once after a long pause of the process, even if its sends were refused", () => {
   const { outcomes, frames, tick } = twoFrames();
   frames[0]!.refuse(1);
   tick(200_000);

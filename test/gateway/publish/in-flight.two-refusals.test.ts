@@ -1,5 +1,4 @@
-// Two subscribers may both answer a frame's subject, such as a leaf node's stream and its hub's of
-// the same name.
+// Two streams may answer a frame's subject, such as a leaf node's and its hub's of the same name.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -8,10 +7,6 @@ import { liveStream, type Rig, startRig } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-/**
- * Two subscribers replace the stream. They refuse each send except the first, which they do not
- * answer.
- */
 async function refuseTwice(rig: Rig): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
   const refusal = `{"error":{"code":503,"err_code":10008},"stream":"${liveStream(rig)}","seq":0}`;
@@ -24,7 +19,7 @@ async function refuseTwice(rig: Rig): Promise<void> {
   await rig.link.connection.flush();
 }
 
-test("a send without an answer may be stored, however often the next one is refused", async () => {
+test("a frame whose first send has no answer is unknown, even if its later sends are refused", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 100 });
   await refuseTwice(rig);
   expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({

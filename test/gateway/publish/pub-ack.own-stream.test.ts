@@ -5,7 +5,6 @@ import { linesOf, liveStream, type Rig, startRig, stored } from "../../kit/publi
 
 const server = await natsServerForFile({ maxFileStore: 8 * 1_073_741_824 });
 
-/** Another service that listens on the frames' subjects, and replies. */
 function replyWith(rig: Rig, reply: (times: number) => string): void {
   let times = 0;
   rig.link.connection.subscribe(`${rig.settings.subjectPrefix}.live.>`, {
@@ -17,10 +16,9 @@ async function withoutStream(rig: Rig): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
 }
 
-// `$` is replaced by the stream's name.
 const noAcks: [name: string, reply: string, failure: string][] = [
   [
-    "staged and not stored, as servers of 2.10 say it",
+    "staged and not stored, from nats-server 2.10",
     '{"stream":"$","seq":0,"duplicate":true}',
     "in_flight",
   ],
@@ -55,8 +53,8 @@ const noAcks: [name: string, reply: string, failure: string][] = [
   ["plain text", "+OK", "malformed"],
 ];
 
-describe("only the stream's own acknowledgement counts", () => {
-  describe("other replies are never taken for one", () => {
+describe("an acknowledgement", () => {
+  describe("that is not valid leaves the frame unknown", () => {
     test.each(noAcks)("%s", async (_name, reply, failure) => {
       const rig = await startRig(server, { ackTimeoutMs: 100 });
       await withoutStream(rig);
@@ -73,21 +71,20 @@ describe("only the stream's own acknowledgement counts", () => {
     });
   });
 
-  test("asks for a frame until the stream's own acknowledgement arrives", async () => {
+  test("without a sequence makes the gateway send the frame again", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 100 });
     await withoutStream(rig);
     const staged = `{"stream":"${liveStream(rig)}","seq":0,"duplicate":true}`;
     replyWith(rig, (times) =>
       times < 3 ? staged : `{"stream":"${liveStream(rig)}","seq":1,"duplicate":true}`,
     );
-    // It was stored by an earlier send of the same frame, which has not been counted yet.
     expect(await rig.send("live", "one")).toEqual(stored);
     expect(rig.heard.retries).toBe(2);
     expect(rig.heard.duplicates).toBe(1);
     await rig.close();
   });
 
-  test("ignores a service that answers before the stream does", async () => {
+  test("from another service is ignored if it arrives first", async () => {
     const rig = await startRig(server);
     replyWith(rig, (times) => (times % 2 === 0 ? '{"stream":"OTHER","seq":9}' : "nonsense"));
     for (const line of ["one", "two", "three", "four"])

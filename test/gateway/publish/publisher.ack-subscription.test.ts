@@ -12,7 +12,6 @@ const server = await natsServerForFile({
   extraConfig: `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`,
 });
 
-/** Edits the server's settings while it runs. */
 function reload(from: string, to: string): void {
   const file = path.join(path.dirname(server.storeDir), "nats.conf");
   const text = readFileSync(file, "utf8");
@@ -20,13 +19,12 @@ function reload(from: string, to: string): void {
   kill(server.pid, "SIGHUP");
 }
 
-test("receives acknowledgements again once the server permits the subscription, without a reconnect", async () => {
+test("acknowledgements arrive again once the server permits the subscription, without a reconnect", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 300 });
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);
   await vi.waitFor(() => expect(rig.log.join("\n")).toContain("PubAck subscription closed"), 5_000);
   const waiting = rig.send("live", "during");
-  // While no acknowledgement can be received, readiness reports it.
   expect(await rig.streams.check()).toEqual([expect.stringContaining("JetStream does not answer")]);
   reload(denied, allowed);
   expect((await waiting).code).toBeUndefined();

@@ -1,7 +1,3 @@
-// Waiters of a shared frame have their own deadlines. If one passes before the frame is sent, its
-// lines are removed, so that its retry stores nothing twice. If the frame was sent, the waiter gets
-// "unknown". The others of the frame are not affected.
-
 import { describe, expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
 import { streamName } from "../../../src/platform/nats/names.ts";
@@ -13,8 +9,8 @@ const server = await natsServerForFile();
 const unknown = { outcome: "unknown", code: "timeout" };
 const refused = { outcome: "refused", code: "unavailable" };
 
-describe("a deadline affects only its own request", () => {
-  test("keeps a sent frame for waiters that have time left", async () => {
+describe("requests in a shared frame", () => {
+  test("become unknown at their own deadline, and the frame stays in flight for the others", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const patient = [rig.send("live", "first"), rig.send("live", "third")];
@@ -29,7 +25,7 @@ describe("a deadline affects only its own request", () => {
     await rig.close();
   });
 
-  test("makes one unknown, refuses the next once the store has answered, and stores the last", async () => {
+  test("become unknown at their deadline if their frame was sent, and are refused otherwise", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     const jetStream = await managerOf(rig.link.connection, { timeoutMs: 2_000 });
     await jetStream.streams.delete(streamName(rig.settings.subjectPrefix, "live", 0));
@@ -49,7 +45,7 @@ describe("a deadline affects only its own request", () => {
   });
 
   test.each(["live", "historical"] as const)(
-    "does not store what arrives after its deadline, alone or between others, %s",
+    "are refused if they arrive after their deadline, alone or between others, %s",
     async (lane) => {
       const rig = await startRig(server);
       const late = { withinMs: 0 };
@@ -67,7 +63,7 @@ describe("a deadline affects only its own request", () => {
   );
 
   test.each(["open", "sealed"] as const)(
-    "removes the lines of expired waiters from an %s frame",
+    "are removed from an %s frame at their deadline",
     async (kind) => {
       const rig = await startRig(server, { ackTimeoutMs: 5_000 });
       server.freeze();
@@ -93,7 +89,7 @@ describe("a deadline affects only its own request", () => {
     },
   );
 
-  test("keeps history's order and window when some of a frame's lines are removed", async () => {
+  test("are removed at their deadline without changing the order of history", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 300 });
     server.freeze();
     const sent = rig.send("historical", "0");
@@ -109,7 +105,7 @@ describe("a deadline affects only its own request", () => {
     await rig.close();
   });
 
-  test("gives each waiter its own part of the frame", async () => {
+  test("get their own parts of the frame", async () => {
     const rig = await startRig(server);
     const heard: [number, number][] = [];
     const settled = ["a", "bb\nbb", "ccc"].map(

@@ -4,8 +4,8 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 
 const server = await natsServerForFile();
 
-describe("drain settles every frame", () => {
-  test("refuses new lines and waits until everything taken is stored", async () => {
+describe("draining the publisher", () => {
+  test("refuses new events, and waits until all others are stored", async () => {
     const rig = await startRig(server);
     const lines = Array.from({ length: 40 }, (_, number) => `${number}`);
     const settled: string[] = [];
@@ -23,7 +23,7 @@ describe("drain settles every frame", () => {
     await rig.close();
   });
 
-  test("leaves nothing open at the drain's deadline", async () => {
+  test("settles every frame at its deadline", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();

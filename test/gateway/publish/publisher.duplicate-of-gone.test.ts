@@ -1,5 +1,4 @@
-// nats-server remembers the ids of messages that are no longer in the stream, so a duplicate of
-// such a message is not stored.
+// nats-server remembers the ids of messages that are no longer in the stream.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
@@ -17,9 +16,9 @@ async function streamsOf(rig: Rig) {
   return { name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-describe("a duplicate of a removed message is stored again", () => {
+describe("a frame whose id the server remembers but whose message was removed", () => {
   test.each(["all messages purged", "those of the project purged", "this message deleted"])(
-    "stores the same frame once, however often it arrives: %s",
+    "is stored again once: %s",
     async (how) => {
       const rig = await startRig(server);
       const { name, streams } = await streamsOf(rig);
@@ -43,7 +42,7 @@ describe("a duplicate of a removed message is stored again", () => {
     },
   );
 
-  test("does not report it as stored while its presence cannot be checked", async () => {
+  test("is unknown while the presence of its message cannot be checked", async () => {
     const deny = "$JS.API.STREAM.MSG.GET.>";
     const mute = await startNatsServer({
       extraConfig: `no_auth_user: gateway\nauthorization { users: [ { user: gateway, password: secret, permissions { publish { deny: ["${deny}"] } } } ] }`,

@@ -7,8 +7,8 @@ const server = await natsServerForFile();
 
 const storeFull: Settled = { outcome: "refused", code: "store_full" };
 
-describe("a full stream refuses and recovers", () => {
-  test("refuses, keeps what it acknowledged, leaves the other lane alone, and recovers by itself", async () => {
+describe("a full stream", () => {
+  test("refuses events, keeps acknowledged ones, does not affect the other lane, and recovers", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     const acknowledged: string[] = [];
     let outcome: Settled = stored;
@@ -29,7 +29,6 @@ describe("a full stream refuses and recovers", () => {
     expect(rig.heard.framesSent).toBe(framesSent);
     expect(rig.publisher.refusal()).toBeUndefined();
     expect(await rig.send("live", "small")).toEqual(stored);
-    // Only requests for the full stream wait longer the longer it is full.
     await vi.waitFor(() => expect(rig.publisher.awayMs("historical", "p")).toBeGreaterThan(0));
     expect(rig.publisher.awayMs("live", "p")).toBe(0);
     expect(rig.publisher.awayMs(undefined, "")).toBe(0);
@@ -48,7 +47,7 @@ describe("a full stream refuses and recovers", () => {
     await rig.close();
   });
 
-  test("reports full streams before a request is processed when every stream is full", async () => {
+  test("is reported before a request is processed if every stream is full", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     for (const lane of ["live", "historical"] as const) {
       for (let number = 0; number < 6; number++)

@@ -5,13 +5,12 @@ import { linesOf, nextTurn, type Settled, startRig, stored } from "../../kit/pub
 
 const server = await natsServerForFile();
 
-describe("history keeps its order through a crash", () => {
-  test("stores history in order of arrival through freezes, crashes and repeated sends", async () => {
+describe("history", () => {
+  test("is stored in order of arrival through freezes, crashes and repeated sends", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 150, settings: { frameBytesMax: 4_000 } });
     const sends: Promise<Settled>[] = [];
     const expected: string[] = [];
 
-    /** Shared and own frames in turn, more than one frame holds, so that a queue builds up. */
     async function queueMany(round: number): Promise<void> {
       for (let number = 0; number < 12; number++) {
         const line = `${round}/${number}:${"z".repeat(1_200)}`;
@@ -42,7 +41,7 @@ describe("history keeps its order through a crash", () => {
     await rig.close();
   });
 
-  test("does not let others overtake a refused frame that waits to be sent again", async () => {
+  test("does not overtake a refused frame that waits to be sent again", async () => {
     const rig = await startRig(server);
     const jsm = await jetstreamManager(rig.link.connection);
     const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();

@@ -5,7 +5,7 @@ import { linesOf, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("refuses a frame of a missing stream as unavailable, and does not affect the other lane", async () => {
+test("a frame for a missing stream is refused as unavailable, and the other lane is not affected", async () => {
   const rig = await startRig(server);
   const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();
   const jsm = await jetstreamManager(rig.link.connection);
@@ -19,7 +19,6 @@ test("refuses a frame of a missing stream as unavailable, and does not affect th
   expect(rig.heard.retries).toBeGreaterThan(1);
   expect(await rig.streams.check()).toEqual([`stream ${name} is missing`]);
 
-  // A stream that returns within the deadline takes what waited.
   const waiting = rig.send("historical", "patient");
   await rig.streams.ensure();
   expect(await waiting).toEqual(stored);

@@ -4,8 +4,8 @@ import { projectOf, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-describe("an own frame submitted repeatedly is stored once", () => {
-  test("keeps the position of an own frame of history, and stores it once however often its id is submitted", async () => {
+describe("the frame of a large request", () => {
+  test("keeps its position in history, and is stored once however often its id is submitted", async () => {
     const rig = await startRig(server);
     const messageId = "body-hash-0-1-2";
     const outcomes = await Promise.all([
@@ -22,7 +22,7 @@ describe("an own frame submitted repeatedly is stored once", () => {
     await rig.close();
   });
 
-  test("does not delay a live event by own frames submitted before it", async () => {
+  test("does not delay a live event that is submitted after it", async () => {
     const rig = await startRig(server);
     const own = Array.from({ length: 30 }, (_, index) =>
       rig.sendOwn("live", [`own ${index}`], { messageId: `large-${index}` }),
@@ -37,7 +37,7 @@ describe("an own frame submitted repeatedly is stored once", () => {
     await rig.close();
   });
 
-  test("leaves no trace of an own frame returned unused", async () => {
+  test("leaves no trace if it is returned unused", async () => {
     const rig = await startRig(server);
     rig.publisher.discard(rig.publisher.ownFrame("live", projectOf("alpha"), 100_000));
     expect(await rig.send("live", "only")).toEqual(stored);

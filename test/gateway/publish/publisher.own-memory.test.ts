@@ -1,6 +1,3 @@
-// An own frame, such as each request of the newer protocol has, counts in the budget with all its
-// memory, and holds little more than its lines need.
-
 import { expect, test } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { nextTurn, projectOf, startRig, stored } from "../../kit/publisher-rig.ts";
@@ -13,7 +10,7 @@ test.each([
   [30_000, 65_536 + 2_048],
   [240_000, 262_144 + 2_048],
 ])(
-  "charges a line of %i bytes in memory for many at most %i bytes",
+  "a request's own frame with a line of %i bytes counts at most %i bytes of memory",
   async (lineBytes, bytesMax) => {
     const rig = await startRig(server);
     server.freeze();

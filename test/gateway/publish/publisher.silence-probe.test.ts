@@ -6,14 +6,13 @@ import { startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("probes a silent stream with a request that has lines, however many others are admitted", async () => {
+test("a silent stream admits requests until one of them has events, which is the probe", async () => {
   const rig = await startRig(server);
   const silence = { code: "unavailable", detail: "silent" } as const;
   refuseSilent(rig.streams.states.of("live", 0), silence, performance.now());
   const refusal = () => rig.publisher.refusalOf("live", "alpha");
   expect(refusal()).toEqual(silence);
   await expect.poll(refusal, { timeout: 30_000, interval: 5 }).toBe(undefined);
-  // Requests without events, or over their quota, are admitted and send nothing.
   for (let asked = 0; asked < 1_000; asked++) expect(refusal()).toBe(undefined);
 
   server.freeze();

@@ -4,8 +4,8 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 
 const server = await natsServerForFile();
 
-describe("a silent server makes the outcome unknown", () => {
-  test("makes a sent frame unknown and an unsent one refused at the deadline, and ignores late acknowledgements", async () => {
+describe("while the server does not respond", () => {
+  test("a sent frame is unknown and an unsent one refused at the deadline, and late acknowledgements are ignored", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const sent = rig.send("live", "sent", { withinMs: 300 });
@@ -18,7 +18,6 @@ describe("a silent server makes the outcome unknown", () => {
     await nextTurn();
     server.thaw();
 
-    // The acknowledgement of "sent" arrives first and is not taken for that of another.
     expect(await next).toEqual(stored);
     expect(await gatheredLonger).toEqual(stored);
     expect(linesOf(await rig.stored("live"))).toEqual(["sent", "with it", "next"]);
@@ -26,7 +25,7 @@ describe("a silent server makes the outcome unknown", () => {
     await rig.close();
   });
 
-  test("keeps an unanswered first send unknown when a later send is refused", async () => {
+  test("a frame whose first send was not answered stays unknown when a later send is refused", async () => {
     const rig = await startRig(server);
     server.freeze();
     const sent = rig.send("live", "sent", { withinMs: 1_500 });

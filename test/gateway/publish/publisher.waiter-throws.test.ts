@@ -4,8 +4,8 @@ import { projectOf, requestWaiter, startRig, stored } from "../../kit/publisher-
 
 const server = await natsServerForFile();
 
-describe("a waiter that throws does not affect others", () => {
-  test("logs a waiter that throws once, and settles the others", async () => {
+describe("the publisher", () => {
+  test("logs once that a request's callback throws, and settles the other requests", async () => {
     const rig = await startRig(server);
     const project = projectOf("alpha");
     for (const line of ["bad 1\n", "bad 2\n"]) {
@@ -24,7 +24,7 @@ describe("a waiter that throws does not affect others", () => {
     await rig.close();
   });
 
-  test("reports joining a frame without an appended line as a bug", async () => {
+  test("reports a bug if a request joins a frame without an event", async () => {
     const rig = await startRig(server);
     const sink = rig.publisher.sharedFrame("live", projectOf("alpha"), 10);
     const waiter = requestWaiter(() => {});

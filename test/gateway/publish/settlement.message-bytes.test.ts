@@ -1,6 +1,3 @@
-// Each waiter gets its part of the bytes that its message takes in the stream. The parts of all
-// waiters sum up to the bytes that nats-server reports.
-
 import { expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -20,7 +17,6 @@ async function streamBytes(rig: Rig): Promise<number> {
   return (await manager.streams.info(liveStream(rig))).state.bytes;
 }
 
-/** Appends a line and returns the bytes that its waiter gets. */
 function send(rig: Rig, project: string, line: string, messageId?: string): Promise<number> {
   const text = `${line}\n`;
   const { publisher } = rig;
@@ -42,7 +38,7 @@ function send(rig: Rig, project: string, line: string, messageId?: string): Prom
 }
 
 for (const frameScope of ["project", "partition"] as const) {
-  test(`of frames that hold a ${frameScope}`, async () => {
+  test(`stored bytes are divided among the requests of a frame per ${frameScope}, and add up to the stream's bytes`, async () => {
     const rig = await startRig(server, { frameScope });
     const sent: Promise<number>[] = [];
     // The first is sent alone; the others collect in one frame a project, and are sent in batches.

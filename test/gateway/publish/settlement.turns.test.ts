@@ -1,6 +1,3 @@
-// Thousands of waiters may be settled at once, such as when the store returns after an outage. They
-// are notified in several turns of the event loop, in order, and each once.
-
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Admission } from "../../../src/gateway/intake/admission.ts";
@@ -12,7 +9,7 @@ const unlimited = new Admission(Number.MAX_SAFE_INTEGER);
 const waitersMany = 5_000;
 const toldAtOnceMax = 600;
 
-test("notifies waiters in turns, in order, each once with its share, and continues after one that throws", async () => {
+test("requests of settled frames are notified in order over several turns of the event loop, each once", async () => {
   const heard: string[] = [];
   let allNotified = 0;
   const settlement = new Settlement({
@@ -54,7 +51,7 @@ test("notifies waiters in turns, in order, each once with its share, and continu
   ]);
 });
 
-test("notifies a few at once", () => {
+test("a few requests of a settled frame are notified immediately", () => {
   let times = 0;
   const settlement = new Settlement({
     admission: unlimited,

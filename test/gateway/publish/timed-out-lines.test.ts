@@ -1,5 +1,3 @@
-// The lines of a request without uuids are recognised after a timeout, as a whole.
-
 import { expect, test } from "vitest";
 import { Departures } from "../../../src/gateway/publish/departures.ts";
 import { Frame, FrameQueue, memoryBytesFor } from "../../../src/gateway/publish/frame.ts";
@@ -48,7 +46,6 @@ function rig() {
       timedOut.remember(frame, linesBy(runs, from), { start: 0, end: frame.length });
       return frame;
     },
-    /** The lines are sent again. Returns whether they are recognised. */
     isKnown(text: string, runs = allUuidless, from = "10.0.0.1"): boolean {
       const frame = frameOf(text);
       const isKnown = timedOut.takeOut(frame, linesBy(runs, from)) !== undefined;
@@ -58,14 +55,14 @@ function rig() {
   };
 }
 
-test("recognises the same lines once for each time that they timed out", () => {
+test("a retry of events that timed out is recognised once per timeout", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\nb\n");
   timeOut("a\nb\n");
   expect([isKnown("a\nb\n"), isKnown("a\nb\n"), isKnown("a\nb\n")]).toEqual([true, true, false]);
 });
 
-test("treats other lines as new: fewer, more, in another order, or sent with other fields", () => {
+test("a retry with other events, another order or other fields is not recognised", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\nb\n");
   for (const text of ["a\n", "a\nb\nc\n", "b\na\n"]) expect(isKnown(text)).toBe(false);
@@ -73,14 +70,14 @@ test("treats other lines as new: fewer, more, in another order, or sent with oth
   expect(isKnown("a\nb\n")).toBe(true);
 });
 
-test("treats equal lines from another address as new", () => {
+test("the same events from another address are not recognised as a retry", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\n");
   expect(isKnown("a\n", allUuidless, "10.0.0.2")).toBe(false);
   expect(isKnown("a\n")).toBe(true);
 });
 
-test("recognises no line while nothing has timed out", () => {
+test("events are not recognised as a retry while nothing has timed out", () => {
   const { timeOut, isKnown, named, wait } = rig();
   expect(isKnown("a\n")).toBe(false);
   timeOut("b\n");
@@ -90,7 +87,7 @@ test("recognises no line while nothing has timed out", () => {
   expect(named).toEqual([]);
 });
 
-test("remembers lines again if their request fails, and forgets them after the duplicate window", () => {
+test("a retry is recognised again after it fails, until the duplicate window ends", () => {
   const { timeOut, isKnown, ends, wait } = rig();
   timeOut("a\n");
   expect(isKnown("a\n")).toBe(true);
@@ -101,14 +98,14 @@ test("remembers lines again if their request fails, and forgets them after the d
   expect(isKnown("a\n")).toBe(false);
 });
 
-test("treats lines as new if their frame is not stored", () => {
+test("events are not recognised as a retry if their frame was not stored", () => {
   const { timeOut, isKnown } = rig();
   const frame = timeOut("a\n");
   frame.fate!.frame = undefined;
   expect(isKnown("a\n")).toBe(false);
 });
 
-test("limits the work of one turn", async () => {
+test("recognition of retries is limited per turn of the event loop", async () => {
   const { timeOut, named } = rig();
   for (let request = 0; request < 10_000; request++) timeOut(`${request}\n`);
   expect(named.length).toBeLessThanOrEqual(4_096);

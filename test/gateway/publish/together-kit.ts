@@ -1,5 +1,3 @@
-// A stream that gets one frame of each of many projects, for the tests of sending together.
-
 import { expect } from "vitest";
 import { type Departure, Departures } from "../../../src/gateway/publish/departures.ts";
 
@@ -20,7 +18,6 @@ export interface TestFrame {
   readonly sends: number;
 }
 
-/** Nothing is acknowledged automatically. */
 export class Kit {
   readonly stream = { takesAtomicBatches: true };
   readonly departures: Departures<TestFrame>;

@@ -1,6 +1,3 @@
-// The frames sent after an atomic batch that was not stored as one: the frames of the batch again,
-// each alone, alongside waiting ones.
-
 import { describe, expect, test } from "vitest";
 import { Kit, type TestFrame } from "./together-kit.ts";
 
@@ -11,7 +8,6 @@ describe("after a batch that was not stored as one, live frames", () => {
     kit.flush();
     kit.partBatch();
     kit.flush();
-    // The frames of the batch exceed the window.
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
     kit.settleAlone(64);
     kit.flush();
@@ -28,7 +24,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.underWay.batches).toHaveLength(1);
   });
 
-  test("are sent one for each three of the batch, which keep their order", () => {
+  test("are sent once for every three frames of the batch, and the batch keeps its order", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();
@@ -54,7 +50,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     }
   });
 
-  test("are not sent alongside one of their project that waits to be sent again", () => {
+  test("wait for the frame of their project that is sent again", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -66,7 +62,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.departures.mayLeave(queue)).toBe(false);
   });
 
-  test("are tried together less often the more often that fails in a row", () => {
+  test("are batched less often with every further failure", () => {
     const kit = new Kit(16);
     const aloneBetween: number[] = [];
     for (let times = 0; times < 9; times++) {

@@ -1,17 +1,13 @@
-// When live frames are sent together and when alone. These rules only affect throughput; none may
-// block a frame for good.
-
 import { describe, expect, test } from "vitest";
 import { Kit } from "./together-kit.ts";
 
-describe("live frames of a stream that takes atomic batches", () => {
-  test("are sent alone while they are few, up to the window", () => {
+describe("live frames of a stream that accepts atomic batches", () => {
+  test("are sent alone up to the window while they are few", () => {
     const kit = new Kit(16);
     for (let times = 0; times < 10; times++) {
       kit.add(10);
       kit.flush();
     }
-    // From 16 waiting on they would be sent together, but the window has no room for that.
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
     kit.settleAlone(1);
     expect(kit.departures.waiting).toBe(true);
@@ -19,7 +15,7 @@ describe("live frames of a stream that takes atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 63, batches: [36] });
   });
 
-  test("are sent together from 16 waiting on, one batch at a time", () => {
+  test("are batched from 16 waiting frames on, one batch at a time", () => {
     const kit = new Kit(16);
     kit.add(16);
     kit.flush();
@@ -45,7 +41,7 @@ describe("live frames of a stream that takes atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("are not delayed by background frames, nor delay them", () => {
+  test("do not wait for background frames, nor delay them", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
@@ -60,8 +56,7 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 });
 
-describe("the speed of batches is measured", () => {
-  /** Sends frames alone until the measured time per frame is `msEach`. */
+describe("the measured speed of a stream", () => {
   function measureAlone(kit: Kit, msEach: number): void {
     const frames = Math.max(32, Math.ceil(5 / msEach));
     for (let settled = 0; settled < frames; settled++) {
@@ -76,14 +71,14 @@ describe("the speed of batches is measured", () => {
     }
   }
 
-  test("frames are sent alone until the first measurement", () => {
+  test("is unknown at first, so frames are sent alone", () => {
     const kit = new Kit();
     kit.add(200);
     kit.flush();
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("some forty are sent together if each frame is an fsync", () => {
+  test("makes batches of about 40 frames if each frame costs an fsync", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     kit.add(16);
@@ -95,7 +90,7 @@ describe("the speed of batches is measured", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("only many are sent together if a frame takes little, and more in a slower batch", () => {
+  test("makes only large batches if a frame takes little time, and none if batches are slower", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);
@@ -114,7 +109,7 @@ describe("the speed of batches is measured", () => {
     expect(kit.underWay.batches).toEqual([]);
   });
 
-  test("batches are tried again a second after one slow batch", () => {
+  test("stops batches for a second after one slow batch", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     for (const tookMs of [400, 1_500]) {
@@ -131,7 +126,7 @@ describe("the speed of batches is measured", () => {
     expect(kit.underWay.batches).toEqual([200]);
   });
 
-  test("frames sent alongside a batch are not measured, because they wait for it", () => {
+  test("does not include frames that are sent alongside a batch", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(1_000);
@@ -148,7 +143,7 @@ describe("the speed of batches is measured", () => {
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("frames in flight alone count with those that wait", () => {
+  test("leads to a batch when enough frames wait or are in flight", () => {
     const kit = new Kit();
     measureAlone(kit, 0.1);
     kit.add(30);
@@ -162,7 +157,7 @@ describe("the speed of batches is measured", () => {
   });
 
   test.each([8, 16, 32, 64])(
-    "also if %d are acknowledged at a time, which is all the window has",
+    "leads to batches also if %d frames are acknowledged at a time",
     (window) => {
       const kit = new Kit(undefined, window);
       for (let settled = 0; settled < 64; settled += window) {
@@ -178,7 +173,7 @@ describe("the speed of batches is measured", () => {
     },
   );
 
-  test("the time in which the stream has little to do does not count", () => {
+  test("does not include the time in which the stream is almost idle", () => {
     const kit = new Kit();
     for (let times = 0; times < 4; times++) {
       kit.add(32);
@@ -192,7 +187,7 @@ describe("the speed of batches is measured", () => {
     expect(kit.underWay).toEqual({ alone: 60, batches: [] });
   });
 
-  test("the speed is measured again now and then", () => {
+  test("is measured again periodically", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     let batches = 0;
@@ -203,7 +198,6 @@ describe("the speed of batches is measured", () => {
       kit.nowMs += 4;
       kit.settleBatch();
     }
-    // After a second.
     expect(batches).toBeGreaterThan(240);
     expect(batches).toBeLessThan(260);
     kit.settleAlone(Number.POSITIVE_INFINITY);
@@ -214,7 +208,7 @@ describe("the speed of batches is measured", () => {
   });
 });
 
-test("a stream that takes no batches sends frames alone, up to the window", () => {
+test("a stream without atomic batches gets frames alone, up to the window", () => {
   const kit = new Kit(16);
   kit.stream.takesAtomicBatches = false;
   kit.add(200);
@@ -222,7 +216,7 @@ test("a stream that takes no batches sends frames alone, up to the window", () =
   expect(kit.underWay).toEqual({ alone: 64, batches: [] });
 });
 
-test("a stream that no longer takes batches sends what waited for one", () => {
+test("a stream that stops accepting batches gets the waiting frames alone", () => {
   const kit = new Kit(16);
   kit.add(20);
   kit.flush();

@@ -1,6 +1,3 @@
-// Which streams are configured to take atomic batches, and when. The gateway works even if this
-// fails.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
@@ -29,14 +26,14 @@ async function takes({ subjectPrefix }: StreamSettings, lane = "LIVE"): Promise<
   return config.allow_atomic === true;
 }
 
-describe("a stream takes atomic batches", () => {
-  test("from its creation", async () => {
+describe("atomic batches are enabled on a stream", () => {
+  test("at its creation", async () => {
     const settings = streamSettings();
     await ensure(settings);
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("not if the settings forbid it, and keeps the setting once it is set", async () => {
+  test("unless the settings forbid it, and stay enabled once they are", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);
@@ -46,7 +43,7 @@ describe("a stream takes atomic batches", () => {
     expect(await takes(without)).toBe(true);
   });
 
-  test("after a start, not after a reconnect, and everything else of it is unchanged", async () => {
+  test("at a start, not at a reconnect, without other changes to it", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     const name = `${without.subjectPrefix.toUpperCase()}_LIVE_0`;
@@ -78,7 +75,7 @@ authorization {
 }`,
 });
 
-test("not if the gateway may not update streams: it starts anyway, and logs it", async () => {
+test("atomic batches stay disabled, with a log line, if the gateway may not update streams", async () => {
   const url = `nats://u:p@127.0.0.1:${guarded.port}`;
   const settings = streamSettings({ atomicBatches: false });
   await ensure(settings, url);
@@ -94,13 +91,13 @@ test.each([
   ["2.14.7", false],
   ["2.10.27", false],
   ["", false],
-])("with a server of version %s: %s", (version, known) => {
+])("atomic batches are enabled with nats-server %s: %s", (version, known) => {
   expect(storesAtomicBatchesWell(version)).toBe(known);
   const setting = atomicSetting({ atomicBatches: true }, {}, version);
   expect(setting).toEqual(known ? { allow_atomic: true } : {});
 });
 
-test("a stream that gathers others is left as it is", () => {
+test("atomic batches are not enabled on a stream that aggregates others", () => {
   const config = { sources: [{ name: "PENSTOCK_LIVE_0" }] };
   expect(atomicSetting({ atomicBatches: true }, config, "2.15.1")).toEqual({});
 });

@@ -22,7 +22,7 @@ function nameOf(settings: StreamSettings, lane: string, partition = 0): string {
   return `${settings.subjectPrefix}_${lane}_${partition}`.toUpperCase();
 }
 
-describe("streams are created and never shrunk", () => {
+describe("at its start the gateway", () => {
   test("creates a stream per lane and partition, on disk, with the configured limits", async () => {
     const settings = streamSettings({ partitions: 2, streamBytesMax: 2 * mebibyte });
     await ensure(settings);
@@ -51,7 +51,7 @@ describe("streams are created and never shrunk", () => {
     expect(log.filter((line) => line.startsWith("stream created"))).toHaveLength(4);
   });
 
-  test("keeps larger limits than configured, raises smaller ones, and logs both", async () => {
+  test("keeps stream limits above the configured ones, raises lower limits, and logs both", async () => {
     const settings = streamSettings({ streamBytesMax: 4 * mebibyte });
     await ensure(settings);
     const name = nameOf(settings, "live");
@@ -76,7 +76,7 @@ describe("streams are created and never shrunk", () => {
     expect(log.find((line) => line.includes("raised"))).toContain("max_age");
   });
 
-  test("does not start with a stream that cannot guarantee that acknowledged events stay stored, and lists every reason", async () => {
+  test("fails if a stream may lose acknowledged events, and lists every reason", async () => {
     const settings = streamSettings();
     const name = nameOf(settings, "live");
     await jsm.streams.add({
@@ -95,12 +95,12 @@ describe("streams are created and never shrunk", () => {
     );
   });
 
-  test("names the setting if a stream is larger than the server can promise", async () => {
+  test("fails with the setting's name if a stream is larger than the server can reserve", async () => {
     const settings = streamSettings({ streamBytesMax: 1_024 * mebibyte });
     await expect(ensure(settings)).rejects.toThrow("lower PENSTOCK_STREAM_BYTES_MAX");
   });
 
-  test("refuses to start with more replicas than the server can create", async () => {
+  test("fails with the setting's name if there are more replicas than servers", async () => {
     await expect(ensure(streamSettings({ replicas: 3 }))).rejects.toThrow(
       /^cannot create stream .*: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/,
     );

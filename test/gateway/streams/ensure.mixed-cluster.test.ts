@@ -1,6 +1,5 @@
-// A gateway that starts during a cluster upgrade configures no stream to take atomic batches: a
-// node of nats-server 2.10 that replicates one panics, and again at each restart. Three real nodes,
-// one of which is the oldest nats-server available here.
+// A node of nats-server 2.10 panics on a stream with atomic batches. Three real nodes, one of them
+// old.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -50,7 +49,7 @@ async function takes({ subjectPrefix }: StreamSettings): Promise<boolean> {
   return config.allow_atomic === true;
 }
 
-test("knows the versions of all servers of a cluster", async () => {
+test("the gateway reads the versions of all servers of a cluster", async () => {
   await expect.poll(async () => (await versionsKnown())?.size, { timeout: upgradeMsMax }).toBe(3);
   const versions = [...((await versionsKnown()) ?? [])].toSorted();
   expect(versions.map(([name]) => name)).toEqual(["nats-1", "nats-2", "nats-3"]);
@@ -61,7 +60,7 @@ test("knows the versions of all servers of a cluster", async () => {
   ]);
 });
 
-test("creates or configures no stream for batches until the last node is upgraded", async () => {
+test("atomic batches stay disabled on every stream until the last node of a cluster is upgraded", async () => {
   const settings = streamSettings({ replicas: 3 });
   const log = await ensure(settings);
   expect(await takes(settings)).toBe(false);
@@ -81,7 +80,7 @@ test("creates or configures no stream for batches until the last node is upgrade
     .toBe(true);
 });
 
-test("configures a stream whose replicas are raised once it is on all of its servers", async () => {
+test("atomic batches are enabled when a stream with more replicas is on all of its servers", async () => {
   const settings = streamSettings({ replicas: 1, atomicBatches: false });
   await ensure(settings);
   const raised = { ...settings, replicas: 3, atomicBatches: true };
@@ -100,7 +99,7 @@ test("configures a stream whose replicas are raised once it is on all of its ser
     .toBe(true);
 });
 
-test("does not configure a stream that has an unknown member", async () => {
+test("atomic batches stay disabled on a stream with an unknown member", async () => {
   const settings = { atomicBatches: true };
   const log: string[] = [];
   const rule = new BatchRule(connection, recordingLog(log));
@@ -109,18 +108,18 @@ test("does not configure a stream that has an unknown member", async () => {
   expect(log.join("\n")).toContain("gone: version not known");
 });
 
-test("asks no other server if the server is in no cluster", async () => {
+test("the gateway asks no other server for its version outside a cluster", async () => {
   const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
   expect(await clusterVersions(alone, ["127.0.0.1:1"])).toBeUndefined();
 });
 
 test.each([
-  ["where nothing listens", "127.0.0.1:1"],
-  ["at what is no address", "::"],
+  ["without a listener", "127.0.0.1:1"],
+  ["at an invalid address", "::"],
   ["without a port", "[::1"],
-  ["at a port that there is not", "127.0.0.1:65536"],
-  ["under a name that there is not", "nowhere.invalid:4222"],
-])("reports no version for a server %s", async (_, place) => {
+  ["at an invalid port", "127.0.0.1:65536"],
+  ["under an unknown host name", "nowhere.invalid:4222"],
+])("the version of a server %s is unknown", async (_, place) => {
   expect([...((await clusterVersions({ info: ofCluster }, [place])) ?? [])]).toEqual([
     ["a", "2.15.1"],
     [place, ""],
@@ -128,20 +127,22 @@ test.each([
 });
 
 test.each([
-  ["sends one byte after the other", (socket: Socket) => drip(socket, "I")],
-  ["sends no end of a line", (socket: Socket) => socket.write("x".repeat(100_000))],
-  ["sends no object", (socket: Socket) => socket.write("null\r\n")],
-  ["closes", (socket: Socket) => socket.destroy()],
-])("does not wait for a server that %s, and reports no version", async (_, act) => {
-  const odd = createServer(act).listen(0, "127.0.0.1");
-  await once(odd, "listening");
-  const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
-  const versions = await clusterVersions({ info: ofCluster }, [place]);
-  expect(versions?.get(place)).toBe("");
-  odd.close();
-});
+  ["sends single bytes for ever", (socket: Socket) => drip(socket, "I")],
+  ["sends an endless line", (socket: Socket) => socket.write("x".repeat(100_000))],
+  ["sends JSON that is not an object", (socket: Socket) => socket.write("null\r\n")],
+  ["closes the connection", (socket: Socket) => socket.destroy()],
+])(
+  "the version of a server that %s is unknown, and the gateway does not wait for it",
+  async (_, act) => {
+    const odd = createServer(act).listen(0, "127.0.0.1");
+    await once(odd, "listening");
+    const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
+    const versions = await clusterVersions({ info: ofCluster }, [place]);
+    expect(versions?.get(place)).toBe("");
+    odd.close();
+  },
+);
 
-/** Continues as long as the connection is open. */
 function drip(socket: Socket, text: string): void {
   const timer = setInterval(() => socket.write(text), 100);
   socket.on("error", () => {}).on("close", () => clearInterval(timer));

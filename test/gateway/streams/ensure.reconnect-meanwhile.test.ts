@@ -1,6 +1,3 @@
-// The store can be replaced while streams are still being ensured. A reconnect at that time must
-// not be lost, or a stream that was already checked is never created again.
-
 import type { StreamInfo } from "@nats-io/jetstream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, expect, test } from "vitest";
@@ -18,7 +15,6 @@ const real = await connectNats({ access: { natsUrl: server.url, natsToken: serve
 const { streams: manager } = await jetstreamManager(real.connection);
 afterAll(() => real.close());
 
-/** Streams on a link whose reconnects the test triggers, next to a stream that can be silent. */
 function rigOf(settings = streamSettings()) {
   const live = streamName(settings.subjectPrefix, "live", 0);
   const historical = streamName(settings.subjectPrefix, "historical", 0);
@@ -53,7 +49,7 @@ const isThere = (name: string): Promise<boolean> =>
     () => false,
   );
 
-test("creates a stream again that is missing at a second reconnect while another still does not answer", async () => {
+test("a stream missing at a second reconnect is created again while another does not respond", async () => {
   const { streams, live, seen, reconnect } = rigOf();
   await streams.ensure();
   Object.assign(seen, { isSilent: true, live: 0 });
@@ -65,7 +61,7 @@ test("creates a stream again that is missing at a second reconnect while another
   seen.isSilent = false;
 });
 
-test("starts over at a reconnect before the first streams all exist", async () => {
+test("the creation of streams restarts if NATS reconnects before all of them exist", async () => {
   const rig = rigOf();
   await rig.streams.ensure();
   const { streams, live, seen, reconnect } = rigOf(rig.settings);

@@ -1,6 +1,5 @@
-// A stream that ends before what it acknowledged, or is a different one of the same name, is
-// reported in the log, to the metrics and, for a minute, to readiness. A stream that has lost
-// nothing is not.
+// A stream that ends before what it acknowledged, or was recreated, is reported to the log, the
+// metrics and readiness.
 
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
@@ -20,9 +19,6 @@ async function start({ watchEveryMs = 50 } = {}): Promise<{ server: TestNatsServ
   return { server, rig };
 }
 
-/**
- * The disk as it was before the last events, as when a server returns with an older copy of it.
- */
 async function backToAnOlderDisk({
   server,
   rig,
@@ -49,8 +45,8 @@ function toldIn(rig: Rig): string[] {
   return rig.log.filter((line) => /went back|recreated/.test(line));
 }
 
-describe("a stream that went back is reported", () => {
-  test("reports an acknowledgement below an earlier one once, does not count it, and takes later events", async () => {
+describe("a loss of acknowledged events", () => {
+  test("is reported once if a frame gets a lower sequence than an earlier one, and its outcome is unknown", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     await backToAnOlderDisk({ server, rig });
     expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
@@ -67,7 +63,7 @@ describe("a stream that went back is reported", () => {
     expect(rig.heard.wentBack).toEqual(["cut_back"]);
   });
 
-  test("refuses events of a stream that went back while its server ran, until the server is restarted", async () => {
+  test("makes the stream refuse events until nats-server is restarted if sequences repeat on a running server", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     const name = liveStream(rig);
     for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
@@ -96,13 +92,12 @@ describe("a stream that went back is reported", () => {
     expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "four"]);
   });
 
-  test("ignores a reading from before it was found", async () => {
+  test("is not cleared by a stream info that was requested before the loss was found", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     await rig.streams.check();
     const checked = rig.streams.check();
     suspend(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
-    // A reading requested after it may have been faster, and states more.
     expect((await checked).join()).toMatch(
       /assigned a sequence twice|went back from sequence 1 to 1/,
     );
@@ -113,7 +108,7 @@ describe("a stream that went back is reported", () => {
     expect(await rig.send("live", "two")).toEqual(stored);
   });
 
-  test("returns no 200 for a stream that was recreated in memory while in use", async () => {
+  test("prevents a 200 for a stream that was recreated in memory while in use", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     const name = liveStream(rig);
@@ -128,14 +123,14 @@ describe("a stream that went back is reported", () => {
     );
   });
 
-  test("is found without any event too", async () => {
+  test("is found without new events", async () => {
     const { server, rig } = await start();
     await backToAnOlderDisk({ server, rig });
     await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
     expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3,"now":1')]);
   });
 
-  test("reports a recreated stream as such and as not ready, but not one that never had an event", async () => {
+  test("is reported for a recreated stream, unless the stream never had an event", async () => {
     const { server, rig } = await start();
     for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
     await server.kill();
@@ -150,12 +145,12 @@ describe("a stream that went back is reported", () => {
     expect(rig.heard.wentBack).toEqual(["made_anew"]);
   });
 
-  test("knows every stream before the first event, so that a recreated one is not taken for one cut back", async () => {
+  test("is recognised from the first event on, because every stream is read at the start", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(rig.streams.heard()).toBe(rig.streams.states.all.length);
   });
 
-  test("reports no loss for a leaf's stream that begins at a high sequence and never had an event", () => {
+  test("is not assumed for a leaf's stream that begins at a high sequence", () => {
     const { heard, history, read } = historyRig();
     read({ created: "a", firstSequence: 1_000, lastSequence: 999 });
     read({ created: "b", firstSequence: 2_000, lastSequence: 1_999 });
@@ -166,19 +161,18 @@ describe("a stream that went back is reported", () => {
     expect(history.problems()).toHaveLength(1);
   });
 
-  test("reports no loss for a recreated stream that already has events if the earlier one had none", () => {
+  test("is not assumed for a recreated stream if the earlier one had no events", () => {
     const { state, heard, read } = historyRig();
     read({ created: "a", lastSequence: 0 });
     state.sequence = 3;
     read({ created: "b", lastSequence: 4 });
     expect(heard).toMatchObject({ causes: [], errors: 0 });
-    // Acknowledged after the last reading, and missing from the new one.
     state.sequence = 7;
     read({ created: "c", lastSequence: 0 });
     expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
   });
 
-  test("asks a leader again that has not applied everything yet before it believes it", () => {
+  test("is not assumed until a second answer of a new leader confirms it", () => {
     const { state, heard, read } = historyRig();
     read({ created: "a", lastSequence: 9 });
     for (const lastSequence of [3, 5, 9, 4, 6]) read({ created: "a", lastSequence });
@@ -188,7 +182,7 @@ describe("a stream that went back is reported", () => {
     expect(state.sequence).toBe(6);
   });
 
-  test("reports nothing new for a frame in flight when a stream went back", async () => {
+  test("does not change the outcome of a frame in flight when it is found", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     const state = rig.streams.states.of("live", 0);
@@ -199,7 +193,7 @@ describe("a stream that went back is reported", () => {
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
-  test("is ready again after a minute", () => {
+  test("stops affecting readiness after a minute", () => {
     const { heard, history, read } = historyRig();
     read({ created: "a", lastSequence: 5 });
     read({ created: "b", lastSequence: 0 });
@@ -210,7 +204,7 @@ describe("a stream that went back is reported", () => {
     expect(heard.causes).toEqual(["made_anew"]);
   });
 
-  test("draws no conclusion from late acknowledgements of old frames", async () => {
+  test("is not assumed from late acknowledgements of old frames", async () => {
     const { rig } = await start();
     const state = rig.streams.states.of("live", 0);
     const sends = Array.from({ length: 20 }, (_, number) =>
@@ -229,7 +223,6 @@ interface Reading {
   firstSequence?: number;
 }
 
-/** A history that gets one reading after another, without a server. */
 function historyRig() {
   const state = new StreamStates("test", 1).all[0]!;
   const heard = { causes: [] as string[], errors: 0, nowMs: 0 };

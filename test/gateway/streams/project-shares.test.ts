@@ -1,7 +1,3 @@
-// Several gateways count one project together, through records in the usage bucket of a real
-// nats-server: one knows what another stores, and a restart continues with what is there. Also
-// covers purges, invalid records and events that no gateway counted.
-
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
@@ -28,7 +24,6 @@ afterAll(() => connection.close());
 interface Gateway {
   readonly shares: StoredShares;
   readonly state: StreamState;
-  /** Stores mebibytes of the project, under its own subject unless another is given. */
   add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
   /** Reads what the stream holds now, as the watch of the streams does. */
   read(): Promise<void>;
@@ -66,7 +61,6 @@ async function placeOf(): Promise<Place> {
   });
   onTestFinished(async () => {
     await manager.streams.delete(stream);
-    // A test in which the bucket never opens has none.
     await manager.streams.delete(`KV_${usageBucketName(subjectPrefix)}`).catch(() => {});
   });
   const publish = async (subject: string, mebibytes: number): Promise<void> => {
@@ -135,7 +129,7 @@ async function placeOf(): Promise<Place> {
 }
 
 describe("gateways that share a stream", () => {
-  test("give a project that stores through both one share", async () => {
+  test("enforce one share for a project that uses both", async () => {
     const { gateway } = await placeOf();
     const [one, other] = [await gateway(), await gateway()];
     await one.add("flood", 3);
@@ -148,7 +142,7 @@ describe("gateways that share a stream", () => {
     }
   });
 
-  test("know after a start or a restart what was stored before", async () => {
+  test("know after a start what was stored before", async () => {
     const { gateway } = await placeOf();
     const first = await gateway();
     await first.add("flood", 6);
@@ -159,7 +153,7 @@ describe("gateways that share a stream", () => {
     expect(second.code("quiet")).toBe(undefined);
   });
 
-  test("count what a killed gateway had stored, except the last of it", async () => {
+  test("count what a killed gateway had stored, except its last second", async () => {
     const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
@@ -172,7 +166,7 @@ describe("gateways that share a stream", () => {
     await expect.poll(() => next.code("flood"), within).toBe("project_full");
   });
 
-  test("do not wait at start or end for a bucket that does not answer", async () => {
+  test("do not wait at start or stop for a usage bucket that does not answer", async () => {
     const { gateway } = await placeOf();
     const beginMs = performance.now();
     const one = await gateway({ isStuck: true });
@@ -182,7 +176,7 @@ describe("gateways that share a stream", () => {
     expect(performance.now() - beginMs).toBeLessThan(5_000);
   });
 
-  test("write a deleted bucket again", async () => {
+  test("recreate the usage record after its bucket was deleted", async () => {
     const { gateway, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("flood", 3);
@@ -207,7 +201,7 @@ describe("gateways that share a stream", () => {
   ];
 
   // Run together, because each waits for rounds of a second.
-  test("replace a record that holds %s", async () => {
+  test("replace a damaged usage record", async () => {
     await Promise.all(records.map(([what, record]) => expectReplaced(what, record)));
   });
 
@@ -232,7 +226,7 @@ describe("gateways that share a stream", () => {
     expect(other.code("quiet"), what).toBe(undefined);
   }
 
-  test("leave one record when they come and go, whatever each has counted", async () => {
+  test("leave one usage record when they start and stop, whatever each has counted", async () => {
     const { gateway, subjectPrefix, stream } = await placeOf();
     for (let life = 0; life < 12; life++) {
       const one = await gateway();
@@ -261,8 +255,8 @@ describe("gateways that share a stream", () => {
   });
 });
 
-describe("messages that leave a stream", () => {
-  test("admit a project again after a purge of its subject, even one that leaves some", async () => {
+describe("messages that are removed from a stream", () => {
+  test("let their project store again after a purge of its subject, even a partial one", async () => {
     const { gateway, purge, stream, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -281,7 +275,7 @@ describe("messages that leave a stream", () => {
     expect(one.shares.projectsOver).toBe(0);
   });
 
-  test("do not count after a restart if others have purged them", async () => {
+  test("do not count after a restart if another program purged them", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -307,14 +301,13 @@ describe("messages that leave a stream", () => {
   });
 });
 
-test("never lower another project's count after a purge of one scope", async () => {
+test("a purge does not lower the count of another project", async () => {
   const scopes = ["project", "partition"] as const;
   await Promise.all(scopes.map(expectOthersNotLowered));
 
   async function expectOthersNotLowered(frameScope: FrameScope): Promise<void> {
     const { gateway, purge } = await placeOf();
     const one = await gateway({ frameScope });
-    // Older than all else, and of both.
     await one.add("a", 0.125, manyProjects);
     await one.add("a", 1.25);
     await one.add("b", 6.5);
@@ -324,7 +317,6 @@ test("never lower another project's count after a purge of one scope", async () 
     await one.read();
     const next = await gateway({ frameScope });
     const end = performance.now() + 3_500;
-    // The rounds that check for purges pass.
     await expect
       .poll(() => {
         expect(one.code("b")).toBe("project_full");
@@ -336,7 +328,7 @@ test("never lower another project's count after a purge of one scope", async () 
   }
 });
 
-test("admit a purged project again that shares an older message with others", async () => {
+test("a purged project is admitted again even if it shares an older message with others", async () => {
   const { gateway, purge } = await placeOf();
   const one = await gateway();
   await one.add("flood", 0.125, manyProjects);
@@ -348,7 +340,7 @@ test("admit a purged project again that shares an older message with others", as
   await expect.poll(() => one.code("flood"), within).toBe(undefined);
 });
 
-test("use a project's own share instead of the general one", async () => {
+test("a project's own share replaces the general one", async () => {
   const { gateway } = await placeOf();
   const one = await gateway({ ownShares: { main: 90, tiny: 5 }, projectShare: 50 });
   await one.add("tiny", 0.5);
@@ -358,7 +350,7 @@ test("use a project's own share instead of the general one", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("belong to no project if no gateway counted them, and the reserve stays free", async () => {
+test("messages that no gateway counted belong to no project, and the reserve stays free", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();
@@ -368,7 +360,7 @@ test("belong to no project if no gateway counted them, and the reserve stays fre
   expect(one.code("quiet")).toBe(undefined);
 });
 
-test("are refused by a missing or unfit stream for that reason, not as full", async () => {
+test("a missing or unusable stream refuses events for that reason, not as full", async () => {
   const { gateway } = await placeOf();
   const one = await gateway();
   await one.add("main", 6.25);

@@ -21,8 +21,8 @@ function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {
 
 const within = { timeout: 30_000 };
 
-describe("the fill of a stream is known", () => {
-  test("asks for its own streams one by one, and never lists all", async () => {
+describe("the fill level of a stream", () => {
+  test("is requested for each stream of the gateway, without a list of all streams", async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.remove());
     const rig = await startRig(server, { settings: { partitions: 2 } });
@@ -47,7 +47,7 @@ describe("the fill of a stream is known", () => {
     listener.unsubscribe();
   });
 
-  test("knows bytes and limit of each own stream, also while the server is silent, and none of other gateways' streams", async () => {
+  test("is known while the server does not respond, and only for the gateway's own streams", async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.remove());
     const rig = await startRig(server, {

@@ -1,6 +1,3 @@
-// The bytes a ledger assigns to each project in a stream, and which projects it admits: by share,
-// and in the reserve. The stream is a model that holds messages and lets them leave.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { StreamLedger } from "../../../src/gateway/streams/stream-ledger.ts";
@@ -46,7 +43,6 @@ class Model {
     this.ledger.add(projectId, bytes);
   }
 
-  /** Removes the first messages, as by age. */
   expire(count: number): void {
     this.messages.splice(0, count);
     this.read();
@@ -95,7 +91,7 @@ class Model {
   }
 }
 
-test("lets a project have its share, whatever others have", () => {
+test("a project gets its full share of a stream, whatever others have stored", () => {
   const stream = new Model();
   stream.flood("one", 40, 3);
   expect(stream.held("one")).toBe(400_000);
@@ -106,7 +102,7 @@ test("lets a project have its share, whatever others have", () => {
   expect(stream.isOver("one", 100)).toBe(false);
 });
 
-test("counts a burst of large messages after small ones in full, and small ones as small", () => {
+test("a burst of large messages after small ones counts in full for its project", () => {
   const stream = new Model();
   for (let round = 0; round < 20; round++) {
     stream.store("hidden", 10);
@@ -119,7 +115,7 @@ test("counts a burst of large messages after small ones in full, and small ones 
   expect(stream.isOver("hidden", 60)).toBe(true);
 });
 
-test("does not count what has left the stream, except one slice of a project", () => {
+test("messages that left the stream no longer count, except one slice per project", () => {
   const stream = new Model();
   for (let times = 0; times < 640; times++) stream.store(`p${times % 2}`, 700);
   for (let left = 0; left < 640; left += 7) {
@@ -133,7 +129,7 @@ test("does not count what has left the stream, except one slice of a project", (
   expect([...stream.ledger.holdings.keys()]).toEqual([]);
 });
 
-test("keeps few slices per project, whether it sends little for long or much at once", () => {
+test("the ledger keeps few slices per project, for slow and for fast senders", () => {
   const stream = new Model();
   for (let times = 0; times < 6_400; times++) stream.store("little", 1);
   stream.flood("much", 100, 2, 100);
@@ -144,7 +140,7 @@ test("keeps few slices per project, whether it sends little for long or much at 
   expect(stream.counted("much")).toBe(stream.held("much"));
 });
 
-test("counts nothing after a purge of the whole stream, or after it was deleted and created again", () => {
+test("no bytes count after the whole stream is purged or recreated", () => {
   const stream = new Model();
   stream.flood("p", 50, 2);
   stream.expire(stream.messages.length);
@@ -159,7 +155,7 @@ test("counts nothing after a purge of the whole stream, or after it was deleted 
   expect(stream.read()).toBe(false);
 });
 
-test("forgets what was purged of a project, of that project only, for good", () => {
+test("the purged messages of a project stop counting, and those of other projects do not", () => {
   const stream = new Model();
   stream.store("a", 200_000);
   stream.store("b", 700_000);
@@ -173,11 +169,10 @@ test("forgets what was purged of a project, of that project only, for good", () 
   expect(stream.counted("b")).toBe(700_000);
   stream.ledger.load(record);
   expect(stream.counted("a")).toBe(0);
-  // Another gateway must learn it; then it is final.
   expect(stream.ledger.send(false)).toEqual([["b", [2, 700_000]]]);
 });
 
-test("changes nothing when asked whether a project is over its part of the reserve", () => {
+test("asking whether a project exceeds its part of the reserve changes nothing", () => {
   const stream = new Model();
   stream.flood("flood", 100, 4);
   const asked = () => [stream.mayUseReserve("flood", 4), stream.mayUseReserve("new", 4)];
@@ -188,7 +183,7 @@ test("changes nothing when asked whether a project is over its part of the reser
   ]);
 });
 
-test("changes the shares when the stream's limit changes", () => {
+test("shares follow the stream's limit", () => {
   const stream = new Model();
   stream.flood("p", 50, 2);
   stream.bytesMax = 2 * bytesMax;
@@ -200,7 +195,7 @@ test("changes the shares when the stream's limit changes", () => {
   expect(stream.mayUseReserve("p", 2)).toBe(true);
 });
 
-test("counts bytes without an outcome until they have one", () => {
+test("bytes in flight count until their outcome is known", () => {
   const stream = new Model();
   stream.store("p", 400_000);
   stream.ledger.addUnderWay("p", 200_000);
@@ -209,7 +204,7 @@ test("counts bytes without an outcome until they have one", () => {
   expect(stream.isOver("p", 50)).toBe(false);
 });
 
-test("lets each project keep what it has in the reserve, and add an equal part", () => {
+test("a project keeps what it has in the reserve, and may add an equal part", () => {
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);
@@ -224,7 +219,7 @@ test("lets each project keep what it has in the reserve, and add an equal part",
   expect(stream.mayUseReserve("main", 4)).toBe(false);
 });
 
-test("does not hide newer bytes from the reserve by an older reading", () => {
+test("bytes stored after the stream was last read count towards the limit of the reserve", () => {
   const model = new Model();
   for (let filled = 0; filled < 930_000; filled += 1_000) {
     if (filled % 50_000 === 0) model.ask();
@@ -236,7 +231,7 @@ test("does not hide newer bytes from the reserve by an older reading", () => {
   expect(model.ledger.excess).toBeLessThan(2_000);
 });
 
-test("lets every project add its part of the reserve, whichever project floods", () => {
+test("every project may add its part of the reserve, whichever project floods the stream", () => {
   const floods = fc.array(
     fc.record({
       project: fc.integer({ min: 0, max: 4 }),
@@ -257,7 +252,6 @@ test("lets every project add its part of the reserve, whichever project floods",
         }
         expect(stream.bytes).toBeLessThan(bytesMax);
         if (expired > 40) stream.expire(expired);
-        // A project that has sent nothing yet is never refused.
         expect(stream.isOver("quiet", share)).toBe(false);
         expect(stream.mayUseReserve("quiet", projects)).toBe(true);
       }
@@ -269,7 +263,7 @@ test("lets every project add its part of the reserve, whichever project floods",
   );
 });
 
-test("replaces the record by the next one, and counts what is in none", () => {
+test("a usage record is replaced by the next one, and later bytes are counted too", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;
@@ -286,7 +280,6 @@ test("replaces the record by the next one, and counts what is in none", () => {
   stream.ledger.sent(true);
   expect(stream.counted("p")).toBe(400_000);
   expect(stream.ledger.send(false)).toBeUndefined();
-  // Older than everything in the stream.
   stream.ledger.load(new Map([["gone", [0, 500_000]]]));
   expect(stream.counted("gone")).toBe(0);
   expect(stream.counted("p")).toBe(0);

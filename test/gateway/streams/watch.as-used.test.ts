@@ -1,6 +1,3 @@
-// The time until an edit is found must not grow with the number of streams: those that take events
-// are read every two seconds in any case.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { partitionOf } from "../../../src/platform/nats/names.ts";
@@ -23,7 +20,7 @@ async function start() {
   return { rig, name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-test("reads a stream that takes events as often among many streams as among few", async () => {
+test("a stream that receives events is checked as often among many streams as among few", async () => {
   const { rig, name, streams } = await start();
   const asked: string[] = [];
   rig.link.connection.subscribe("$JS.API.STREAM.INFO.>", {

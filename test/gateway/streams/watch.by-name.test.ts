@@ -33,8 +33,8 @@ function denied(...subjects: string[]): string {
   return `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`;
 }
 
-describe("each stream is read by name", () => {
-  test("does not need a list of all streams", async () => {
+describe("the check of the streams", () => {
+  test("needs no permission to list streams", async () => {
     const { rig } = await startWith(
       "listless",
       denied("$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES"),
@@ -61,7 +61,7 @@ describe("each stream is read by name", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
   });
 
-  test("names a stream that answers requests but no frame, with the fix", async () => {
+  test("names a stream that answers requests but acknowledges no frame, with the fix", async () => {
     // As after a write error of nats-server 2.14: published messages disappear, and no
     // acknowledgement arrives.
     const { rig } = await startWith(
@@ -84,7 +84,7 @@ describe("each stream is read by name", () => {
     expect(await rig.send("historical", "old")).toEqual(stored);
   });
 
-  describe("while a stream answers requests but no frame", () => {
+  describe("while a stream answers requests but acknowledges no frame", () => {
     const within = { timeout: 30_000, interval: 20 };
     const mapping =
       'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}", "back.*": "dumb.live.0.{{wildcard(1)}}" }';
@@ -120,7 +120,7 @@ describe("each stream is read by name", () => {
     const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
     const logged = (words: string): string[] => rig.log.filter((line) => line.includes(words));
 
-    test("its events are rejected, others are not, and the log says once what to do", async () => {
+    test("its events are refused, others are not, and the log states the fix once", async () => {
       expect(refusal()).toEqual({
         code: "unavailable",
         detail: expect.stringMatching(
@@ -129,7 +129,6 @@ describe("each stream is read by name", () => {
       });
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
       expect(await rig.send("historical", "old")).toEqual(stored);
-      // The first frame is still sent again, and no other until it is answered.
       expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("refused");
       await rig.streams.check();
       expect(logged("restart nats-server")).toHaveLength(1);
@@ -154,7 +153,7 @@ describe("each stream is read by name", () => {
     });
   });
 
-  describe("a leader of a stream that acknowledges nothing", () => {
+  describe("the advice for a stream without acknowledgements", () => {
     const seconds = 1_000_000_000;
     const current = { name: "b", current: true, active: seconds / 2 };
     const behind = { name: "b", current: false, active: seconds / 2, lag: 9 };
@@ -169,7 +168,7 @@ describe("each stream is read by name", () => {
       [[offline, unheard], /has no quorum/],
       [[neverHeard, neverHeard], /has no quorum/],
       [[unheard], /has no quorum/],
-    ])("with the replicas %j", async (replicas, words) => {
+    ])("depends on the state of its replicas: %j", async (replicas, words) => {
       const server = await startNatsServer();
       onTestFinished(() => server.remove());
       const rig = await startRig(server);
@@ -213,7 +212,7 @@ describe("each stream is read by name", () => {
     });
   });
 
-  test("ignores a member's answer about its stream without a leader", async () => {
+  test("ignores a member's answer if the stream has no leader", async () => {
     const { rig } = await startWith("leaderless", "");
     const { link, settings } = rig;
     expect(await rig.send("live", "one")).toEqual(stored);
@@ -253,7 +252,7 @@ describe("each stream is read by name", () => {
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
-  test("switches from a server through which no stream is reachable, and less often if that does not help", async () => {
+  test("switches the server if no stream is reachable through it, and less often if that does not help", async () => {
     const { rig } = await startWith("stuck", "");
     const { link, settings } = rig;
     const { connected, messageBytesMax } = link;
@@ -290,7 +289,6 @@ describe("each stream is read by name", () => {
       const before = asked;
       await vi.waitFor(() => expect(asked).toBeGreaterThan(before + 4), within);
     };
-    // Nothing is known yet of a time at which all was well.
     for (const ms of [10_000, 14_900, 15_000, 24_900, 25_100]) await to(ms);
     expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25]);
     leader = "a";
@@ -300,7 +298,7 @@ describe("each stream is read by name", () => {
     expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25, 205]);
   });
 
-  test("treats an acknowledgement from another domain as another stream's", async () => {
+  test("treats an acknowledgement from another JetStream domain as that of another stream", async () => {
     const config =
       'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
     const { rig } = await startWith("domains", "", { config });
@@ -317,7 +315,6 @@ describe("each stream is read by name", () => {
   });
 });
 
-/** The connection, on which a leader of a cluster answers with these replicas. */
 function withReplicas(connection: NatsConnection, replicas: readonly object[]): NatsConnection {
   return alteredStreamInfo(connection, () => ({ cluster: { name: "c", leader: "a", replicas } }));
 }

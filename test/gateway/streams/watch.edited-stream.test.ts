@@ -9,8 +9,8 @@ async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.update(liveStream(rig), change);
 }
 
-describe("an edited stream is not ready", () => {
-  test("names a stream that was edited while in use and what it would break, until it is fixed", async () => {
+describe("a stream that was edited while in use", () => {
+  test("is reported by readiness with the promise that it breaks, until it is fixed", async () => {
     const rig = await startRig(server);
     expect(await rig.streams.check()).toEqual([]);
     const edits: [Partial<StreamConfig>, Partial<StreamConfig>, string][] = [
@@ -40,7 +40,7 @@ describe("an edited stream is not ready", () => {
     await rig.close();
   });
 
-  test("refuses a frame at once that the stream will never take, and stores the next one", async () => {
+  test("immediately refuses a frame that it can never accept, and stores the next one", async () => {
     const rig = await startRig(server);
     await edit(rig, { max_msg_size: 1_000 });
     const startedMs = performance.now();

@@ -1,5 +1,3 @@
-// The log reports once that a stream is full, and once that it has room again.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { StreamWatch } from "../../../src/gateway/streams/watch.ts";
@@ -24,7 +22,6 @@ async function start(more: { maxFileStore?: number } = {}) {
   return { rig, streams, name: liveStream(rig) };
 }
 
-/** Sends until nothing more is stored, and until the watch has reported it and checked again. */
 async function fillUntil(rig: Rig, message: string): Promise<void> {
   await vi.waitFor(async () => {
     const { code } = await rig.send("live", "x".repeat(400_000));
@@ -38,7 +35,7 @@ function logged(log: readonly string[], beginning: string): string[] {
   return log.filter((line) => line.startsWith(beginning));
 }
 
-test("warns once, with what to do, when a stream becomes full, then logs when it has room", async () => {
+test("a stream that becomes full is logged once with the fix, and once when it has room again", async () => {
   const { rig, streams, name } = await start();
   expect((await rig.send("live", "before")).outcome).toBe("stored");
   await rig.streams.check();
@@ -67,7 +64,7 @@ test("warns once, with what to do, when a stream becomes full, then logs when it
   expect(logged(rig.log, serverFull)).toEqual([]);
 });
 
-test("reports a stream that is full at the start at once", async () => {
+test("a stream that is full at the start is logged immediately", async () => {
   const { rig } = await start();
   await fillUntil(rig, full);
   const log: string[] = [];
@@ -85,7 +82,7 @@ test("reports a stream that is full at the start at once", async () => {
   expect(logged(log, full)).toHaveLength(1);
 });
 
-test("reports a server without room too, and takes an acknowledgement as room", async () => {
+test("a server without disk space is logged, and so is the next acknowledgement", async () => {
   const { rig, streams, name } = await start({ maxFileStore: 6 * mebibyte });
   await streams.update(name, { max_bytes: -1 });
   await fillUntil(rig, serverFull);

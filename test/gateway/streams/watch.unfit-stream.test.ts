@@ -51,9 +51,9 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
   ],
 ];
 
-describe("an unfit stream takes no events", () => {
+describe("a stream that may lose acknowledged events", () => {
   test.each(edits)(
-    "refuses within moments when edited in use to %j, and takes events again when it is fixed",
+    "refuses events soon after an edit to %j, and accepts them again when it is fixed",
     async (...edit) => {
       const [change, cure, fault] = edit;
       const rig = await startRig(server, { watchEveryMs });
@@ -69,7 +69,6 @@ describe("an unfit stream takes no events", () => {
       expect(rig.heard.framesSent).toBe(framesSent);
       expect((await rig.streams.check()).join()).toContain(fault);
       expect(rig.log.filter((line) => line.includes("its events are rejected"))).toHaveLength(1);
-      // Only that stream's.
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
       expect(rig.publisher.refusal()).toBeUndefined();
       expect(await rig.send("historical", "old")).toEqual(stored);
@@ -81,7 +80,7 @@ describe("an unfit stream takes no events", () => {
     },
   );
 
-  test("does not report a frame as stored that is in flight when its stream becomes unfit", async () => {
+  test("leaves a frame in flight unknown", async () => {
     const rig = await startRig(server);
     rig.streams.states.of("live", 0).refusal = undefined;
     const { connection } = rig.link;
@@ -94,7 +93,7 @@ describe("an unfit stream takes no events", () => {
     server.freeze();
     const sent = rig.send("live", "under way");
     await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
-    // The stream is fit in truth, and a reading in progress would report that.
+    // The stream is usable, and a reading in progress would report that.
     const refusal = { code: "unavailable", detail: "it was edited" } as const;
     Object.defineProperty(rig.streams.states.of("live", 0), "refusal", {
       get: () => refusal,
@@ -107,7 +106,7 @@ describe("an unfit stream takes no events", () => {
   });
 
   describe("a stream that is deleted", () => {
-    test("is refused at once, not at each request's deadline", async () => {
+    test("refuses events immediately, not at each request's deadline", async () => {
       const rig = await startRig(server, { watchEveryMs });
       await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
       await vi.waitFor(() => expect(liveRefusal(rig)).toContain("it is missing"), within);
@@ -121,7 +120,7 @@ describe("an unfit stream takes no events", () => {
     });
 
     test.each(["OTHER", ""])(
-      "and whose subject a stream in memory has taken, named %j",
+      "refuses events if a stream in memory, named %j, has its subject",
       async (other) => {
         const rig = await startRig(server, { watchEveryMs, ackTimeoutMs: 100 });
         const { streams } = await jetstreamManager(rig.link.connection);
@@ -140,7 +139,7 @@ describe("an unfit stream takes no events", () => {
     );
   });
 
-  test("checks settings of newer servers too, and accepts those that change nothing", () => {
+  test("is recognised by the settings of newer servers too", () => {
     const [wanted] = wantedConfigs(streamSettings());
     const config = {
       ...wanted,

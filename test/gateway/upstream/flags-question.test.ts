@@ -1,5 +1,3 @@
-// Which requests for flags are equal, so that they share an answer while the upstream is away.
-
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { flagsBody, startPassing } from "./upstream-kit.ts";
@@ -12,7 +10,6 @@ interface Question {
   readonly headers?: Record<string, string>;
 }
 
-/** Whether the second request gets the answer that the first was given. */
 async function isKeptFor(first: Question, second: Question): Promise<boolean> {
   const passing = await startPassing();
   passing.answer = (_, response) => void response.end("the answer");
@@ -35,7 +32,7 @@ const packings: [string, (json: string) => Body][] = [
 ];
 
 test.each(packings)(
-  "%s: is the same at another time, but not for another person",
+  "a flags request in %s gets the cached answer at another time, but not for another person",
   async (_, pack) => {
     const at = (time: string, id = "ada") =>
       pack(
@@ -48,31 +45,34 @@ test.each(packings)(
 
 const ofEvil = (json: string) => `${form(json)}&${form(flagsBody("evil"))}`;
 test.each([
-  ["numbers that a double takes for one", '{"id":9007199254740993}', '{"id":9007199254740992}'],
-  ["a member that is there twice", '{"id":"ada","id":"evil"}', '{"id":"evil"}'],
+  ["numbers that are equal as doubles", '{"id":9007199254740993}', '{"id":9007199254740992}'],
+  ["a duplicate member", '{"id":"ada","id":"evil"}', '{"id":"evil"}'],
   ["a second form member", ofEvil(flagsBody("ada")), form(flagsBody("ada"))],
-  ["bytes that a form has encoded", "data={%C3%83}", Buffer.from("data={\xc3}", "latin1")],
-  ["base64 with more behind its end", `${btoa('{"id":12}')}=evil`, btoa('{"id":12}')],
+  ["bytes that a form encodes", "data={%C3%83}", Buffer.from("data={\xc3}", "latin1")],
+  ["base64 with bytes after its end", `${btoa('{"id":12}')}=evil`, btoa('{"id":12}')],
   ["a time within properties", '{"p":{"sent_at":"1"}}', '{"p":{"sent_at":"2"}}'],
-  ["a time in a text", '{"p":"\\"sent_at\\":\\"1\\""}', '{"p":"\\"sent_at\\":\\"2\\""}'],
-  ["a time that is no text", '{"sent_at":{"a":"1"}}', '{"sent_at":{"a":"2"}}'],
+  ["a time in a string", '{"p":"\\"sent_at\\":\\"1\\""}', '{"p":"\\"sent_at\\":\\"2\\""}'],
+  ["a time that is not a string", '{"sent_at":{"a":"1"}}', '{"sent_at":{"a":"2"}}'],
   ["a field next to a time", '{"sent_at":"1","id":"a"}', '{"sent_at":"1","id":"b"}'],
-  ["no JSON", "no JSON", "nor this"],
+  ["malformed JSON", "no JSON", "nor this"],
   ["broken gzip", Buffer.from("\x1f\x8ba", "latin1"), Buffer.from("\x1f\x8bb", "latin1")],
-])("another question: %s", async (_, first, second) => {
+])("a flags request that differs does not get the cached answer: %s", async (_, first, second) => {
   expect(await isKeptFor({ body: first }, { body: second })).toBe(false);
   expect(await isKeptFor({ body: first }, { body: first })).toBe(true);
 });
 
-test.each(["content-type", "content-encoding"])("includes %s in the comparison", async (name) => {
-  const asked = (value: string): Question => ({
-    ...{ body: flagsBody("ada"), headers: { [name]: value } },
-  });
-  expect(await isKeptFor(asked("text/a"), asked("text/a"))).toBe(true);
-  expect(await isKeptFor(asked("text/a"), asked("text/b"))).toBe(false);
-});
+test.each(["content-type", "content-encoding"])(
+  "a flags request with a different %s does not get the cached answer",
+  async (name) => {
+    const asked = (value: string): Question => ({
+      ...{ body: flagsBody("ada"), headers: { [name]: value } },
+    });
+    expect(await isKeptFor(asked("text/a"), asked("text/a"))).toBe(true);
+    expect(await isKeptFor(asked("text/a"), asked("text/b"))).toBe(false);
+  },
+);
 
-test("caches no answer for a request of more than 16 KiB, packed or not", async () => {
+test("a flags request of more than 16 KiB, compressed or not, is not cached", async () => {
   const ofLength = (bytes: number) => `{"a":"${"x".repeat(bytes - 8)}"}`;
   for (const pack of [(json: string) => json, (json: string) => gzipSync(json)]) {
     const longest = { body: pack(ofLength(16_384)) };

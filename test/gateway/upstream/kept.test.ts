@@ -1,5 +1,3 @@
-// Which answers of the upstream are cached, and served while it is away.
-
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -24,7 +22,7 @@ async function flags(passing: Passing, distinctId: string, query = "?v=2&_=1") {
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-test("requests a script once while it is fresh, and serves it when it is stale and the upstream is away", async () => {
+test("a script is requested once while it is fresh, and served stale while the upstream is down", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   answersWith(passing, { "cache-control": "public, max-age=60", etag: '"one"' });
@@ -52,7 +50,7 @@ test("requests a script once while it is fresh, and serves it when it is stale a
   ]);
 });
 
-test("does not cache private responses or unsupported Vary", async () => {
+test("private responses and responses with an unsupported Vary are not cached", async () => {
   const passing = await startPassing();
   for (const headers of [
     { "cache-control": "private, max-age=60" },
@@ -66,7 +64,7 @@ test("does not cache private responses or unsupported Vary", async () => {
   expect(passing.passThrough.keptBytes).toBe(0);
 });
 
-test("caches each coding separately, and the configuration of each page", async () => {
+test("each content coding and the configuration for each page are cached separately", async () => {
   const passing = await startPassing();
   passing.answer = ({ headers }, response) => {
     const coding = headers["accept-encoding"] === "gzip" ? "gzip" : undefined;
@@ -88,10 +86,10 @@ test("caches each coding separately, and the configuration of each page", async 
 });
 
 test.each([
-  ["that it asks too much", 429, {}],
-  ["something of its own", 200, { "cache-control": "private" }],
+  ["a 429", 429, {}],
+  ["a private response", 200, { "cache-control": "private" }],
 ])(
-  "does not share the upstream's answer to one client, %s, with others who wait",
+  "an answer for one client, %s, is not shared with clients that wait for the same",
   async (_, status, own) => {
     let nowMs = 0;
     const passing = await startPassing({}, { monotonicMs: () => nowMs });
@@ -122,7 +120,7 @@ test.each([
   },
 );
 
-test("shares one upstream request between clients that ask for the same at once", async () => {
+test("concurrent clients share one upstream request", async () => {
   const passing = await startPassing();
   let waiting: ServerResponse | undefined;
   passing.answer = (_, response) => {
@@ -136,7 +134,7 @@ test("shares one upstream request between clients that ask for the same at once"
   expect(passing.asked.length).toBe(1);
 });
 
-test("serves the same person the same flags while the upstream is away, and answers another 503", async () => {
+test("while the upstream is down, a person gets the same flags and an unknown person gets 503", async () => {
   const passing = await startPassing();
   answersWith(passing, { "content-type": "application/json", "cache-control": "no-store" });
   expect((await flags(passing, "ada")).text).toBe("answer 1");
@@ -154,7 +152,7 @@ test("serves the same person the same flags while the upstream is away, and answ
   expect(other.headers.get("retry-after")).toMatch(/^[1-5]$/);
 });
 
-test("passes on an unsuccessful answer without caching it", async () => {
+test("an unsuccessful answer is returned but not cached", async () => {
   const passing = await startPassing();
   passing.answer = (_, response) => void response.writeHead(401).end("whose key?");
   expect((await flags(passing, "ada")).status).toBe(401);
@@ -164,7 +162,7 @@ test("passes on an unsuccessful answer without caching it", async () => {
   expect((await flags(passing, "ada")).status).toBe(503);
 });
 
-test("pauses requests to a failing upstream, and resumes when it is back", async () => {
+test("requests to a failing upstream pause, and resume when it is back", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   passing.answer = (_, response) => void response.writeHead(502).end();
@@ -176,7 +174,7 @@ test("pauses requests to a failing upstream, and resumes when it is back", async
   expect((await flags(passing, "bob")).text).toBe("back");
 });
 
-test("does not let answers of 500 to one client affect another", async () => {
+test("a client whose requests all fail with 500 does not affect another client", async () => {
   const passing = await startPassing();
   passing.answer = ({ body }, response) => {
     const isEvil = body.includes("evil");
@@ -187,7 +185,7 @@ test("does not let answers of 500 to one client affect another", async () => {
   expect((await flags(passing, "ada")).text).toBe("flags");
 });
 
-test("treats an upstream that does not answer in time as away, and limits concurrent requests to it", async () => {
+test("an upstream that times out counts as down, and concurrent requests to it are limited", async () => {
   const passing = await startPassing({ upstreamTimeoutMs: 300, upstreamRequestsMax: 2 });
   passing.answer = (_, response) => void response.end("flags of ada");
   expect((await flags(passing, "ada")).status).toBe(200);
@@ -203,7 +201,7 @@ test("treats an upstream that does not answer in time as away, and limits concur
   ]);
 });
 
-test("limits the cache, and evicts the least recently used first", async () => {
+test("the cache is limited, and evicts the least recently used entries first", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 400_000 });
   passing.answer = ({ url }, response) => {
     const length = url.includes("large") ? 50_000 : 9_000;
@@ -227,7 +225,7 @@ test("limits the cache, and evicts the least recently used first", async () => {
   expect(passing.asked.length).toBe(before + 2);
 });
 
-test("serves the local script as long as the upstream cannot provide it", async () => {
+test("the local script is served while the upstream cannot provide it", async () => {
   const own = { status: 200, headers: [["Cache-Control", "max-age=3600"]], body: "own" } as const;
   const files = { folder: "", version: "1", names: ["array.js"] };
   let nowMs = 0;
@@ -251,7 +249,7 @@ test("serves the local script as long as the upstream cannot provide it", async 
   expect((await get(passing, "/static/array.js")).text).toBe("answer 2");
 });
 
-test("counts the age that an answer already had: it is fresh for less time, and states its age", async () => {
+test("the Age of an upstream answer shortens how long it is fresh", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   answersWith(passing, { "cache-control": "max-age=60", age: "50" });
@@ -263,7 +261,7 @@ test("counts the age that an answer already had: it is fresh for less time, and 
   expect((await get(passing, "/static/a.js")).text).toBe("answer 2");
 });
 
-test("does not evict a popular script for names that are requested once", async () => {
+test("a popular script is not evicted for names that are requested once", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 65_536 });
   const script = "x".repeat(1_000);
   passing.answer = (_, response) => {
@@ -276,7 +274,6 @@ test("does not evict a popular script for names that are requested once", async 
   await get(passing, "/static/array.js");
   await get(passing, "/static/%61rray.js");
   expect(passing.asked.length).toBe(before);
-  // New answers are cached alongside it.
   for (let times = 0; times < 3; times++) await get(passing, "/static/new.js");
   expect(passing.asked.length).toBe(before + 1);
 });

@@ -1,12 +1,9 @@
-// The parts of a request that are forwarded to the upstream, and the parts of its answer that are
-// returned.
-
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { connectTo, post, until } from "../../kit/http-server.ts";
 import { flagsBody, startPassing } from "./upstream-kit.ts";
 
-test("forwards method, path, query and body unchanged, with the relevant headers and the client's address", async () => {
+test("a forwarded request has the method, path, query, body, relevant headers and client address", async () => {
   const passing = await startPassing(
     {},
     { recordIp: true, trustedProxies: "127.0.0.0/8", path: "/base/" },
@@ -42,7 +39,7 @@ test("forwards method, path, query and body unchanged, with the relevant headers
   });
 });
 
-test("forwards no address that a client only claims, and none if none is recorded", async () => {
+test("a forwarded request does not contain an address that the client claims, or any if none is recorded", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);
@@ -52,7 +49,7 @@ test("forwards no address that a client only claims, and none if none is recorde
   expect(silent.asked[0]?.headers["x-forwarded-for"]).toBeUndefined();
 });
 
-test("returns status, body and the relevant headers, with Penstock's CORS headers and no cookie", async () => {
+test("a returned answer has status, body and relevant headers, with Penstock's CORS headers and no cookie", async () => {
   const passing = await startPassing();
   const body = gzipSync("x".repeat(100_000));
   passing.answer = (_, response) => {
@@ -79,7 +76,7 @@ test("returns status, body and the relevant headers, with Penstock's CORS header
   expect(headers.get("x-own")).toBeNull();
 });
 
-test("returns a long answer whole, only the head for a HEAD, and cuts no answer short", async () => {
+test("a long answer is returned completely, and a truncated one as 503", async () => {
   const passing = await startPassing();
   const body = Buffer.alloc(3_000_000, "abcdefg");
   passing.answer = ({ url }, response) => {
@@ -117,7 +114,7 @@ test.each([
   ["/api/projects/@current/feature_flags/a%20b/remote_config/", "features"],
   ["/s/", "recordings"],
   ["/i/v1/logs", "logs"],
-])("forwards %s, as one of %s", async (path, kind) => {
+])("%s is forwarded, and counted under %s", async (path, kind) => {
   const passing = await startPassing();
   const response = await fetch(passing.server.url + path);
   expect(await response.text()).toBe(path.replace("//", "/"));
@@ -142,7 +139,7 @@ test.each([
   "/robots.txt",
   "http://evil.example/flags/",
   "/@evil.example/flags/",
-])("never forwards %s", async (path) => {
+])("%s is never forwarded", async (path) => {
   const passing = await startPassing();
   const wire = await connectTo(passing.server);
   wire.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
@@ -150,7 +147,7 @@ test.each([
   expect(passing.asked).toEqual([]);
 });
 
-test("rejects other methods, and answers a preflight itself", async () => {
+test("other methods are rejected, and a preflight is answered locally", async () => {
   const passing = await startPassing();
   const { url } = passing.server;
   expect((await fetch(`${url}/flags/`, { method: "PUT", body: "x" })).status).toBe(405);
@@ -163,7 +160,7 @@ test("rejects other methods, and answers a preflight itself", async () => {
   expect(passing.asked).toEqual([]);
 });
 
-test("accepts events whatever the upstream does", async () => {
+test("events are accepted while the upstream does not respond", async () => {
   const passing = await startPassing();
   passing.answer = () => {};
   const waiting = fetch(`${passing.server.url}/flags/`).catch(() => undefined);
@@ -178,7 +175,7 @@ test("accepts events whatever the upstream does", async () => {
   await waiting;
 });
 
-test("ends the upstream request of a client that leaves", async () => {
+test("the upstream request of a client that disconnects is cancelled", async () => {
   const passing = await startPassing();
   let isEnded = false;
   passing.answer = (_, response) => {
@@ -196,7 +193,7 @@ test("ends the upstream request of a client that leaves", async () => {
   expect(passing.passThrough.inflight).toBe(0);
 });
 
-test("forwards a body in pieces whole, and rejects one that is too long", async () => {
+test("a body in pieces is forwarded completely, and one that is too long is rejected", async () => {
   const passing = await startPassing();
   const body = "x".repeat(60_000);
   const wire = await connectTo(passing.server);
@@ -212,7 +209,7 @@ test("forwards a body in pieces whole, and rejects one that is too long", async 
   expect(passing.asked.length).toBe(1);
 });
 
-test("percent-encodes bytes of a query that should have been encoded", async () => {
+test("unencoded bytes of a query are percent-encoded", async () => {
   const passing = await startPassing();
   const wire = await connectTo(passing.server);
   wire.write(Buffer.from('GET /flags/?a=é"b&v=2 HTTP/1.1\r\nHost: x\r\n\r\n'));

@@ -1,6 +1,3 @@
-// Bodies that clients send cannot make the upstream count as away for all requests. Neither can a
-// server that only takes recordings or logs.
-
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createNetServer, type Server } from "node:net";
@@ -45,7 +42,7 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("stops sending the body once there is an answer", async () => {
+test("a body is not sent further once the upstream has answered", async () => {
   const answered = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<"closed" | "all came">();
   const server = createNetServer((socket) => {
@@ -55,7 +52,6 @@ test("stops sending the body once there is an answer", async () => {
     socket.once("data", () => {
       socket.write(tooLarge);
       socket.pause();
-      // It reads on when the answer is there.
       answered.promise.then(() => socket.resume());
     });
     socket.on("data", ({ length }) => {
@@ -71,7 +67,7 @@ test("stops sending the body once there is an answer", async () => {
 });
 
 test.each(["flags", "recordings"] as const)(
-  "does not count a connection that breaks under a body of %s against the upstream",
+  "a connection that breaks during a body of %s does not count against the upstream",
   async (kind) => {
     const server = createNetServer((socket) => {
       socket.on("error", () => {});
@@ -85,7 +81,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "treats the server for %s as away only for them",
+  "a server that fails for %s counts as down for these only",
   async (kind) => {
     let isCut = false;
     const url = await listening(
@@ -109,7 +105,7 @@ test.each(["recordings", "logs"] as const)(
   },
 );
 
-test("treats the upstream as away if nothing listens, whatever is sent", async () => {
+test("the upstream counts as down if nothing listens, whatever is sent", async () => {
   const server = createServer();
   const url = await listening(server);
   server.close();
@@ -121,7 +117,6 @@ test("treats the upstream as away if nothing listens, whatever is sent", async (
   }
 });
 
-/** Another answer for each kind; undefined: none. */
 async function answering(statuses: { flags?: number; recordings?: number }): Promise<string> {
   const server = createServer((request, response) => {
     const status = request.url === "/s/" ? statuses.recordings : statuses.flags;
@@ -130,7 +125,7 @@ async function answering(statuses: { flags?: number; recordings?: number }): Pro
   return await listening(server);
 }
 
-test("returns flags at once while a recording waits for a server that does not answer", async () => {
+test("flags are returned while a recording waits for a server that does not respond", async () => {
   const statuses: { flags?: number } = { flags: 503 };
   let nowMs = 0;
   const client = clientOf(await answering(statuses), () => nowMs);
@@ -145,7 +140,7 @@ test("returns flags at once while a recording waits for a server that does not a
   expect(await recording).toBe("gone");
 });
 
-test("keeps failing flags as away after recordings succeed", async () => {
+test("flags stay unavailable while they fail, even if recordings succeed", async () => {
   const client = clientOf(await answering({ flags: 503, recordings: 200 }));
   for (let n = 0; n < 3; n++) {
     expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual([503]);

@@ -1,5 +1,3 @@
-// Scripts of the upstream that clients request and do not read.
-
 import { expect, onTestFinished, test } from "vitest";
 import { connectTo, head, until, type Wire } from "../../kit/http-server.ts";
 import { type Passing, startPassing } from "./upstream-kit.ts";
@@ -16,7 +14,6 @@ async function passingScripts(monotonicMs = () => performance.now()): Promise<Pa
   return passing;
 }
 
-/** Sends the request, and reads nothing. */
 async function askOnly({ server }: Passing, version: number): Promise<Wire> {
   const wire = await connectTo(server);
   wire.socket.pause();
@@ -25,7 +22,7 @@ async function askOnly({ server }: Passing, version: number): Promise<Wire> {
   return wire;
 }
 
-test("counts an unread script as bytes in flight, once for all clients that request it", async () => {
+test("an unread script counts once in the memory budget for all clients that request it", async () => {
   const passing = await passingScripts();
   const { admission, http } = passing.server;
   const first = await askOnly(passing, 1);
@@ -40,7 +37,7 @@ test("counts an unread script as bytes in flight, once for all clients that requ
   await until(() => admission.bytes === 0, "both are gone");
 });
 
-test("disconnects clients that read none of many scripts and hold more than a quarter of the budget", async () => {
+test("clients that read none of many scripts and hold over a quarter of the budget are disconnected", async () => {
   const passing = await passingScripts();
   const { admission } = passing.server;
   const wires = [];
@@ -51,7 +48,7 @@ test("disconnects clients that read none of many scripts and hold more than a qu
   expect((await reader.arrayBuffer()).byteLength).toBe(scriptBytes);
 });
 
-test("requests no further script while they hold too much", async () => {
+test("no further script is requested while unread ones hold too much", async () => {
   const passing = await passingScripts(() => 0);
   const { server, asked, ended } = passing;
   for (let version = 0; version < 3; version++) await askOnly(passing, version);

@@ -1,6 +1,3 @@
-// Shared by the tests of pass-through: a server with an upstream that answers as a test instructs
-// it.
-
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -18,7 +15,6 @@ interface Asked {
 export interface Passing {
   readonly server: TestServer;
   readonly passThrough: PassThrough;
-  /** The requests that the upstream received, in order. */
   readonly asked: Asked[];
   readonly ended: string[];
   /** Sends the upstream's answer; may never do so. */

@@ -14,8 +14,8 @@ function valuesOf(metrics: MetricSnapshot[], name: string): Sample[] | undefined
   return metrics.find((found) => found.name === name)?.values as Sample[] | undefined;
 }
 
-describe("metrics of several workers are merged by kind", () => {
-  test("sums counters and histograms, which remain when their worker ends", () => {
+describe("the metrics of several workers", () => {
+  test("sum counters and histograms, and include those of workers that have ended", () => {
     const merged = new MergedMetrics();
     const bucket = (value: number) => ({
       metricName: "penstock_frame_events_bucket",
@@ -45,7 +45,7 @@ describe("metrics of several workers are merged by kind", () => {
     expect(valuesOf(merged.all([]), "penstock_worker_restarts_total")).toEqual([plain(2)]);
   });
 
-  test("takes the sum, the minimum or the maximum of gauges, which end with their worker", () => {
+  test("use the sum, minimum or maximum of gauges, and exclude those of workers that have ended", () => {
     const merged = new MergedMetrics();
     for (const [worker, value] of [0, 1].entries()) {
       merged.update(worker, [
@@ -71,7 +71,7 @@ describe("metrics of several workers are merged by kind", () => {
     expect(gauges()).toEqual([0, 0, undefined, undefined, undefined]);
   });
 
-  test("labels metrics of a single process by worker", () => {
+  test("have a worker label if they describe a single process", () => {
     const merged = new MergedMetrics();
     merged.update(0, [
       metric("process_open_fds", plain(20)),

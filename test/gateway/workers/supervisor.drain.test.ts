@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { ended, isRunning } from "../../kit/processes.ts";
 import { natsWithProject, postOne, startLoad, storedIds, workersOn } from "../../kit/workers.ts";
 
-describe("workers drain together", () => {
-  test("SIGTERM under load ends all with 0, and what was acknowledged is stored", async () => {
+describe("on SIGTERM the workers", () => {
+  test("all exit with 0 under load, and acknowledged events are stored", async () => {
     const nats = await natsWithProject();
     const gateway = await workersOn(nats, "--workers", "3");
     const pids = [0, 1, 2].map((worker) => gateway.pid(worker));
@@ -22,7 +22,7 @@ describe("workers drain together", () => {
     expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
   });
 
-  test("requests that they had taken are answered before they end", async () => {
+  test("answer their requests before they exit", async () => {
     const nats = await natsWithProject();
     const gateway = await workersOn(nats, "--workers", "2");
     const agents = Array.from({ length: 20 }, () => new Agent());

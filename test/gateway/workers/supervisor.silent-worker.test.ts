@@ -1,6 +1,3 @@
-// A frozen worker is killed within seconds and replaced, so that every new connection is answered
-// again. A worker that waits for NATS is not killed, however long it waits.
-
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { SilenceWatch } from "../../../src/gateway/workers/supervisor.ts";
@@ -18,8 +15,8 @@ async function answered(port: number): Promise<number> {
   return (await Promise.all(tries)).filter((status) => status === 200).length;
 }
 
-describe("a worker that hangs is replaced", () => {
-  test("when it is stopped while it serves", async () => {
+describe("a worker that does not respond is replaced", () => {
+  test("if its process is stopped while it serves", async () => {
     const gateway = await workersOn(await natsWithProject(), "--workers", "2");
     const frozen = gateway.pid(0);
     process.kill(frozen, "SIGSTOP");
@@ -31,7 +28,7 @@ describe("a worker that hangs is replaced", () => {
     expect(await ended(gateway.process)).toBe(0);
   }, 60_000);
 
-  test("when it does not answer; one that answers is left alone, and one that is loading has longer", () => {
+  test("later if it is still loading, and not if it responds", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];

@@ -18,8 +18,8 @@ async function failure(started: Started): Promise<string> {
   return said[0] ?? "";
 }
 
-describe("a start that cannot succeed is an error", () => {
-  test("reports a port that another process or another gateway uses", async () => {
+describe("serve with several workers", () => {
+  test("fails with the setting if another process or gateway uses the port", async () => {
     const nats = await natsWithProject();
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());
@@ -35,7 +35,7 @@ describe("a start that cannot succeed is an error", () => {
     expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
   });
 
-  test("reports a stream that cannot guarantee that acknowledged events stay stored", async () => {
+  test("fails if a stream may lose acknowledged events", async () => {
     const nats = await natsWithProject();
     const subjects = ["penstock.live.0.*"];
     await withClient(nats, async (connection) =>
@@ -50,7 +50,7 @@ describe("a start that cannot succeed is an error", () => {
     );
   });
 
-  test("ends the workers that have started at once if the start fails, whatever the drain delay", async () => {
+  test("ends the started workers immediately if another fails to start, whatever the drain delay", async () => {
     const nats = await natsWithProject();
     const secondEnds = `const { emit } = process;
     process.emit = function (name, message, ...rest) {

@@ -4,8 +4,8 @@ import { readConnectionNote } from "../../../src/platform/embedded/nats-config.t
 import { ended, isRunning, penstock, temporaryFolder } from "../../kit/processes.ts";
 import { asWorkers, natsWithProject, postOne, workersOn } from "../../kit/workers.ts";
 
-describe("workers end with their supervisor", () => {
-  test("SIGKILL of the supervisor ends the workers and the embedded nats-server within seconds", async () => {
+describe("the supervisor of several workers", () => {
+  test("takes its workers and the embedded nats-server with it when it is killed", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "8388608"];
     const started = penstock("up", "--workers", "2", "--data-dir", dataDir, ...ports);
@@ -19,7 +19,7 @@ describe("workers end with their supervisor", () => {
     await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);
   });
 
-  test("a second SIGTERM ends a drain that hangs", async () => {
+  test("ends a drain that does not finish at a second SIGTERM", async () => {
     const nats = await natsWithProject();
     const gateway = await workersOn(nats, "--workers", "2", "--request-timeout-ms", "60000");
     const pids = [gateway.pid(0), gateway.pid(1)];

@@ -1,6 +1,3 @@
-// `serve` in several processes with a certificate: each serves it, each renews it by itself, and a
-// drain answers what is in flight.
-
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { request } from "node:https";
@@ -14,8 +11,8 @@ const expiry = "penstock_tls_certificate_expiry_seconds";
 const connections = 16;
 const daysMs = 86_400_000;
 
-describe("workers renew their certificates", () => {
-  test("serve the certificate, renew it, and drain", async () => {
+describe("several workers", () => {
+  test("serve the certificate, renew it, and answer requests while they drain", async () => {
     const nats = await natsWithProject();
     const authority = await createAuthority();
     const [soon, later] = [5, 50].map(
@@ -38,7 +35,7 @@ describe("workers renew their certificates", () => {
 
     writeFileSync(first.certFile, second.cert);
     writeFileSync(first.keyFile, second.key);
-    // The lowest of all workers: when it is the new one, all have it.
+    // The lowest of all workers: when it is the new one, all workers have it.
     await expect.poll(expires, { timeout: 30_000 }).toBe(later!.getTime() / 1_000);
     expect(await shown()).toEqual(new Set(["second"]));
 
@@ -55,7 +52,7 @@ describe("workers renew their certificates", () => {
     expect(await storedIds(nats)).toEqual(new Set(["before", ...ids]));
   });
 
-  test("report no such gauge without TLS", async () => {
+  test("have no certificate gauge without TLS", async () => {
     const gateway = await workersOn(await natsWithProject(), "--workers", "2");
     expect((await gateway.metrics()).has(expiry)).toBe(false);
   });

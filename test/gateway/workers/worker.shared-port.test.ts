@@ -5,7 +5,7 @@ import { natsWithProject, postOne, titleOf, workersOn } from "../../kit/workers.
 
 const connections = 40;
 
-test("workers share the port: connections are spread over them, and one metrics page and one readiness check cover both", async () => {
+test("two workers share the public port, one metrics page and one readiness check", async () => {
   const gateway = await workersOn(await natsWithProject(), "--workers", "2");
   expect(await gateway.readyz()).toEqual([
     200,

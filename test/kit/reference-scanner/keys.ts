@@ -1,5 +1,4 @@
-// Finds the key that a body is sent with, for the reference scanner: the places where a key may be,
-// and whether the items of an array have the same key. It must share nothing with the addon.
+// Finds the key of a body for the reference scanner. It must share nothing with the addon.
 
 import { keyTokenBytesMax, TokenType } from "../../../src/records/table.ts";
 import type { JsonNode } from "./parse.ts";
@@ -34,7 +33,6 @@ export function keyOfEvent(event: JsonNode): JsonNode | undefined {
   ]);
 }
 
-/** The text of the key, if it can be compared with another; otherwise undefined. */
 function keyText(body: Buffer, { type, start, end }: JsonNode): string | undefined {
   const isString = type === TokenType.PlainString || type === TokenType.EscapedString;
   if (!isString || end - start > keyTokenBytesMax) return undefined;

@@ -1,6 +1,5 @@
-// Writes the plain form of a JSON text, as table.ts describes it. The addon's normaliser is tested
-// against this code. It makes one nested call for each level, which `depthMax` limits, and must
-// share nothing with the addon.
+// Writes the plain form of a JSON text, as table.ts describes it. It must share nothing with the
+// addon.
 
 import { depthMax } from "../../../src/records/table.ts";
 

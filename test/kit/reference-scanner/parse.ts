@@ -1,6 +1,5 @@
 // The parser of the reference scanner: reads strict JSON byte by byte into a shallow tree of spans.
-// The code must stay simple enough to be verified by reading. Speed does not matter, but it takes
-// JSON of any depth and never goes back in the text.
+// It must stay simple enough to be verified by reading.
 
 import { isUtf8 } from "node:buffer";
 import { Ascii } from "../../../src/platform/base/ascii.ts";
@@ -85,7 +84,6 @@ class TreeReader {
   readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
   /** The open objects and arrays, the outermost first. */
   readonly #open: JsonNode[] = [this.#top];
-  /** The key of the next value. */
   #key = "";
 
   constructor(body: Buffer) {
@@ -114,7 +112,6 @@ class TreeReader {
     };
   }
 
-  /** Creates the node of the next value. */
   #addNode(): JsonNode {
     this.#skipWhiteSpace();
     const at = this.#at;
@@ -263,7 +260,6 @@ class TreeReader {
     }
   }
 
-  /** Takes the key of the next value, and the colon after the key. */
   #takeKey(): boolean {
     this.#skipWhiteSpace();
     const start = this.#at;

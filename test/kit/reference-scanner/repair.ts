@@ -23,7 +23,6 @@ interface Piece {
 const replacement = Buffer.from("\ufffd");
 const shortReplacement = Buffer.from("?");
 const nullWord = Buffer.from("null");
-/** The encoded surrogates of a pair, in Latin-1. */
 const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 /** Whole strings, and the words and braces outside of them, in Latin-1. */
 const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
@@ -81,7 +80,6 @@ function piecesOf(body: Buffer): readonly Piece[] {
   return pieces;
 }
 
-/** Whether the text has the brackets of an object or array. */
 function mayHoldEvents(body: Buffer): boolean {
   let start = 0;
   let end = body.length;
@@ -92,7 +90,6 @@ function mayHoldEvents(body: Buffer): boolean {
   );
 }
 
-/** Fills Header.Malformed, Header.NonFinite and Header.RepairedBytes for a malformed text. */
 export function measureRepair(header: Uint32Array, body: Buffer): void {
   if (!mayHoldEvents(body)) return;
   const pieces = piecesOf(body);
@@ -110,7 +107,6 @@ export function measureNumbers(header: Uint32Array, body: Buffer, fault: number)
   if (typeof parseTree(repaired) !== "number") measureRepair(header, body);
 }
 
-/** Implements Scanner.repair as documented in table.ts. */
 export function repairBody(
   body: Buffer,
   until: number,

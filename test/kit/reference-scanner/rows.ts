@@ -1,5 +1,5 @@
-// Writes the table entries of one item for the reference scanner: its row and its extra. It must
-// share nothing with the addon.
+// Writes the table entries of one item for the reference scanner. It must share nothing with the
+// addon.
 
 import {
   depthMax,
@@ -77,7 +77,6 @@ function escapedKeys(node: JsonNode): number {
   return node.children.filter(({ key }) => key.includes("\\")).length;
 }
 
-/** Whether a key other than the item's own is repeated in its object. */
 function hasDoubledInnerKey(item: JsonNode, offsets: readonly number[]): boolean {
   const all = offsets.filter((offset) => offset > item.start && offset < item.end).length;
   if (item.type !== TokenType.Object) return all > 0;
@@ -85,7 +84,6 @@ function hasDoubledInnerKey(item: JsonNode, offsets: readonly number[]): boolean
   return all > own.length - new Set(own).size;
 }
 
-/** Whether a key is escaped that is neither the item's own nor one of its `properties`. */
 function hasEscapedInnerKey(item: JsonNode, offsets: readonly number[]): boolean {
   const all = offsets.filter((offset) => offset > item.start && offset < item.end).length;
   if (item.type !== TokenType.Object) return all > 0;
@@ -124,13 +122,11 @@ function fieldIn(
   return name === "uuid" ? membersByName(item).get(name) : members.get(name);
 }
 
-/** The words of one item in the table. */
 interface ItemWords {
   readonly row: Uint32Array;
   readonly extra: Uint32Array;
 }
 
-/** Writes the members that `places` names into the extra. */
 function fillExtra(
   { extra }: ItemWords,
   members: ReadonlyMap<string, JsonNode>,

@@ -1,6 +1,5 @@
-// The reference scanner: fills the table of src/records/table.ts in plain JavaScript, many times
-// slower than the addon. The addon is tested against it. It must share nothing with the addon
-// except the layout.
+// The reference scanner fills the table of src/records/table.ts in plain JavaScript. The addon is
+// tested against it. It must share nothing with the addon except the layout.
 
 import { Ascii } from "../../../src/platform/base/ascii.ts";
 import {
@@ -23,7 +22,6 @@ import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree 
 import { measureNumbers, measureRepair, repairBody } from "./repair.ts";
 import { fillItem } from "./rows.ts";
 
-/** The items of a body, and the number of containers around them. */
 interface Items {
   readonly items: readonly JsonChild[];
   readonly depth: number;
@@ -46,7 +44,6 @@ function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
     return { items: root.children, depth: 1 };
   }
   if (root.type !== TokenType.Object) return { items: [], depth: 0 };
-  // The names in the envelope are recognised with and without escapes.
   const members = membersByName(root);
   const [sentAt, otherSentAt] = [members.get("sent_at"), members.get("sentAt")];
   const says =
@@ -89,9 +86,6 @@ class ReferenceScanner implements BackgroundScanner {
   readonly table: Uint32Array;
   readonly #rows: number;
   readonly #header: Uint32Array;
-  /**
-   * The items and the tree of the last body, held while some of its rows are still missing.
-   */
   #items: readonly JsonChild[] = [];
   #tree: JsonTree | undefined = undefined;
   #depth = 0;

@@ -10,7 +10,7 @@ function textOf(...bytes: number[]): string {
   return read(new Uint8Array(bytes).buffer);
 }
 
-describe("addresses are recorded as text", () => {
+describe("the text of a client address", () => {
   test.each([
     [[127, 0, 0, 1], "127.0.0.1"],
     [[255, 254, 1, 0], "255.254.1.0"],
@@ -26,7 +26,7 @@ describe("addresses are recorded as text", () => {
     expect(textOf(...bytes)).toBe(text);
   });
 
-  test("formats any IPv6 address as a URL parser does", () => {
+  test("is that of a URL parser for any IPv6 address", () => {
     const sparse = fc.oneof(
       { weight: 2, arbitrary: fc.constant(0) },
       { weight: 1, arbitrary: fc.nat(255) },
@@ -48,11 +48,14 @@ describe("addresses are recorded as text", () => {
     ["127.0.0.1", true, "127.0.0.1"],
     ["::", true, "127.0.0.1"],
     ["127.0.0.1", false, ""],
-  ])("records a client of a server on %s with addresses: %s", async (host, recordIp, text) => {
-    const server = await startTestServer({ host, recordIp });
-    const wire = await connectTo(server);
-    wire.write(post("{}", { "X-Forwarded-For": "6.6.6.6" }));
-    await wire.reply();
-    expect(server.taken[0]!.exchange.clientAddress).toBe(text);
-  });
+  ])(
+    "is recorded or not by a server on %s with the addresses of clients: %s",
+    async (host, recordIp, text) => {
+      const server = await startTestServer({ host, recordIp });
+      const wire = await connectTo(server);
+      wire.write(post("{}", { "X-Forwarded-For": "6.6.6.6" }));
+      await wire.reply();
+      expect(server.taken[0]!.exchange.clientAddress).toBe(text);
+    },
+  );
 });

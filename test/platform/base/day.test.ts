@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { dayMs, dayOf, instantMsOf, isDay } from "../../../src/platform/base/day.ts";
 
-test("accepts exactly the days of the calendar", () => {
+test("a day is valid only if it is in the calendar", () => {
   const days = new Set(
     Array.from({ length: 1_100 }, (_, nth) => dayOf(Date.UTC(2023, 11, 1) + nth * dayMs)),
   );
@@ -23,7 +23,7 @@ test.each([
   ["2026-11-22T00:30:00+02:00", "2026-11-21T22:30:00.000Z"],
   ["2026-11-22T23:30:00-05:30", "2026-11-23T05:00:00.000Z"],
   ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"],
-])("reads %s as %s", (text, iso) => {
+])("the time %s is read as %s", (text, iso) => {
   expect(new Date(instantMsOf(text)).toISOString()).toBe(iso);
 });
 
@@ -32,6 +32,6 @@ test.each([
   ...["2026-11-22T24:00:00Z", "2026-11-22T08:60:00Z", "2026-11-22T08:30:60Z"],
   ...["2026-11-22T08:30:00+24:00", "2026-11-22T08:30:00+02:60", "2026-11-22T08:30:00"],
   ...["2026-11-22T08Z", "2026-11-22T08:30:00+0200", " 2026-11-22", "2026-1-2", "now", ""],
-])("rejects %j", (text) => {
+])("the time %j is rejected", (text) => {
   expect(instantMsOf(text)).toBeNaN();
 });

@@ -1,5 +1,3 @@
-// The meter's allowance matches the texts.
-
 import { expect, test } from "vitest";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
 import {
@@ -10,7 +8,7 @@ import {
 import { settings } from "../../../src/platform/settings/config.ts";
 import { costOf, waitMsOf } from "../../kit/cost-of.ts";
 
-test("gives a project this many bytes a minute, and no more at once", () => {
+test("a project has a full allowance of expanded bytes per minute, and no more at once", () => {
   let monotonicMs = 0;
   const meter = new Meter(() => monotonicMs);
   const waitMs = (expansion: number) => waitMsOf(meter, costOf(1, 1, expansion));
@@ -21,7 +19,7 @@ test("gives a project this many bytes a minute, and no more at once", () => {
   expect(waitMs(expansionBytesAMinute)).toBe(0);
 });
 
-test("is named in texts by reference, not by a typed number", () => {
+test("the error texts and documents state the allowance of expanded bytes", () => {
   expect(expansionText).toBe("64 MiB");
   for (const text of [
     errorTable.expands_too_far.when,

@@ -1,5 +1,3 @@
-// The table of errors lists every cause of the answer `overloaded`.
-
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -8,7 +6,6 @@ import { errorTable } from "../../../src/platform/base/errors.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
-/** Text of the table, by the detail in the answer. */
 const causes: Record<string, string> = {
   "No room for the body": "the budget of bytes in flight is used up",
   "No room to decompress the body": "the budget of bytes in flight is used up",
@@ -21,7 +18,7 @@ const causes: Record<string, string> = {
   "There is not enough memory to scan the body": "not enough memory to scan it",
 };
 
-test("each detail of overloaded has its cause in the table, and no cause is without a detail", () => {
+test("every cause of `overloaded` is in the error table, and the table has no other cause", () => {
   const files = execFileSync("git", ["ls-files", "src/*.ts"], { cwd: root }).toString().split("\n");
   const details = files
     .filter((file) => file !== "")

@@ -1,6 +1,3 @@
-// Who gets a slot next: works of a number of bytes, ten per step, on a clock and in slots that the
-// test controls.
-
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { FairQueue, type QueuedWork } from "../../../src/platform/base/fair-queue.ts";
 
@@ -67,21 +64,21 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
   };
 }
 
-describe("slots are shared fairly", () => {
-  test("groups take turns, however much one of them sends", async () => {
+describe("the fair queue", () => {
+  test("lets groups take turns, however much work one of them has", async () => {
     const { add, drain } = queueOf();
     for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
     add("b", { group: "b", bytesLeft: 30 });
     add("c", { group: "c" });
     const turns = (await drain()).split(" ");
-    // At most each third turn is of the group that sends most, until the others are done.
+    // At most each third turn is of the group with the most work, until the others are done.
     expect(turns.filter((name) => name.startsWith("b"))).toEqual(["b", "b", "b!"]);
     expect(turns.indexOf("c!")).toBeLessThan(4);
     expect(turns.indexOf("b!")).toBeLessThan(8);
     expect(turns.slice(-6)).toEqual(expect.arrayContaining(["a2!", "a3!"]));
   });
 
-  test("the work with the lowest rank goes first, even if it arrives between two steps", async () => {
+  test("runs the work with the lowest rank first, even if it arrives between two steps", async () => {
     const { add, endStep, said, drain } = queueOf();
     add("long", { bytesLeft: 1_000 });
     add("longer", { bytesLeft: 2_000 });
@@ -94,7 +91,7 @@ describe("slots are shared fairly", () => {
     expect((await drain()).startsWith("long long")).toBe(true);
   });
 
-  test("a work that rests and waits again keeps the turn of its group", async () => {
+  test("keeps the turn of a group whose work pauses and waits again", async () => {
     const { queue, add, endStep, said } = queueOf();
     const rests = add("a", { group: "a", bytesLeft: 20 });
     queue.rest(rests);
@@ -108,7 +105,7 @@ describe("slots are shared fairly", () => {
     expect(said()).toBe("a!");
   });
 
-  test("a group has a limited number of slots, and others have the rest", () => {
+  test("limits the slots of a group, and leaves the rest to others", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
@@ -116,7 +113,7 @@ describe("slots are shared fairly", () => {
     expect(said()).toBe("b!");
   });
 
-  test("a work that may not run is skipped until it may", async () => {
+  test("skips work that may not run until it may", async () => {
     let isBarred = true;
     const { add, endStep, said } = queueOf({ mayRun: ({ group }) => group !== "x" || !isBarred });
     add("x", { group: "x" });
@@ -128,7 +125,7 @@ describe("slots are shared fairly", () => {
     expect(said()).toBe("x!");
   });
 
-  test("a work that turns out to belong to a full group loses its slot to a waiting one", async () => {
+  test("takes a slot from work whose group turns out to be full", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2"]) add(name);
     const found = add("found", { group: "unknown" });
@@ -141,7 +138,7 @@ describe("slots are shared fairly", () => {
     expect(queue.running.size).toBe(3);
   });
 
-  test("a work that turns out to belong to another group keeps its slot, and counts in that group", async () => {
+  test("lets work whose group changes keep its slot, and counts it in the new group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     const found = add("found", { group: "unknown" });
     add("a1");
@@ -153,8 +150,8 @@ describe("slots are shared fairly", () => {
   });
 });
 
-describe("a deadline", () => {
-  test("ends only the wait of its own work, begun or not", async () => {
+describe("a deadline in the fair queue", () => {
+  test("ends only the wait of its own work, started or not", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
@@ -172,7 +169,7 @@ describe("a deadline", () => {
     expect(said()).toBe("b? c!");
   });
 
-  test("counts for a work whose turn is after it, before the timer", () => {
+  test("counts for work whose turn comes after it, before the timer fires", () => {
     const { add, said } = queueOf();
     add("late", { inMs: 0 });
     add("next");
@@ -180,7 +177,7 @@ describe("a deadline", () => {
   });
 });
 
-test("a resting work frees its slot, but keeps its position in its group, and continues first", async () => {
+test("paused work in the fair queue frees its slot, and continues before later work of its group", async () => {
   const begun = new Set<Work>();
   const { queue, add, said } = queueOf({
     ...{ slots: 2, groupBegunMax: 2 },
@@ -206,7 +203,7 @@ test("a resting work frees its slot, but keeps its position in its group, and co
   expect(said()).toBe("a3");
 });
 
-test("a work whose run throws passes its slot to the next", async () => {
+test("work in the fair queue that throws passes its slot to the next", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
     ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
@@ -221,7 +218,7 @@ test("a work whose run throws passes its slot to the next", async () => {
 });
 
 test.each(["of one group", "of a group each"])(
-  "checks 900 works %s a few times each, until all have had their slot",
+  "the fair queue checks each of 900 works %s only a few times",
   async (which) => {
     let asked = 0;
     const { add, drain } = queueOf({
@@ -236,7 +233,7 @@ test.each(["of one group", "of a group each"])(
   },
 );
 
-test("a work that leaves is skipped, in any state and any number of times", async () => {
+test("work that leaves the fair queue is skipped, in any state", async () => {
   const { queue, add, said, drain } = queueOf();
   const [first, second, third] = [
     add("1", { bytesLeft: 50 }),

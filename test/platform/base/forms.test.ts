@@ -3,7 +3,7 @@ import { isLowerCaseUuid, isProjectId, isUuid } from "../../../src/platform/base
 
 const uuid = "0193a2b4-5c6d-7e8f-90a1-b2c3d4e5f607";
 
-describe("formats of text", () => {
+describe("the formats of ids", () => {
   test("a UUID has 36 characters, in any case", () => {
     expect([uuid, uuid.toUpperCase()].map(isUuid)).toEqual([true, true]);
     const others = ["", uuid.slice(1), `${uuid}0`, uuid.replaceAll("-", ""), `${uuid}\n`];
@@ -17,7 +17,7 @@ describe("formats of text", () => {
     expect(isLowerCaseUuid(uuid.slice(1))).toBe(false);
   });
 
-  test("a project's id has 1 to 64 letters, digits, hyphens and underscores", () => {
+  test("a project id has 1 to 64 letters, digits, hyphens and underscores", () => {
     expect(["a", "A-b_9", "x".repeat(64)].map(isProjectId)).toEqual([true, true, true]);
     for (const other of ["", "x".repeat(65), "a b", "a.b", "é", "a\n"])
       expect([other, isProjectId(other)]).toEqual([other, false]);

@@ -1,5 +1,5 @@
-// The hashes for tables: the 32-bit one against the vectors that Linux has for 32-bit machines, the
-// 64-bit one against the output of the authors' program with one round and three.
+// The vectors are those of Linux (32 bits) and of the authors' program with one round and three (64
+// bits).
 
 import { expect, test } from "vitest";
 import { halfSipHash, halfSipHash64 } from "../../../src/platform/base/half-sip-hash.ts";
@@ -13,7 +13,7 @@ test.each([
   [2, 0x577999b1],
   [3, 0x6b28096c],
   [4, 0x8b31d501],
-])("is HalfSipHash-1-3 for %i words", (count, hash) => {
+])("the 32-bit hash is HalfSipHash-1-3 for %i words", (count, hash) => {
   expect(halfSipHash(key, words, { start: 1, count }) >>> 0).toBe(hash);
 });
 
@@ -23,7 +23,7 @@ test.each([
   [2, 0x31a8cd3d, 0x5f7aec1d],
   [3, 0x5ccc7755, 0x933fe7b3],
   [4, 0xb9c5d756, 0xc22e3e3d],
-])("is HalfSipHash-1-3 with 64 bits for %i words", (count, ...hash) => {
+])("the 64-bit hash is HalfSipHash-1-3 for %i words", (count, ...hash) => {
   const into = new Int32Array(2);
   halfSipHash64(key, words.slice(1, 1 + count), into);
   expect([...into].map((word) => word >>> 0)).toEqual(hash);

@@ -1,5 +1,3 @@
-// Limits on what one client can make a port hold: one request, for a limited time.
-
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -28,9 +26,9 @@ function get(path: string, head = "Host: 127.0.0.1\r\n"): string {
 
 test.each([
   ["plain", ""],
-  ["with a body that waits for a word", "Expect: 100-continue\r\nContent-Length: 1\r\n"],
+  ["with a body that waits for 100 (Continue)", "Expect: 100-continue\r\nContent-Length: 1\r\n"],
   ["with an unknown expectation", "Expect: nothing\r\n"],
-])("closes the connection on pipelined data: %s", async (_what, head) => {
+])("the HTTP port closes a connection with pipelined requests: %s", async (_what, head) => {
   const gone = Promise.withResolvers<void>();
   const paths: (string | undefined)[] = [];
   const socket = await connectedTo(({ url }, response) => {
@@ -42,13 +40,13 @@ test.each([
   expect(paths).toEqual(["/held"]);
 });
 
-test("closes it on pipelined data without a host too", async () => {
+test("the HTTP port closes a connection with pipelined requests without a host", async () => {
   const socket = await connectedTo(() => {});
   socket.resume().write(get("/held") + get("/ahead", "").repeat(300));
   await once(socket, "close");
 });
 
-test("serves requests one after another on a connection, even after large answers", async () => {
+test("the HTTP port answers sequential requests on one connection, even after large answers", async () => {
   const socket = await connectedTo(({ url }, response) => {
     const body = "x".repeat(Number(url?.slice(1)));
     response.end(body);
@@ -66,7 +64,7 @@ test("serves requests one after another on a connection, even after large answer
   }
 });
 
-test("rejects a request without a host if HTTP requires one", async () => {
+test("the HTTP port rejects a request without a host if HTTP requires one", async () => {
   const answered: Answer = (_request, response) => void response.end("yes");
   for (const [version, status] of [
     ["1.1", 400],
@@ -79,7 +77,7 @@ test("rejects a request without a host if HTTP requires one", async () => {
   }
 });
 
-test("drops a request soon after its time if its head does not arrive", async () => {
+test("the HTTP port drops a request whose headers do not arrive in time", async () => {
   const socket = await connectedTo(() => {}, 200);
   socket.resume().write("GET / HTTP/1.1\r\nHost: 127.");
   await once(socket, "close");

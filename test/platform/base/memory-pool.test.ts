@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { MemoryPool } from "../../../src/platform/base/memory-pool.ts";
 
-describe("blocks of memory are reused", () => {
-  test("only for the same size if none may be wasted", () => {
+describe("the memory pool", () => {
+  test("reuses a block only for the same size if no byte may be wasted", () => {
     const pool = new MemoryPool({
       keptBytesMax: 1_000,
       full: "drop_smallest",
@@ -19,7 +19,7 @@ describe("blocks of memory are reused", () => {
     expect(pool.keptBytes).toBe(0);
   });
 
-  test("also with many sizes, the smallest that fits first", () => {
+  test("reuses the smallest of many blocks that fits", () => {
     const pool = new MemoryPool({
       keptBytesMax: 100_000,
       full: "drop_smallest",
@@ -36,7 +36,7 @@ describe("blocks of memory are reused", () => {
     expect(pool.take(250)).toBe(block);
   });
 
-  test("a full pool drops its smallest blocks, or rejects what does not fit, as configured", () => {
+  test("drops its smallest blocks or the new one when it is full, as configured", () => {
     const options = { keptBytesMax: 1_000, idleMs: 1_000, wasteFactor: 1 };
     const given = [100, 800, 300].map((size) => Buffer.allocUnsafeSlow(size));
     const refusing = new MemoryPool({ ...options, full: "refuse" });

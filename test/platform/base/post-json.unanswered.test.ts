@@ -1,5 +1,3 @@
-// An answer that switches protocols counts as a failure, for every request that Penstock sends.
-
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -20,7 +18,6 @@ interface SwitchingServer {
 
 const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi";
 
-/** Answers every request with an unrequested switch of protocols. */
 async function startSwitchingServer(): Promise<SwitchingServer> {
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -40,7 +37,7 @@ async function startSwitchingServer(): Promise<SwitchingServer> {
   return switcher;
 }
 
-test("pass-through: treats the upstream as away, and leaks no room", async () => {
+test("after an answer that switches protocols, the upstream counts as down and its slot is free", async () => {
   const server = await startSwitchingServer();
   const client = new UpstreamClient({
     ...{ url: server.url, requestsMax: 1, timeoutMs: 60_000, monotonicMs: () => 0 },
@@ -56,7 +53,7 @@ test("pass-through: treats the upstream as away, and leaks no room", async () =>
   expect(await ask()).toMatchObject({ status: 200, body: Buffer.from("flags") });
 });
 
-test("batches for PostHog: gets no answer, and sends the next one", async () => {
+test("after an answer that switches protocols, the PostHog sink's request fails and the next one works", async () => {
   const server = await startSwitchingServer();
   const upstream = new Upstream({ url: server.url, requestsMax: 1, answerMsMax: 60_000 });
   onTestFinished(() => upstream.close());
@@ -66,14 +63,14 @@ test("batches for PostHog: gets no answer, and sends the next one", async () => 
   expect(await post()).toMatchObject({ status: 200, text: "{}" });
 });
 
-test("statements for ClickHouse: reports a failure", async () => {
+test("after an answer that switches protocols, a ClickHouse statement fails", async () => {
   const server = await startSwitchingServer();
   const client = new ClickHouseClient(readAddress(server.url));
   onTestFinished(() => client.close());
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(switched);
 });
 
-test("an import: sends the same body again", async () => {
+test("after an answer that switches protocols, an import sends the same body again", async () => {
   const server = await startSwitchingServer();
   const said: (string | undefined)[] = [];
   const sender = new Sender({

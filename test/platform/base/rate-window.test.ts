@@ -1,9 +1,7 @@
-// Each time window admits a fixed amount.
-
 import { expect, test } from "vitest";
 import { RateWindow } from "../../../src/platform/base/rate-window.ts";
 
-test("restores what was spent when the window is over, and not before", () => {
+test("a rate window restores its amount when it ends, and not before", () => {
   let nowMs = 5_000;
   const window = new RateWindow({ max: 3, monotonicMs: () => nowMs });
   window.spend(1);
@@ -15,7 +13,7 @@ test("restores what was spent when the window is over, and not before", () => {
   expect([window.left, window.isSpent]).toEqual([3, false]);
 });
 
-test("lets more be spent than is left, and does not take that from the next window", () => {
+test("a rate window may be overspent without effect on the next window", () => {
   let nowMs = 0;
   const window = new RateWindow({ max: 3, windowMs: 10, monotonicMs: () => nowMs });
   window.spend(8);

@@ -1,9 +1,7 @@
-// Records of failed requests allow one retry each, last for two minutes, and are limited.
-
 import { expect, test } from "vitest";
 import { RetryMemory } from "../../../src/platform/base/retry-memory.ts";
 
-test("returns each value of a key once, the oldest first", () => {
+test("the retry memory returns each value of a key once, the oldest first", () => {
   const memory = new RetryMemory<number>(() => 0);
   expect(memory.isEmpty).toBe(true);
   memory.remember("a", 1);
@@ -15,7 +13,7 @@ test("returns each value of a key once, the oldest first", () => {
   expect(memory.isEmpty).toBe(true);
 });
 
-test("forgets a value after two minutes, even if its key has a newer one", () => {
+test("the retry memory forgets a value after two minutes, even if its key has a newer one", () => {
   let now = 0;
   const memory = new RetryMemory<number>(() => now);
   memory.remember("a", 1);
@@ -29,7 +27,7 @@ test("forgets a value after two minutes, even if its key has a newer one", () =>
   expect(memory.take("b")).toBeUndefined();
 });
 
-test("forgets the oldest values beyond 16,384, including those of one key", () => {
+test("the retry memory forgets the oldest values beyond 16,384, including those of one key", () => {
   const memory = new RetryMemory<number>(() => 0);
   for (let value = 0; value < 16_386; value++) memory.remember("a", value);
   expect(memory.take("a")).toBe(2);

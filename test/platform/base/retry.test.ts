@@ -1,5 +1,3 @@
-// Retries: until success, an incurable error, or an abort; and how much of it is logged.
-
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   pauseUntilAborted,
@@ -20,7 +18,7 @@ function explain(error: unknown) {
   return { fields: {}, message: (error as Error).message };
 }
 
-test("tries work until it succeeds, and logs the first failure", async () => {
+test("work is retried until it succeeds, and the first failure is logged", async () => {
   let tries = 0;
   const work = () => (++tries < 4 ? Promise.reject(new Error(`try ${tries}`)) : Promise.resolve(7));
   const warning = new SparseWarning(log, 5_000);
@@ -28,7 +26,7 @@ test("tries work until it succeeds, and logs the first failure", async () => {
   expect([tries, said]).toEqual([4, ["try 1"]]);
 });
 
-test("repeats a warning after its interval, not before", () => {
+test("a repeated warning is logged again after its interval, not before", () => {
   const warning = new SparseWarning(log, 5_000);
   warning.warn({}, "first");
   vi.advanceTimersByTime(4_999);
@@ -38,7 +36,7 @@ test("repeats a warning after its interval, not before", () => {
   expect(said).toEqual(["first", "second"]);
 });
 
-test("ends at an error that no further attempt can cure", async () => {
+test("retries end at an error that no retry can fix", async () => {
   let tries = 0;
   const work = () => Promise.reject(++tries === 1 ? new Error("passes") : new TypeError("stays"));
   const warning = new SparseWarning(log, 0);
@@ -46,7 +44,7 @@ test("ends at an error that no further attempt can cure", async () => {
   expect([tries, said]).toEqual([2, ["passes"]]);
 });
 
-test("ends with the signal's reason when aborted, before a try and in a pause", async () => {
+test("retries end with the signal's reason when aborted, before a try and in a pause", async () => {
   const options = { pauseMs: 3_600_000, warning: new SparseWarning(log, 0), explain };
   const stopping = new AbortController();
   const work = () => {
@@ -62,14 +60,14 @@ test("ends with the signal's reason when aborted, before a try and in a pause", 
   expect(never).not.toHaveBeenCalled();
 });
 
-test("ends a pause without an error when it is aborted", async () => {
+test("an aborted pause ends without an error", async () => {
   const stopping = new AbortController();
   setImmediate(() => stopping.abort());
   await pauseUntilAborted(3_600_000, stopping.signal);
   await pauseUntilAborted(3_600_000, stopping.signal);
 });
 
-test("doubles pauses up to their maximum, and starts again only after a long run", async () => {
+test("pauses between restarts double up to their maximum, and are reset after a long run", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
   // Whether each run is long, and whether it fails.
@@ -101,7 +99,7 @@ test("doubles pauses up to their maximum, and starts again only after a long run
   ]);
 });
 
-test("does not report a run that ends after the abort, and does not start another run", async () => {
+test("a run that ends after the abort is not reported, and no other run starts", async () => {
   const stopping = new AbortController();
   const ended = vi.fn();
   const run = vi.fn(async () => stopping.abort());

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { workClock } from "../../../src/platform/base/turn-budget.ts";
 
-/** A thread that works, or waits for a processor. */
 function thread() {
   const at = { cpuMs: 5, monotonicMs: 1_000, asked: 0 };
   const workMs = workClock({
@@ -18,7 +17,7 @@ function thread() {
   return { at, workMs, pass };
 }
 
-test("measures the work done, and asks the system only at times", () => {
+test("the work clock measures the work done, and reads the system clock only sometimes", () => {
   const { at, workMs, pass } = thread();
   expect(workMs()).toBe(5);
   for (let times = 0; times < 100; times++) {
@@ -28,7 +27,7 @@ test("measures the work done, and asks the system only at times", () => {
   expect(at.asked).toBeLessThanOrEqual(5);
 });
 
-test("counts at most 0.25 ms of waiting, compensates for it, and never goes back", () => {
+test("the work clock counts at most 0.25 ms of waiting, corrects that later, and never goes back", () => {
   const { at, workMs, pass } = thread();
   workMs();
   pass(0.2, false);

@@ -1,6 +1,3 @@
-// A data folder that is a file, is below one, or is not writable: the start ends with the error and
-// the fix, and doctor finds it beforehand.
-
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -39,7 +36,7 @@ function readOnly(folder: string, command: readonly string[]): string[] {
 
 /**
  * Runs with the rights of a folder's owner and no more. Root may write to any folder, unless it is
- * in a user namespace where the folder's owner is nobody: there it has the rights of the mode.
+ * in a user namespace where the folder's owner is nobody.
  */
 function withoutRoot(command: readonly string[]): string[] {
   return process.getuid?.() === 0 ? ["unshare", "--user", ...command] : [...command];
@@ -54,7 +51,6 @@ function unwritable(): { folder: string; missing: string } {
   return { folder, missing: path.join(folder, "a", "data") };
 }
 
-/** Doctor's finding about the folder. */
 function expectFinding(doctor: SpawnSyncReturns<string>, found: string): void {
   const { checks } = JSON.parse(doctor.stdout) as {
     checks: { check: string; level: string; found: string; fix?: string }[];
@@ -75,13 +71,13 @@ function given(): { file: string; below: string; folder: string; inside: string 
   return { file, below: path.join(file, "data"), folder: root, inside };
 }
 
-describe("an unusable folder is reported", () => {
+describe("`penstock up` fails, and doctor reports an error, for a data folder", () => {
   test.each([
     ["file", (at: string) => `start on ${at}: it is a file, not a folder`],
     ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, not a folder`],
     ["inside", (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, not a folder`],
     ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
-  ] as const)("%s", (kind, words) => {
+  ] as const)("that cannot be used (%s)", (kind, words) => {
     const at = given()[kind];
     const wrapped = (command: string[]): string[] =>
       kind === "folder" ? readOnly(at, command) : command;
@@ -96,7 +92,7 @@ describe("an unusable folder is reported", () => {
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
     ["folder", () => `this user may not write to it (EACCES)`],
     ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
-  ] as const)("one that this user may not write to: %s", (kind, why) => {
+  ] as const)("that this user may not write to (%s)", (kind, why) => {
     const place = unwritable();
     const at = place[kind];
     const up = run(withoutRoot(penstock("up", "--data-dir", at)));
@@ -107,7 +103,7 @@ describe("an unusable folder is reported", () => {
   });
 
   test.runIf(process.platform === "linux")(
-    "a folder that the system does not create below an existing one",
+    "that the system does not create below an existing one",
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(

@@ -1,6 +1,3 @@
-// A second gateway on a folder in use names the first and changes nothing, whatever container it is
-// in. Of many at once, exactly one gets the folder.
-
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -26,15 +23,14 @@ const own = (dataDir: string): string[] => [
   ...["--port", "0", "--admin-port", "0", "--effects-port", "0"],
 ];
 
-/** The address of the gateway, once it is up. */
 async function addressOf(gateway: SpeakingProcess): Promise<string> {
   const address = () => /Penstock is up at (\S+)/.exec(gateway.said.out)?.[1] ?? "";
   await expect.poll(address, slow).not.toBe("");
   return address();
 }
 
-describe("a data folder has one owner", () => {
-  test("rejects a second start with the pid and the address of the first, which continues", async () => {
+describe("the lock of a data folder", () => {
+  test("fails a second start with the pid and address of the first gateway, which keeps running", async () => {
     const dataDir = temporaryFolder();
     const first = penstock(...own(dataDir));
     const address = await addressOf(first);
@@ -51,7 +47,7 @@ describe("a data folder has one owner", () => {
     expect(first.exitCode).toBe(null);
   });
 
-  test("gives the folder to one of ten that try at once, and after it to the next", async () => {
+  test("is taken by one of ten simultaneous starts, and afterwards by another start", async () => {
     const dataDir = temporaryFolder();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => lockDataDir(dataDir, process.pid)),
@@ -65,7 +61,7 @@ describe("a data folder has one owner", () => {
     (await lockDataDir(dataDir, process.pid)).release();
   });
 
-  test("rejects a gateway of another pid namespace until the first one is killed", async () => {
+  test("fails a gateway of another pid namespace until the first one is killed", async () => {
     const dataDir = temporaryFolder();
     const first = inPidNamespace(...own(dataDir));
     await addressOf(first);
@@ -75,7 +71,7 @@ describe("a data folder has one owner", () => {
     }
     expect(first.exitCode).toBe(null);
 
-    // The first process of a namespace ends all others with it, and leaves its note.
+    // The first process of a namespace ends all others with it, and leaves its lock file.
     first.kill("SIGKILL");
     await ended(first);
     expect(readHolder(dataDir)).toBeDefined();
@@ -84,7 +80,7 @@ describe("a data folder has one owner", () => {
     await next.close();
   }, 90_000);
 
-  test("waits for the nats-server of a killed gateway", async () => {
+  test("is not taken before the nats-server of a killed gateway has ended", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock(...own(dataDir));
     await addressOf(gateway);

@@ -1,6 +1,3 @@
-// A nats-server that is too old or missing, and a disk that is too small, are reported with the
-// fix.
-
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -16,21 +13,21 @@ function fakeServer(version: string): string {
   return folder;
 }
 
-describe("what cannot be embedded is reported", () => {
-  test("a configured one that is too old", () => {
+describe("the embedded nats-server", () => {
+  test("is rejected if it is configured and too old", () => {
     const named = path.join(fakeServer("2.9.10"), "nats-server");
     expect(() => findNatsServer({ named, path: "" })).toThrow(
       /is version 2\.9\.10, but 2\.10 or newer is required/,
     );
   });
 
-  test("a configured one that is missing", () => {
+  test("is rejected if it is configured and missing", () => {
     expect(() => findNatsServer({ named: "/nowhere/nats-server", path: "" })).toThrow(
       /does not run/,
     );
   });
 
-  test("uses a new one on PATH, and skips an old one", () => {
+  test("is a new one on PATH, and not an old one", () => {
     const folder = fakeServer("2.11.3");
     expect(findNatsServer({ named: undefined, path: folder })).toEqual({
       file: path.join(folder, "nats-server"),
@@ -47,7 +44,7 @@ describe("what cannot be embedded is reported", () => {
     expect(found).not.toBe(path.join(old, "nats-server"));
   });
 
-  test("rejects streams that cannot fit on the disk before anything is created", async () => {
+  test("does not start if the streams cannot fit on the disk, and nothing is created", async () => {
     const dataDir = temporaryFolder();
     const options = { dataDir, binary, streamBytesTotal: 2 ** 60, host: process, log: silent };
     await expect(startEmbeddedNats(options)).rejects.toThrow(
@@ -56,7 +53,7 @@ describe("what cannot be embedded is reported", () => {
     expect(existsSync(path.join(dataDir, "jetstream"))).toBe(false);
   });
 
-  test("reports a server that ends at its start with its own message", async () => {
+  test("shows its own message if it ends at its start", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "nats-server");
     writeFileSync(file, "#!/bin/sh\necho no such luck >&2\nexit 1\n");

@@ -1,11 +1,8 @@
-// A nats-server that dies is restarted on the same port with the same token, so that clients
-// reconnect by themselves.
-
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
-test("a server killed twice returns on its port, and a client reconnects each time", async () => {
+test("an embedded nats-server that is killed restarts on its port, and a client reconnects", async () => {
   const embedded = await embeddedOn(temporaryFolder());
   const { url, token } = embedded;
   const client = await connect({

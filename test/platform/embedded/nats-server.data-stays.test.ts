@@ -1,6 +1,3 @@
-// Acknowledged messages are there at the next start, on the same port with the same token, and a
-// connected reader reconnects by itself. Configured values take precedence over stored ones.
-
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -14,8 +11,8 @@ import { freePort } from "../../../src/platform/embedded/server-access.ts";
 import { oldestNatsServer } from "../../kit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
 
-describe("data is retained between runs", () => {
-  test("a message of the first run is read in the second", async () => {
+describe("after a restart of the embedded nats-server", () => {
+  test("a message of the first run can be read", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const writer = await connect({ servers: first.url, token: first.token });
@@ -35,14 +32,14 @@ describe("data is retained between runs", () => {
     await reader.close();
   });
 
-  test("no client without the token is accepted", async () => {
+  test("a client without the token is rejected", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await expect(connect({ servers: embedded.url, maxReconnectAttempts: 0 })).rejects.toThrow(
       /authorization/i,
     );
   });
 
-  test("a connection of the first run continues in the second", async () => {
+  test("a connection of the first run continues", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const { url: servers, token } = first;
@@ -79,7 +76,7 @@ describe("data is retained between runs", () => {
     expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
   });
 
-  test("a stored port that another process uses is replaced, with a warning; a configured one is not", async () => {
+  test("a stored port in use is replaced with a warning, and a configured one fails", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const port = Number(new URL(first.url).port);
@@ -99,7 +96,7 @@ describe("data is retained between runs", () => {
     stranger.close();
   });
 
-  test("a newer nats-server reads what 2.10 wrote; 2.10 is refused for what a newer one wrote", async () => {
+  test("a newer nats-server reads what 2.10 wrote, and 2.10 is rejected for what a newer one wrote", async () => {
     const dataDir = temporaryFolder();
     const versionOf = (file: string): string =>
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
@@ -154,7 +151,7 @@ describe("data is retained between runs", () => {
     await (await start(binary.file)).close();
   }, 180_000);
 
-  test("a damaged stored configuration is reported, and its missing values are chosen again", async () => {
+  test("a damaged stored configuration is logged, and its missing values are chosen again", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     await first.close();

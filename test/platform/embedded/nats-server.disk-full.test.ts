@@ -1,6 +1,3 @@
-// The disk of an embedded nats-server fills up under load and has room again: Penstock restarts its
-// nats-server, no acknowledged event is lost, and the effects continue.
-
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
@@ -14,7 +11,6 @@ const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "300000
 
 interface Up {
   readonly child: SpeakingProcess;
-  /** The data folder, as seen from here. */
   readonly folder: string;
   readonly url: string;
 }
@@ -32,7 +28,6 @@ async function upOnDisk(mountOptions: string): Promise<Up> {
   return { child, url, folder: path.join(`/proc/${child.pid}/root`, dataDir) };
 }
 
-/** The status of the answer to one event. */
 async function post(url: string, id: string): Promise<number> {
   const properties = { id, pad: "x".repeat(20_000) };
   const event = { api_key: "phc_demo", event: "e", distinct_id: "ada", properties };
@@ -54,7 +49,7 @@ async function storedIds(folder: string): Promise<Set<string>> {
   }
 }
 
-/** Takes all free space; returns a function that frees it. */
+/** Uses all free space; returns a function that frees it. */
 function fillBytes(folder: string): () => void {
   const file = path.join(folder, "filler");
   try {
@@ -79,8 +74,8 @@ function fillFiles(folder: string): () => void {
 const runsAgain = (child: SpeakingProcess) =>
   child.said.err.split("embedded nats-server restarted").length - 1;
 
-describe.runIf(process.platform === "linux")("a full disk is survived", () => {
-  test("keeps everything acknowledged and continues the effects when no byte is left, twice", async () => {
+describe.runIf(process.platform === "linux")("on a full disk", () => {
+  test("acknowledged events are retained, and the effects continue when there is space again, twice", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     const acknowledged: string[] = [];
     let turn = 0;
@@ -109,7 +104,7 @@ describe.runIf(process.platform === "linux")("a full disk is survived", () => {
     expect(child.said.err).not.toContain("embedded nats-server died");
   });
 
-  test("recovers when no file can be created", async () => {
+  test("the gateway recovers when no file can be created", async () => {
     const { child, url, folder } = await upOnDisk("size=200m,nr_inodes=200");
     const free = fillFiles(folder);
     await expect.poll(() => child.said.err, slow).toContain("the disk of the data folder is full");
@@ -119,7 +114,7 @@ describe.runIf(process.platform === "linux")("a full disk is survived", () => {
     expect(await storedIds(folder)).toContain("after");
   });
 
-  test("ends at SIGTERM while it is full; a start on it explains what to do", async () => {
+  test("SIGTERM stops the gateway, and a start names the fix", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     fillBytes(folder);
     await expect.poll(() => post(url, "full"), slow).toBe(503);

@@ -1,13 +1,9 @@
-// A start that cannot succeed ends with its reason, a stop ends it, and a pid that now belongs to
-// another process is not waited for.
-
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import type { EmbeddedNats } from "../../../src/platform/embedded/nats-server.ts";
 import { identify, untilGone } from "../../../src/platform/embedded/process-identity.ts";
 import { embeddedOn, ended, penstock, temporaryFolder } from "../../kit/processes.ts";
 
-/** The processes that the action starts or restarts find no shell on PATH. */
 async function withoutShell<T>(action: () => T | Promise<T>): Promise<T> {
   const inherited = process.env["PATH"];
   process.env["PATH"] = "/nonexistent";
@@ -23,8 +19,8 @@ async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
   await expect.poll(() => embedded.restarts, { timeout: 30_000 }).toBeGreaterThanOrEqual(2);
 }
 
-describe("a server that cannot start is an error", () => {
-  test("without a shell to hold the server, up ends with 1 and reports it", async () => {
+describe("the start of the embedded nats-server", () => {
+  test("without a shell fails `penstock up` with the reason", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0"];
     const gateway = await withoutShell(() =>
@@ -38,7 +34,7 @@ describe("a server that cannot start is an error", () => {
     await embeddedOn(dataDir);
   });
 
-  test("a missing shell at a restart is retried, and the server returns", async () => {
+  test("without a shell is retried after a crash, until it succeeds", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(() => failsToRestart(embedded));
     const client = await connect({
@@ -51,7 +47,7 @@ describe("a server that cannot start is an error", () => {
     await client.close();
   });
 
-  test("a stop while the shell is missing ends at once", async () => {
+  test("without a shell can be stopped while it is retried", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(async () => {
       await failsToRestart(embedded);
@@ -59,13 +55,13 @@ describe("a server that cannot start is an error", () => {
     });
   });
 
-  test("a process with a reused pid is not waited for", async () => {
+  test("does not wait for a process with a reused pid", async () => {
     const own = identify(process.pid, process);
     expect(own?.startedAt).toMatch(/./);
     await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);
   });
 
-  test("there is no process 0 to wait for", () => {
+  test("does not wait for process 0", () => {
     expect(identify(0, process)).toBeUndefined();
   });
 });

@@ -1,6 +1,3 @@
-// The configuration of the running embedded server: on disk before the acknowledgement, on
-// loopback, with the required token, readable only by its owner.
-
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
@@ -9,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { monitoringPath } from "../../../src/platform/embedded/nats-config.ts";
 import { binary, embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
-describe("acknowledged events are on disk", () => {
-  test("the running server was started with such a file", async () => {
+describe("the configuration of the embedded nats-server", () => {
+  test("is in the file with which the running server was started, and has sync_interval: always", async () => {
     const dataDir = temporaryFolder();
     const embedded = await embeddedOn(dataDir);
     const file = path.join(dataDir, "nats", "nats-server.conf");
@@ -23,7 +20,7 @@ describe("acknowledged events are on disk", () => {
     execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
   });
 
-  test("every file with the token is accessible only to its owner", async () => {
+  test("and every other file with the token are accessible to their owner only", async () => {
     const dataDir = temporaryFolder();
     const { token } = await embeddedOn(dataDir);
     expect(token.length).toBeGreaterThanOrEqual(32);
@@ -38,7 +35,7 @@ describe("acknowledged events are on disk", () => {
     expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
   });
 
-  test("it listens only on loopback, and requires the token", async () => {
+  test("listens on loopback only, and requires the token", async () => {
     const { url, token, pid } = await embeddedOn(temporaryFolder());
     expect(new URL(url).hostname).toBe("127.0.0.1");
     const listeners = listenersOf(pid);
@@ -65,7 +62,7 @@ describe("acknowledged events are on disk", () => {
     }
   });
 
-  test("a restart keeps the configuration", async () => {
+  test("is the same after a restart", async () => {
     const dataDir = temporaryFolder();
     const embedded = await embeddedOn(dataDir);
     const killed = embedded.pid;

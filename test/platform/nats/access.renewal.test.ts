@@ -1,6 +1,3 @@
-// Certificates and credentials that change on disk while the gateway runs: the next reconnect uses
-// the current files, and a half-written file ends nothing.
-
 import { copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -12,7 +9,7 @@ import { temporaryFolder } from "../../kit/processes.ts";
 
 const waitMs = { timeout: 30_000 };
 
-describe("renewed files are used at the next reconnect", () => {
+describe("a reconnect to NATS uses the renewed", () => {
   test("certificates", async () => {
     const [before, after] = await Promise.all([
       createAuthority(),

@@ -1,6 +1,3 @@
-// A real nats-server that only accepts TLS with a client certificate: which clients it accepts, and
-// which error the others get.
-
 import { beforeAll, describe, expect, test } from "vitest";
 import type { NatsAccess } from "../../../src/platform/nats/access.ts";
 import { createAuthority, type PemPair, type TestAuthority } from "../../kit/certificates.ts";
@@ -18,8 +15,8 @@ beforeAll(async () => {
 
 const files = ({ certFile, keyFile }: PemPair) => ({ natsCert: certFile, natsKey: keyFile });
 
-describe("TLS to NATS needs the right certificates", () => {
-  test("connects with our certificate and the server's authority, by tls:// or not", async () => {
+describe("TLS to NATS", () => {
+  test("accepts the configured certificate and authority, with or without tls:// in the URL", async () => {
     const server = await startTlsServer(ours, await ours.server());
     for (const natsUrl of [tlsUrl(server), tlsUrl(server, "localhost"), server.url]) {
       const link = await tryToConnect({ natsUrl, natsCa: ours.caFile, ...files(client) }).link;
@@ -28,7 +25,7 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("is refused at once, with the reason and the setting", async () => {
+  test("fails immediately with the reason and the setting", async () => {
     const server = await startTlsServer(ours, await ours.server());
     const natsUrl = tlsUrl(server);
     const foreign = await stranger.client();
@@ -57,7 +54,7 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("names an expired certificate of the server as such, with a token or without", async () => {
+  test("names an expired server certificate in its error, with or without a token", async () => {
     const notAfter = new Date(Date.now() - 60_000);
     const expired = await ours.server({ name: "expired", addresses: ["127.0.0.1"], notAfter });
     const server = await startTlsServer(ours, expired);
@@ -69,7 +66,7 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("requires the certificate to name the address or the host of the URL", async () => {
+  test("requires a certificate that names the address or host of the URL", async () => {
     const byAddress = await startTlsServer(
       ours,
       await ours.server({ name: "by-address", dns: [] }),
@@ -94,7 +91,7 @@ describe("TLS to NATS needs the right certificates", () => {
       expect((await refusalOf(tryToConnect(attempt))).reason).toContain("does not match");
   });
 
-  test("refuses a server without TLS if TLS is required", async () => {
+  test("fails for a server without TLS if TLS is required", async () => {
     const server = await startNatsServer({ jetstream: false });
     try {
       for (const access of [

@@ -1,6 +1,3 @@
-// The part before the @ in the URL of a NATS server: a user with a password, or a token. The NATS
-// client itself ignores it.
-
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type NatsAccess, shownUrls } from "../../../src/platform/nats/access.ts";
 import { startNatsServer } from "../../kit/nats-server.ts";
@@ -18,8 +15,8 @@ async function serverWith(authorization: string): Promise<{ port: number }> {
   return server;
 }
 
-describe("a user in the URL signs in", () => {
-  test("signs in with a user and password, a token, and neither", async () => {
+describe("the user in a NATS URL", () => {
+  test("may be a user with a password, a token, or absent", async () => {
     const withUser = await serverWith(`user: "us@er", password: ${JSON.stringify(password)}`);
     const withToken = await serverWith(`token: "t0ken"`);
     const good: NatsAccess[] = [
@@ -42,7 +39,7 @@ describe("a user in the URL signs in", () => {
     }
   });
 
-  test("shows URLs without it", () => {
+  test("is not shown in messages", () => {
     expect(shownUrls(`tls://u:${escaped}@a:4222, u:p@b, nats://c:1, t@[::1]:4222`)).toBe(
       "tls://a:4222,b,nats://c:1,[::1]:4222",
     );

@@ -13,15 +13,15 @@ function errorOf(code: number): JetStreamApiError {
   return new JetStreamApiError({ code: 500, err_code: code, description: "" });
 }
 
-describe("answers of JetStream's API are read in one way", () => {
-  test("recognises an error only by its code", () => {
+describe("a JetStream API answer", () => {
+  test("is an error by its code only", () => {
     const missing = errorOf(apiCodes.streamNotFound);
     expect(isApiError(missing, apiCodes.streamNotFound)).toBe(true);
     expect(isApiError(missing, apiCodes.notEnabled)).toBe(false);
     expect(isApiError({ code: apiCodes.streamNotFound }, apiCodes.streamNotFound)).toBe(false);
   });
 
-  test("separates errors that pass by waiting from a lack of room and refusals", () => {
+  test("shows by its code whether JetStream is not ready yet", () => {
     const { notEnabled, clusterNotLeader, clusterNoPeers } = apiCodes;
     for (const code of [notEnabled, clusterNotLeader, clusterNoPeers])
       expect(isNotReady(errorOf(code)), String(code)).toBe(true);
@@ -30,12 +30,12 @@ describe("answers of JetStream's API are read in one way", () => {
     expect(isNotReady(new Error("timeout"))).toBe(false);
   });
 
-  test("gives no code two names", () => {
+  test("has one name per error code", () => {
     const codes = Object.values(apiCodes);
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("treats a member as the leader if it names no other one", () => {
+  test("comes from the leader if it names no other leader", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);
@@ -50,7 +50,7 @@ describe("answers of JetStream's API are read in one way", () => {
     [0, Number.POSITIVE_INFINITY],
     [-1, Number.POSITIVE_INFINITY],
     [1_024, 1_024],
-  ])("reads max_bytes %d as %d", (max_bytes, bytes) => {
+  ])("with max_bytes %d has the limit %d", (max_bytes, bytes) => {
     expect(bytesMaxOf({ max_bytes })).toBe(bytes);
   });
 });

@@ -1,5 +1,3 @@
-// The erasures that a reader learns of: as many as it needs, and only of its stream.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
@@ -27,7 +25,7 @@ async function betweenOf(erased: ErasedMessages, from: number, to: number): Prom
   return all;
 }
 
-test("knows what was erased from this stream, and asks again for what it has passed", async () => {
+test("a reader learns what was erased from its stream, and reads earlier erasures again if needed", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(1);
   expect(await erased.firstOf(4, 1)).toBe(4);
@@ -56,7 +54,7 @@ test("knows what was erased from this stream, and asks again for what it has pas
   expect([await erased.placeOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
 });
 
-test("counts a frame where it was noted, and where its original is not elsewhere", async () => {
+test("a rewritten frame is a duplicate if it is not recorded and its original exists or has another copy", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(0);
   await manager.streams.add({ name: stream, subjects: ["penstock.live.0.>"] });
@@ -71,7 +69,7 @@ test("counts a frame where it was noted, and where its original is not elsewhere
   expect(await another.isStray(15, 4)).toBe(false);
 });
 
-test("knows all of any number of erasures, and does not hold them at once", async () => {
+test("a reader uses any number of erasures without holding all of them", async () => {
   const madeAt = "2026-11-23T12:00:00Z";
   const erased = new ErasedMessages(manager, { stream, created: madeAt });
   const [count, each] = [1_120_000, 70_000];

@@ -1,6 +1,3 @@
-// A process that nats-server refuses: an error at the start, also in a cluster; later a wait until
-// the server accepts it again, with a log line at each end.
-
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { type AddressInfo, createConnection, createServer } from "node:net";
@@ -71,8 +68,8 @@ async function refused(access: NatsAccess): Promise<NatsRefusedError> {
   return refusal;
 }
 
-describe("a refusal at the start is an error with the server and the setting", () => {
-  test("in a cluster, for a wrong token and for none", async () => {
+describe("a NATS server that rejects the gateway at the start is an error with the server and the setting", () => {
+  test("in a cluster, for a wrong token or none", async () => {
     const [first, second] = await clusterWith('authorization { token: "right" }');
     for (const natsUrl of [first.url, `${first.url},${second.url}`]) {
       const wrong = await refused({ natsUrl, natsToken: "wrong" });
@@ -114,7 +111,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     expect((await refused({ natsUrl: byKey.url })).fix).toContain("a bare nkey is not supported");
   });
 
-  test("for a port of the cluster that is not for clients", async () => {
+  test("for a cluster port that is not for clients", async () => {
     const [server] = await clusterWith("");
     const { link } = tryToConnect({ natsUrl: `nats://127.0.0.1:${routePort(server)}` });
     await expect(link).rejects.toMatchObject({
@@ -144,7 +141,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     }
   });
 
-  test("for several servers only if none accepts", async () => {
+  test("for several servers only if none of them accepts", async () => {
     const [refusing, accepting] = [
       await serverWith('authorization { token: "other" }'),
       await serverWith('authorization { token: "right" }'),
@@ -163,8 +160,8 @@ describe("a refusal at the start is an error with the server and the setting", (
   });
 });
 
-describe("it waits for a server that is not ready", () => {
-  test("with no more room for connections", async () => {
+describe("at the start the gateway waits for a NATS server", () => {
+  test("that has reached its connection limit", async () => {
     const server = await serverWith("max_connections: 1");
     const holder = await connect({ servers: server.url });
     const { link, log } = tryToConnect({ natsUrl: server.url });
@@ -173,7 +170,7 @@ describe("it waits for a server that is not ready", () => {
     expect((await link).connected).toBe(true);
   });
 
-  test("of another kind, and for a silent one; the wait ends with the signal", async () => {
+  test("that is another service or does not respond, until the signal aborts", async () => {
     const kinds = [
       (socket: { write(text: string): void }) => socket.write("SSH-2.0-x\r\n"),
       () => {},
@@ -202,8 +199,8 @@ describe("it waits for a server that is not ready", () => {
   });
 });
 
-describe("a later refusal does not end the process", () => {
-  test("a changed token: a line when it begins, and one when it is over", async () => {
+describe("a NATS server that rejects a running gateway does not end it", () => {
+  test("after its token was changed, and the log states the begin and the end", async () => {
     const folder = temporaryFolder();
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);
@@ -232,7 +229,7 @@ describe("a later refusal does not end the process", () => {
     expect(states).toEqual([false, true]);
   });
 
-  test("attempts are rare while it refuses, and the link can be closed", async () => {
+  test("and is retried with growing pauses until the connection is closed", async () => {
     const server = await serverWith('authorization { token: "right" }');
     const connected = await tryToConnect({ natsUrl: server.url, natsToken: "right" }).link;
     await server.restart({ extraConfig: 'authorization { token: "other" }' });

@@ -7,8 +7,8 @@ import { recordingLog, startRig, stored, streamSettings } from "../../kit/publis
 let server: TestNatsServer | undefined;
 afterEach(() => server?.remove());
 
-describe("it waits for NATS and for JetStream", () => {
-  test("waits for NATS for as long as necessary, and logs it", async () => {
+describe("the gateway", () => {
+  test("waits for NATS without limit, and logs that", async () => {
     server = await startNatsServer();
     await server.kill();
     const log: string[] = [];
@@ -23,7 +23,7 @@ describe("it waits for NATS and for JetStream", () => {
     await rig.close();
   });
 
-  test("ends the wait for NATS when the signal aborts", async () => {
+  test("stops waiting for NATS when the signal aborts", async () => {
     server = await startNatsServer();
     await server.kill();
     const abort = new AbortController();
@@ -39,7 +39,7 @@ describe("it waits for NATS and for JetStream", () => {
     await ended;
   });
 
-  test("waits for JetStream, and logs it, until the signal aborts", async () => {
+  test("waits for JetStream, and logs that, until the signal aborts", async () => {
     server = await startNatsServer({ jetstream: false });
     const log: string[] = [];
     const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });

@@ -6,27 +6,27 @@ import {
   subjectOf,
 } from "../../../src/platform/nats/names.ts";
 
-describe("a project keeps its partition", () => {
-  test("uses FNV-1a, 32 bits, modulo the count", () => {
+describe("the partition of a project", () => {
+  test("is FNV-1a (32 bits) of its id, modulo the number of partitions", () => {
     // The vectors of the algorithm's authors.
     expect(partitionOf("", 2 ** 32)).toBe(0x811c9dc5);
     expect(partitionOf("a", 2 ** 32)).toBe(0xe40c292c);
     expect(partitionOf("foobar", 2 ** 32)).toBe(0xbf9cf968);
   });
 
-  test("keeps the partitions of projects, on which stored data depends", () => {
+  test("never changes, because stored data depends on it", () => {
     const ids = ["demo", "alpha", "project-42", "A_b-C", "x".repeat(64)];
     expect(ids.map((id) => partitionOf(id, 1))).toEqual([0, 0, 0, 0, 0]);
     expect(ids.map((id) => partitionOf(id, 16))).toEqual([6, 11, 15, 5, 5]);
   });
 
-  test("spreads many projects over all partitions", () => {
+  test("is one of all partitions, evenly for many projects", () => {
     const counts = new Array<number>(8).fill(0);
     for (let number = 0; number < 8_000; number++) counts[partitionOf(`project-${number}`, 8)]!++;
     for (const count of counts) expect(count).toBeGreaterThan(700);
   });
 
-  test("names streams and subjects after prefix, lane and partition", () => {
+  test("and its lane are in the names of streams and subjects", () => {
     expect(streamName("penstock", "live", 0)).toBe("PENSTOCK_LIVE_0");
     expect(streamName("my_events", "historical", 11)).toBe("MY_EVENTS_HISTORICAL_11");
     expect(streamSubject("penstock", "historical", 3)).toBe("penstock.historical.3.*");

@@ -1,5 +1,4 @@
-// The behaviour of nats-server that the publisher relies on for atomic batches: a rejected batch is
-// not stored in part, whatever the reason, and a repeated batch is rejected, not acknowledged.
+// The behaviour of nats-server that the publisher relies on for atomic batches.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type Msg } from "@nats-io/nats-core";
@@ -35,7 +34,6 @@ interface BatchMessage {
 
 interface Stream {
   readonly name: string;
-  /** Sends the batch, and returns the answer to its last message. */
   send(batch: string, messages: readonly BatchMessage[]): Promise<Msg>;
   publish(batch: string, message: BatchMessage, sequence: number): void;
   ids(): Promise<string[]>;
@@ -89,7 +87,7 @@ function codeOf(answer: Msg): unknown {
   return answer.json<{ error?: { err_code?: number } }>().error?.err_code;
 }
 
-test("acknowledges a batch once, with its id, its size and the sequence of its last message", async () => {
+test("nats-server acknowledges a batch once, with its id, its size and its last sequence", async () => {
   const stream = await newStream();
   const answer = await stream.send("one", messagesOf("a", "b", "c"));
   expect(answer.json()).toEqual({ stream: stream.name, seq: 3, batch: "one", count: 3 });
@@ -97,15 +95,15 @@ test("acknowledges a batch once, with its id, its size and the sequence of its l
   expect(readPubAck(answer, { name: stream.name, domain: "" })).toMatchObject({ seq: 3, count: 3 });
 });
 
-test("reports its version in the stream's metadata, which shows that it stores batches correctly", async () => {
+test("nats-server reports in the stream's metadata that it stores batches correctly", async () => {
   const [allowed, plain] = [await newStream(), await newStream({})];
   const configOf = async ({ name }: Stream) => (await manager.streams.info(name)).config;
   expect(takesAtomicBatches(await configOf(allowed))).toBe(true);
   expect(takesAtomicBatches(await configOf(plain))).toBe(false);
 });
 
-describe("a repeated batch", () => {
-  test("is rejected whole, and so is one with a single known message", async () => {
+describe("nats-server", () => {
+  test("rejects a repeated batch completely, even if it knows only one of its messages", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const again of [
@@ -119,7 +117,7 @@ describe("a repeated batch", () => {
     expect(await stream.ids()).toEqual(["a", "b", "c"]);
   });
 
-  test("is recognised message by message when each is sent alone", async () => {
+  test("recognises the messages of a repeated batch when each is sent alone", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const [at, id] of ["a", "b", "c", "d"].entries()) {
@@ -192,8 +190,8 @@ const refusals: readonly {
   },
 ];
 
-describe("nothing of a rejected batch is stored", () => {
-  test.each(refusals)("$code: $why", async ({ code, config, batch = "one", messages }) => {
+describe("nats-server stores nothing of a batch that it rejects", () => {
+  test.each(refusals)("with $code: $why", async ({ code, config, batch = "one", messages }) => {
     const stream = await newStream(config);
     const answer = await stream.send(batch, messages);
     expect(codeOf(answer)).toBe(code);
@@ -201,7 +199,7 @@ describe("nothing of a rejected batch is stored", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("10210 at the first message, and 10176 at the commit: there are too many batches", async () => {
+  test("with 10210 at the first message or 10176 at the commit, for too many batches", async () => {
     const stream = await newStream();
     for (let open = 0; open < batchesOfServerMax; open++) {
       stream.publish(`open ${open}`, { id: `o${open}` }, 1);
@@ -215,7 +213,7 @@ describe("nothing of a rejected batch is stored", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("10077: the stream has no room for all of it", async () => {
+  test("with 10077, if the stream has too little space for it", async () => {
     const stream = await newStream({ allow_atomic: true, max_bytes: 300, discard: "new" });
     const answer = await stream.send("one", messagesOf("a", "b", "c", "d"));
     expect(codeOf(answer)).toBe(apiCodes.streamStoreFailed);
@@ -223,7 +221,7 @@ describe("nothing of a rejected batch is stored", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("10054: the stream accepts no message as large as one of them", async () => {
+  test("with 10054, if the stream rejects one of its messages as too large", async () => {
     const stream = await newStream({ allow_atomic: true, max_msg_size: 120 });
     const large = { id: "a", headers: { Large: "l".repeat(100) } };
     const answer = await stream.send("one", [large, { id: "b" }]);
@@ -234,7 +232,7 @@ describe("nothing of a rejected batch is stored", () => {
   });
 });
 
-test("covers every code that rejects a batch, except 10210 itself", () => {
+test("the tests cover every code that rejects a batch, except 10210 itself", () => {
   const tried = refusals.map(({ code }) => code);
   expect([...new Set([...tried, apiCodes.atomicPublishTooManyInFlight])].sort()).toEqual(
     [...batchRefusedCodes].sort(),

@@ -1,5 +1,3 @@
-// The names of a cluster's servers, as a resolver returns them.
-
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import type { ServerInfo } from "@nats-io/transport-node";
@@ -22,7 +20,7 @@ async function listen(address: string, name: string, port = 0): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-test("asks all servers of a name, and reports no version for one that is missing", async () => {
+test("the versions of all servers of a cluster name are requested, and missing servers have none", async () => {
   const port = await listen("127.0.0.1", "b");
   await listen("127.0.0.2", "c", port);
   const found = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 }));
@@ -35,7 +33,7 @@ test("asks all servers of a name, and reports no version for one that is missing
   ]);
 });
 
-test("reads a server that listens at its address of only one family", async () => {
+test("a cluster server that listens at its address of only one family is found", async () => {
   const port = await listen("127.0.0.1", "b");
   const found = [
     { address: "::1", family: 6 },
@@ -48,7 +46,7 @@ test("reads a server that listens at its address of only one family", async () =
   ]);
 });
 
-test("does not wait for a resolver that is away", async () => {
+test("the versions of a cluster do not wait for a resolver that does not respond", async () => {
   const place = "nats.example:4222";
   const never = (): Promise<[]> => new Promise(() => {});
   expect((await clusterVersions({ info }, [place], never))?.get(place)).toBe("");

@@ -1,7 +1,3 @@
-// A gateway warns in its log of a nats-server version that can lose acknowledged events, and of the
-// bug: in a cluster all versions below 2.14.7. On one node 2.10 is supported: doctor reports what a
-// power cut may lose there.
-
 import { describe, expect, test } from "vitest";
 import { logVersionFaults } from "../../../src/platform/nats/versions.ts";
 
@@ -29,8 +25,8 @@ function watched(server: { version: string; cluster?: string }, replicas: number
   return { warnings, reconnectTo };
 }
 
-describe("an old cluster is reported in the log", () => {
-  test("with replicas, and in a cluster", () => {
+describe("the log warns of a nats-server that may lose acknowledged events", () => {
+  test("with replicas or in a cluster", () => {
     for (const { warnings } of [
       watched({ version: "2.10.27" }, 3),
       watched({ version: "2.10.27", cluster: "C" }, 1),
@@ -45,12 +41,12 @@ describe("an old cluster is reported in the log", () => {
     expect(watched({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
   });
 
-  test("not on one node", () => {
+  test("but not of 2.10.27 on a single node", () => {
     expect(watched({ version: "2.10.27" }, 1).warnings).toEqual([]);
     expect(watched({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
   });
 
-  test("for a node of another version after a reconnect, once", () => {
+  test("and of a node of another version after a reconnect, once", () => {
     const { warnings, reconnectTo } = watched({ version: "2.15.1", cluster: "C" }, 3);
     reconnectTo("2.12.1");
     reconnectTo("2.15.1");

@@ -1,10 +1,8 @@
-// Reading PostgreSQL URLs, and the errors for invalid ones.
-
 import { expect, test } from "vitest";
 import { StoreError } from "../../../src/platform/base/store-error.ts";
 import { readAddress } from "../../../src/platform/postgres/address.ts";
 
-test("reports an invalid URL without its content", () => {
+test("an invalid PostgreSQL URL is reported without its content", () => {
   for (const url of ["mysql://u:secret@h/d", "secret", "postgres://u:sec%ret@h/d"]) {
     expect(() => readAddress(url)).toThrow(StoreError);
     expect(() => readAddress(url)).not.toThrow(/secret|sec%/);
@@ -16,7 +14,7 @@ test("reports an invalid URL without its content", () => {
   expect(() => readAddress("postgres://h/d?sslrootcert=/no/such")).toThrow("read sslrootcert");
 });
 
-test("shows host, port and database, with libpq's defaults", () => {
+test("a PostgreSQL URL is shown as host, port and database, with the defaults of libpq", () => {
   const shown = (url: string): string => readAddress(url).shown;
   expect(shown("postgres://ann:pw@db.example.org:6432/effects")).toBe(
     "db.example.org:6432/effects",

@@ -1,5 +1,3 @@
-// Errors of connecting to PostgreSQL, against a real server.
-
 import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -36,7 +34,6 @@ beforeAll(async () => {
   await admin.query("SELECT pg_reload_conf()");
 });
 
-/** The server's own address with changes. */
 function urlOf({ user = "poor", word = "word", database = "postgres", more = "" }): string {
   return `postgres://${user}${word === "" ? "" : `:${word}`}@127.0.0.1:${postgres.port}/${database}${more}`;
 }
@@ -79,14 +76,14 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
     { more: `?sslmode=verify-full&sslrootcert=${encodeURIComponent(other.caFile)}` },
     "the server's certificate is not trusted",
   ],
-])("reports %s", async (_, parts, said) => {
+])("the PostgreSQL error for %s states the cause", async (_, parts, said) => {
   const fault = await faultOf(urlOf(parts));
   expect(fault).toMatch(/^open in PostgreSQL at 127\.0\.0\.1:/);
   expect(fault).toContain(said);
   if (said !== "pg_hba.conf") expect(fault).not.toContain("pg_hba.conf");
 });
 
-test("reports a server without TLS, a missing server, and a missing host", async () => {
+test("the PostgreSQL error states a server without TLS, a missing server, and a missing host", async () => {
   expect(await faultOf(`${plain.url}?sslmode=require`)).toContain("the server offers no TLS");
   const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/d`;
   expect(await faultOf(nowhere)).toContain("no server is listening");
@@ -98,7 +95,7 @@ test("reports a server without TLS, a missing server, and a missing host", async
   );
 });
 
-test("reports missing permissions of a sink", async () => {
+test("the PostgreSQL error states the missing permissions of a sink", async () => {
   const openFault = async (url: string): Promise<string> => {
     const target = new PostgresTarget({ url, schema: "penstock" });
     const fault = await target.open().then(

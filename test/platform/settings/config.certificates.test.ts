@@ -1,7 +1,3 @@
-// Errors of the files in settings are reported with all other errors before anything starts: which
-// setting, which file, and what is wrong. No message contains file content or the part of a URL
-// before the @.
-
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -30,8 +26,8 @@ function faultsOf(env: Record<string, string>): readonly string[] {
   return result.ok ? [] : result.faults;
 }
 
-describe("certificate files are checked before the start", () => {
-  test("accepts valid files", () => {
+describe("the settings for certificate files", () => {
+  test("accept valid files", () => {
     const { caFile } = authority;
     expect(faultsOf({ PENSTOCK_NATS_CA: caFile })).toEqual([]);
     expect(
@@ -45,7 +41,7 @@ describe("certificate files are checked before the start", () => {
     expect(faultsOf({ ...all, PENSTOCK_NATS_TOKEN: "t" })).toEqual([]);
   });
 
-  test("names every unusable file at once", () => {
+  test("are rejected with every unusable file in one message", () => {
     const missing = path.join(authority.folder, "missing.pem");
     const broken = file(
       "broken.pem",
@@ -66,7 +62,7 @@ describe("certificate files are checked before the start", () => {
     ]);
   });
 
-  test("reports a key with a passphrase, a damaged one, and another certificate's", () => {
+  test("are rejected for a key with a passphrase, a damaged key, or the key of another certificate", () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const locked = privateKey.export({
       type: "pkcs8",
@@ -85,7 +81,7 @@ describe("certificate files are checked before the start", () => {
     ]);
   });
 
-  test("reports a certificate without its key, files without a URL, two ways to sign in", () => {
+  test("are rejected without a key, without a NATS URL, or with two kinds of credentials", () => {
     expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile })).toEqual([
       "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither",
     ]);
@@ -103,7 +99,7 @@ describe("certificate files are checked before the start", () => {
     ["nats://u:s3cret@h/x", "must be nats://"],
     ["http://u:s3cret@h", "must be nats://"],
     ["nats://u:s3cret@", "must be nats://"],
-  ])("the url %s", (url, fault) => {
+  ])("are rejected with the NATS URL %s", (url, fault) => {
     const faults = faultsOf({ PENSTOCK_NATS_URL: url });
     expect(faults).toEqual([expect.stringContaining(fault)]);
     expect(faults.join()).not.toMatch(/s3cret|0ther/);

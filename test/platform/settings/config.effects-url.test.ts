@@ -1,5 +1,3 @@
-// The database of the effects: valid URLs, and that no message contains a password of one.
-
 import { expect, test } from "vitest";
 import { readConfig } from "../../../src/platform/settings/read-config.ts";
 
@@ -9,7 +7,7 @@ test.each([
   "sqlite:people.db",
   "postgres://penstock:secret@db:5432/effects?sslmode=require",
   "postgresql:///effects?host=/run/postgresql",
-])("accepts %s", (url) => {
+])("PENSTOCK_EFFECTS_URL may be %s", (url) => {
   expect(readConfig({ PENSTOCK_EFFECTS_URL: url }, {})).toMatchObject({
     ok: true,
     config: { effectsUrl: url },
@@ -17,7 +15,7 @@ test.each([
 });
 
 test.each(["", "effects.sqlite", "mysql://me:hunter2@db/effects", "postgres://me:hunter2@"])(
-  "rejects %j without showing it in the message",
+  "PENSTOCK_EFFECTS_URL=%j is rejected without showing it",
   (url) => {
     const result = readConfig({ PENSTOCK_EFFECTS_URL: url }, {});
     expect(result).toEqual({

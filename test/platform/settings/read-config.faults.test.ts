@@ -1,11 +1,8 @@
-// Wrong settings and wrong usage end with 2 and report every error; failures at run time end with
-// 1.
-
 import { describe, expect, test } from "vitest";
 import { ended, penstock, temporaryFolder } from "../../kit/processes.ts";
 
-describe("errors are listed together", () => {
-  test("reports every error of the settings in one message", async () => {
+describe("a wrong setting or argument", () => {
+  test("is reported with all others in one message, with exit code 2", async () => {
     const child = penstock("serve", "--port", "x", "--partitions", "0", "--live-age-max", "soon");
     expect(await ended(child)).toBe(2);
     for (const flag of ["--port", "--partitions", "--live-age-max"])
@@ -17,25 +14,25 @@ describe("errors are listed together", () => {
     [["tail", "--lane", "sideways"]],
     [["project", "add"]],
     [["fly"]],
-  ])("wrong usage: %j", async (args) => {
+  ])("is an error with exit code 2: %j", async (args) => {
     const child = penstock(...args);
     expect(await ended(child)).toBe(2);
     expect(child.said.err).toContain("error:");
   });
 
-  test("reports a wrong argument as wrong usage even without NATS", async () => {
+  test("is reported as such even without NATS", async () => {
     const child = penstock("project", "add", "a b", "--data-dir", temporaryFolder());
     expect(await ended(child)).toBe(2);
     expect(child.said.err).toContain("the project's id must match");
   });
 
-  test("reports a missing NATS", async () => {
+  test("has another exit code than a missing NATS, which has 1", async () => {
     const child = penstock("project", "list", "--data-dir", temporaryFolder());
     expect(await ended(child)).toBe(1);
     expect(child.said.err).toContain("find NATS");
   });
 
-  test("lists every setting in the help and ends successfully", async () => {
+  test("does not occur for --help, which lists the settings", async () => {
     const child = penstock("serve", "--help");
     expect(await ended(child)).toBe(0);
     expect(child.said.out).toContain("PENSTOCK_STREAM_BYTES_MAX");

@@ -1,6 +1,3 @@
-// An unknown PENSTOCK_* variable is an error, with the most similar setting. Those of the project's
-// own tests are ignored by the gateway.
-
 import { expect, test } from "vitest";
 import { settings, variableOf } from "../../../src/platform/settings/config.ts";
 import { readConfig } from "../../../src/platform/settings/read-config.ts";
@@ -26,7 +23,7 @@ test.each([
   ["PENSTOCKPORT", "PENSTOCK_PORT"],
   ["PENSTOCKNATS_URL", "PENSTOCK_NATS_URL"],
   ["PENSTOCK-PORT", "PENSTOCK_PORT"],
-])("%s: did you mean %s?", (variable, meant) => {
+])("the unknown variable %s is an error that suggests %s", (variable, meant) => {
   expect(faultsOf({ [variable]: "not-to-be-shown" })).toEqual([
     `${variable}: no such setting: did you mean ${meant}?`,
   ]);
@@ -40,11 +37,11 @@ test.each([
   "PENSTOCK-X",
   "PENSTOK_COLOUR",
   `PENSTOCK_${"PORT".repeat(10_000)}`,
-])("suggests no setting for %.40s", (variable) => {
+])("the unknown variable %.40s is an error without a suggestion", (variable) => {
   expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
 });
 
-test("reports several, and ignores other programs' variables", () => {
+test("several unknown variables are reported together, and those of other programs ignored", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
   expect(faultsOf(env)).toHaveLength(3);
 });
@@ -61,11 +58,11 @@ test.each([
   "MY_PENSTOCK_PORT",
   "PENSTOK_TEST_CHROMIUM",
   "",
-])("ignores %j as another program's", (variable) => {
+])("the variable %j of another program is ignored", (variable) => {
   expect(faultsOf({ [variable]: "1" })).toEqual([]);
 });
 
-test("accepts the variables of the project's tests when a gateway starts", () => {
+test("the variables of the project's tests are accepted when a gateway starts", () => {
   expect(faultsOf({ PENSTOCK_TEST_CHROMIUM: "/usr/bin/chromium" })).toEqual([]);
   const names = Object.keys(settings) as (keyof typeof settings)[];
   expect(names.map(variableOf).filter((name) => name.startsWith("PENSTOCK_TEST"))).toEqual([]);

@@ -1,5 +1,3 @@
-// Invalid options, which a program without types may pass.
-
 import { expect, test } from "vitest";
 import {
   ConsumeError,
@@ -28,7 +26,7 @@ test.each([
   [{ deduplication: { maxUuid: 3 } }, "unknown option deduplication.maxUuid"],
   [{ deduplication: { windowMs: -1 } }, "deduplication.windowMs must be an integer"],
   [{ onNotice: "console.log" }, "onNotice must be a function"],
-])("rejects %j at once", (options, text) => {
+])("consume() rejects the options %j", (options, text) => {
   const given = { ...right, ...options } as unknown as ConsumeOptions;
   expect(() => consume(given)).toThrow(ConsumeError);
   expect(() => consume(given)).toThrow(text);

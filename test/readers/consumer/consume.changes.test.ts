@@ -18,7 +18,7 @@ import {
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("recreates a deleted consumer at its position, and sends a notice", async () => {
+test("a consumer recreates its deleted durable at its position, and sends a notice", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(30));
   const { take, takeAndAck, notices } = reader(nats, { durable: "deleted" });
@@ -36,7 +36,7 @@ test("recreates a deleted consumer at its position, and sends a notice", async (
   await expect.poll(floor).toBe(35);
 });
 
-test("reads a recreated stream from its first message, and sends a notice", async () => {
+test("a consumer reads a recreated stream from its first message, and sends a notice", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -53,7 +53,7 @@ test("reads a recreated stream from its first message, and sends a notice", asyn
   for (const frame of frames) frame.ack();
 });
 
-test("redelivers frames of a deleted stream that are handed back, before newer ones", async () => {
+test("a consumer redelivers returned frames of a deleted stream before newer ones", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(6));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -75,7 +75,7 @@ test("redelivers frames of a deleted stream that are handed back, before newer o
   expect(idsOf(await takeAndAck(1))).toEqual([last]);
 });
 
-test("redelivers a frame of a deleted stream that is not acknowledged in time", async () => {
+test("a consumer redelivers a frame of a deleted stream that is not acknowledged in time", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(2));
   const options = { lanes: ["live"], processingTimeoutMs: 3_000 } as const;
@@ -86,7 +86,7 @@ test("redelivers a frame of a deleted stream that is not acknowledged in time", 
   expect(idsOf(await takeAndAck(2))).toEqual(ids);
 });
 
-test("waits for a missing stream, and sends one notice", async () => {
+test("a consumer waits for a missing stream, and sends one notice", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(3));
   const { takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -101,7 +101,7 @@ test("waits for a missing stream, and sends one notice", async () => {
   expect([...new Set(types(notices))]).toEqual(expected);
 });
 
-test("reads partitions that are added later", async () => {
+test("a consumer reads partitions that are added later", async () => {
   const connection = await freshStreams(nats);
   const [first] = await stored(connection, [frameOf("shop")]);
   const { takeAndAck } = reader(nats);
@@ -114,7 +114,7 @@ test("reads partitions that are added later", async () => {
   expect(idsOf(await takeAndAck(3)).sort()).toEqual(ids.sort());
 });
 
-test("loses and duplicates nothing through restarts and a lost connection", async () => {
+test("a consumer loses and duplicates nothing through restarts and a lost connection", async () => {
   const connection = await freshStreams(nats);
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
   const ids = await stored(connection, framesOf(60));
@@ -134,7 +134,7 @@ test("loses and duplicates nothing through restarts and a lost connection", asyn
   expect(others).toEqual(["consumer_created"]);
 });
 
-test("does not block after a lost connection a program that holds as many frames as it may", async () => {
+test("a program that holds the maximum of frames gets more after a lost connection", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(20));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -147,7 +147,7 @@ test("does not block after a lost connection a program that holds as many frames
   expect(idsOf([...held, ...rest])).toEqual(ids);
 });
 
-test("sends a notice about a frozen nats-server, and continues when it resumes", async () => {
+test("a consumer sends a notice about a frozen nats-server, and continues when it resumes", async () => {
   const connection = await freshStreams(nats);
   onTestFinished(() => nats.thaw());
   const ids = await stored(connection, framesOf(10));
@@ -160,7 +160,7 @@ test("sends a notice about a frozen nats-server, and continues when it resumes",
   expect(idsOf([...first, ...rest])).toEqual(ids);
 });
 
-test("follows a changing address that is looked up before each connection", async () => {
+test("a consumer looks up its NATS address before each connection", async () => {
   const connection = await freshStreams(nats);
   const [id] = await stored(connection, [frameOf("shop")]);
   let asked = 0;
@@ -173,7 +173,7 @@ test("follows a changing address that is looked up before each connection", asyn
   expect(notices[0]).toEqual({ type: "disconnected", reason: "no such file" });
 });
 
-test("sends a notice about messages that leave the stream unread", async () => {
+test("a consumer sends a notice about messages that leave the stream unread", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(30));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -190,7 +190,7 @@ test("sends a notice about messages that leave the stream unread", async () => {
   await expect.poll(() => notices).toContainEqual(expected);
 });
 
-test("rejects a consumer of another kind with that name", async () => {
+test("a consumer rejects an existing durable of another kind", async () => {
   const connection = await freshStreams(nats);
   const manager = await jetstreamManager(connection);
   await manager.consumers.add(live, { durable_name: "taken", ack_policy: "none" });
@@ -198,7 +198,7 @@ test("rejects a consumer of another kind with that name", async () => {
   await expect(take(1)).rejects.toThrow("not a pull consumer with explicit acknowledgement");
 });
 
-test("stops reading at an unknown schema", async () => {
+test("a consumer stops reading at an unknown schema", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, [frameOf("shop", { schema: "2" })]);
   const { take } = reader(nats);
@@ -213,10 +213,9 @@ test.each([
     },
   ],
   ["rejects", async () => Promise.reject(new Error("not wanted"))],
-])("stops reading if the notice function %s", async (_, onNotice) => {
+])("a consumer stops reading if the notice function %s", async (_, onNotice) => {
   await freshStreams(nats);
   const { take } = reader(nats, { onNotice });
   await expect(take(1)).rejects.toThrow("not wanted");
-  // That was only the test's connection.
   await (await connect({ servers: nats.url })).close();
 });

@@ -1,5 +1,5 @@
-// A frame that omits events already delivered from another frame may become the only one that holds
-// them, so it is not acknowledged before the other one.
+// A frame may omit events that another frame delivered. It is not acknowledged before that frame,
+// because it may become the only one that holds them.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -25,7 +25,6 @@ function again(frame: TestFrame, more: Partial<TestFrame> = {}): TestFrame {
   return { ...frame, messageId: `${frame.messageId}-again`, ...more };
 }
 
-/** The frame's events, and one of its own. */
 function partlyAgain(frame: TestFrame): TestFrame {
   const own = frameOf("shop");
   return { ...own, events: [...frame.events, ...own.events] };
@@ -39,7 +38,7 @@ async function remove(connection: NatsConnection, sequence: number): Promise<voi
   await (await jetstreamManager(connection)).streams.deleteMessage(live, sequence);
 }
 
-test("delivers an event in progress from the other frame that has it when its frame leaves the stream", async () => {
+test("an event whose frame leaves the stream before it is acknowledged is delivered from its duplicate", async () => {
   const connection = await freshStreams(nats);
   const [first, last] = [frameOf("shop"), frameOf("shop")];
   await stored(connection, [first, again(first), last]);
@@ -54,7 +53,7 @@ test("delivers an event in progress from the other frame that has it when its fr
   expect(idsOf(await two.takeAndAck(2))).toEqual([first.messageId, ...later]);
 });
 
-test("does so when that frame has other events, and those are acknowledged", async () => {
+test("an event whose frame leaves the stream is delivered from its duplicate, with the acknowledged events of that frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -69,7 +68,7 @@ test("does so when that frame has other events, and those are acknowledged", asy
   expect(idsOf(await two.takeAndAck(1))).toEqual(second.events.map(({ uuid }) => uuid));
 });
 
-test("does so when the stream was recreated and received the same frames", async () => {
+test("an event whose stream was recreated with the same frames is delivered again", async () => {
   const connection = await freshStreams(nats);
   const frames = framesOf(3);
   const one = reader(nats, { lanes, durable: "recreated" });
@@ -89,7 +88,7 @@ test("does so when the stream was recreated and received the same frames", async
   expect(idsOf(await two.takeAndAck(3))).toEqual(ids);
 });
 
-test("acknowledges all frames that omitted its events once the first frame is acknowledged", async () => {
+test("frames with duplicates are acknowledged when the first frame is acknowledged", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -102,7 +101,7 @@ test("acknowledges all frames that omitted its events once the first frame is ac
   await expect.poll(pending).toBe(0);
 });
 
-test("redelivers a first frame that is handed back, while the others keep waiting", async () => {
+test("a first frame that is returned is redelivered, while the frames with its duplicates wait", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -120,7 +119,7 @@ test("redelivers a first frame that is handed back, while the others keep waitin
   await expect.poll(pending).toBe(0);
 });
 
-test("does not time out frames that wait for a frame in progress", async () => {
+test("frames that wait for a frame in progress do not time out", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -137,7 +136,7 @@ test("does not time out frames that wait for a frame in progress", async () => {
   expect((await infoOf(connection, "long")).num_ack_pending).toBe(3);
 });
 
-test("gives a program as many frames as it may hold, duplicates or not", async () => {
+test("a program gets the maximum of frames that it may hold, with or without duplicates", async () => {
   const connection = await freshStreams(nats);
   const [first, second, ...more] = framesOf(4);
   const twice = [first!, again(first!), second!, again(second!)];
@@ -154,7 +153,7 @@ test("gives a program as many frames as it may hold, duplicates or not", async (
   expect(idsOf(await takeAndAck(2))).toEqual(more.map(({ messageId }) => messageId));
 });
 
-test("waits at stop only for the first frame, and acknowledges the others with it", async () => {
+test("stop() waits only for the first frame, and acknowledges those with its duplicates", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -168,7 +167,7 @@ test("waits at stop only for the first frame, and acknowledges the others with i
   expect(floor.stream_seq).toBe(3);
 });
 
-test("waits at stop for a frame that its stream has lost if others wait for it", async () => {
+test("stop() waits for a frame that its stream has lost if other frames wait for it", async () => {
   const connection = await freshStreams(nats);
   const frame = frameOf("shop");
   await stored(connection, [frame]);
@@ -189,7 +188,7 @@ test("waits at stop for a frame that its stream has lost if others wait for it",
   expect((await infoOf(connection, "lost")).ack_floor.stream_seq).toBe(2);
 });
 
-test("acknowledges two frames that each hold an event of the other once both are processed", async () => {
+test("two frames that each hold a duplicate of the other are acknowledged when both are processed", async () => {
   const connection = await freshStreams(nats);
   const [one, other, filler] = framesOf(3);
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
@@ -207,7 +206,7 @@ test("acknowledges two frames that each hold an event of the other once both are
   await expect.poll(floor).toBe(3);
 });
 
-test("neither delays stop for frames that wait for one handed back, nor acknowledges them", async () => {
+test("stop() neither waits for frames with duplicates of a returned frame, nor acknowledges them", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -222,7 +221,7 @@ test("neither delays stop for frames that wait for one handed back, nor acknowle
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
 
-test("delivers the next frame after a late acknowledgement that waits for another frame", async () => {
+test("the next frame is delivered after a late acknowledgement that waits for another frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];

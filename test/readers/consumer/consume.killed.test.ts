@@ -12,7 +12,6 @@ const program = path.resolve(import.meta.dirname, "../../kit/consumer-process.ts
 const kills = 8;
 const killed = 40;
 
-/** Runs a reader until it has read this many frames, and then kills it. */
 async function readSome(file: string, frames: number): Promise<void> {
   const args = ["--disable-warning=ExperimentalWarning", program, nats.url, "killed", file];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -27,7 +26,7 @@ async function readSome(file: string, frames: number): Promise<void> {
   await ended;
 }
 
-test("a reader that is killed repeatedly loses nothing and keeps the order", async () => {
+test("a consumer that is killed repeatedly loses nothing and keeps the order", async () => {
   const connection = await freshStreams(nats);
   const file = path.join(temporaryFolder(), "read.txt");
   const ids: string[] = [];
@@ -39,7 +38,7 @@ test("a reader that is killed repeatedly loses nothing and keeps the order", asy
   const last = readSome(file, Number.POSITIVE_INFINITY);
   await expect.poll(() => new Set(read()).size).toBe(ids.length);
   expect([...new Set(read())]).toEqual(ids);
-  // Each kill redelivers at most the frames in hand.
+  // Each kill redelivers at most the frames that the consumer holds.
   expect(read().length).toBeLessThanOrEqual(ids.length + kills * 64);
   void last;
 });

@@ -1,5 +1,3 @@
-// An existing consumer of the name whose settings would lose frames.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -10,7 +8,7 @@ const nats = await natsServerForFile({ syncInterval: "2m" });
 test.each([
   ["delivers a frame a limited number of times", { max_deliver: 3 }, "at most 3 times"],
   ["delivers only headers", { headers_only: true }, "headers without events"],
-])("rejects a consumer that %s", async (_, config, message) => {
+])("a consumer rejects an existing durable that %s", async (_, config, message) => {
   const connection = await freshStreams(nats);
   const manager = await jetstreamManager(connection);
   const durable_name = "lossy";

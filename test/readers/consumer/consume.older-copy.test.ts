@@ -8,7 +8,7 @@ import { framesOf, freshStreams, idsOf, reader, stored } from "./consumer-kit.ts
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const stream = "PENSTOCK_LIVE_0";
 
-test("reports a stream restored from an older copy, and reads its new messages", async () => {
+test("a consumer reports a stream restored from an older copy, and reads its new messages", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(10));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"] });
@@ -31,7 +31,7 @@ test("reports a stream restored from an older copy, and reads its new messages",
   expect(notices).toContainEqual({ type: "stream_truncated", stream, lastRead: 20, from: 11 });
 });
 
-test("does so for a reader that was stopped meanwhile, if the copy is shorter", async () => {
+test("a consumer that was stopped reads the new messages of a stream restored from a shorter copy", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const first = reader(nats, { lanes: ["live"], durable: "away" });
@@ -53,7 +53,7 @@ test("does so for a reader that was stopped meanwhile, if the copy is shorter", 
   expect(again.map(({ sequence }) => sequence)).toEqual([5, 6, 7, 8, 9, 10]);
 });
 
-test("reads as a user with the permissions that the guide lists", async () => {
+test("a consumer needs only the NATS permissions that the guide lists", async () => {
   const allowed = [
     ...["$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*"],
     ...["$JS.API.CONSUMER.>", "$JS.ACK.>"],

@@ -8,7 +8,7 @@ import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from ".
 
 const binaries = [findNatsServer(), oldestNatsServer()];
 
-describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
+describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", async (which) => {
   const binary = binaries[which === "the oldest" ? 1 : 0]!;
   const nats = await natsServerForFile({ syncInterval: "2m", binary });
 
@@ -26,7 +26,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect(JSON.parse(frames[0]!.lines[0]!)).toEqual(frames[0]!.events[0]);
   });
 
-  test("continues with another reader after what was acknowledged, at once and in order", async () => {
+  test("continues after the acknowledged frames of another consumer, immediately and in order", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(100));
     const first = reader(nats, { durable: "passed_on" });
@@ -42,7 +42,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect(types(second.notices)).toEqual([]);
   });
 
-  test("acknowledges at the server", async () => {
+  test("sends its acknowledgements to the server", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(20));
     const { takeAndAck, consumer } = reader(nats, { durable: "floor" });
@@ -53,7 +53,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect([info.ack_floor.stream_seq, info.num_ack_pending]).toEqual([20, 0]);
   });
 
-  test("redelivers a frame handed back and all later ones, in order", async () => {
+  test("redelivers a returned frame and all later ones, in order", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(12));
     const { take, takeAndAck } = reader(nats);
@@ -79,7 +79,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     await takeAndAck(45);
   });
 
-  test("delivers as many frames as a program may hold without acknowledging any", async () => {
+  test("delivers as many frames as a program may hold without an acknowledgement", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(7));
     // At first, as many frames as fit by their expected size; one more once they turn out small.
@@ -93,7 +93,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect(idsOf([...frames, ...(await take(1))])).toEqual([...ids, last]);
   });
 
-  test("delivers frames shared by projects without the others' lines", async () => {
+  test("omits the events of other projects from frames that several projects share", async () => {
     const connection = await freshStreams(nats);
     const line = (uuid: string, projectId: string) => ({ ...frameOf(projectId).events[0]!, uuid });
     const shared = [line("a", "shop"), line("b", "other"), line("c", "shop")];
@@ -119,7 +119,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     await expect(take(1)).rejects.toThrow(/reads the projects shop.*other/);
   });
 
-  test("closes the connection when the loop is left", async () => {
+  test("closes its connection when the loop ends", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(3));
     const consumer = consume({ nats: { servers: nats.url }, durable: "left", onNotice: () => {} });

@@ -7,7 +7,7 @@ import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from ".
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("accepts acknowledgements of delivered frames after stop, and then ends", async () => {
+test("a stopped consumer accepts acknowledgements of delivered frames, then ends", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, consumer } = reader(nats, { durable: "stopped" });
@@ -25,7 +25,7 @@ test("accepts acknowledgements of delivered frames after stop, and then ends", a
   expect(floor.stream_seq).toBe(4);
 });
 
-test("ends a waiting reader", async () => {
+test("stop() ends a consumer that waits for frames", async () => {
   await freshStreams(nats);
   const { consumer, notices } = reader(nats);
   await expect.poll(() => types(notices)).toContain("consumer_created");
@@ -34,14 +34,14 @@ test("ends a waiting reader", async () => {
   expect(await next).toEqual({ done: true, value: undefined });
 });
 
-test("ends a reader that never reached NATS", async () => {
+test("stop() ends a consumer that never reached NATS", async () => {
   const { consumer, notices } = reader(nats, { nats: { servers: "127.0.0.1:1" } });
   await expect.poll(() => types(notices)).toEqual(["disconnected"]);
   await consumer.stop();
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("ends a reader whose address is still being looked up", async () => {
+test("stop() ends a consumer whose address is still being looked up", async () => {
   let asked = 0;
   const address = () => {
     asked++;
@@ -53,7 +53,7 @@ test("ends a reader whose address is still being looked up", async () => {
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("redelivers a frame that is not acknowledged in time, and sends a notice", async () => {
+test("a frame that is not acknowledged in time is redelivered, and a notice is sent", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(3));
   const { take, takeAndAck, notices } = reader(nats, { processingTimeoutMs: 500 });
@@ -65,7 +65,7 @@ test("redelivers a frame that is not acknowledged in time, and sends a notice", 
   expect(notices).toContainEqual(notice);
 });
 
-test("keeps the server from redelivering a frame in progress", async () => {
+test("the server does not redeliver a frame in progress", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(2));
   const { take, notices } = reader(nats, { durable: "slow", ackWaitMs: 1_000 });
@@ -80,7 +80,7 @@ test("keeps the server from redelivering a frame in progress", async () => {
   expect(types(notices)).not.toContain("processing_timed_out");
 });
 
-test("sends one notice for each frame and reason of lines that are not events", async () => {
+test("one notice is sent per frame and reason for lines that are not events", async () => {
   const connection = await freshStreams(nats);
   const line = (uuid: string) =>
     storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");
@@ -108,7 +108,7 @@ test("sends one notice for each frame and reason of lines that are not events", 
   await waiting;
 });
 
-test("omits an event that repeats within the window", async () => {
+test("an event that repeats within the deduplication window is omitted", async () => {
   const connection = await freshStreams(nats);
   const one = frameOf("shop");
   const again = { ...one, messageId: `${one.messageId}-again` };

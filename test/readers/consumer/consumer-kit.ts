@@ -1,5 +1,3 @@
-// A reader for the tests: collects frames and notices.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
@@ -77,7 +75,6 @@ export function framesOf(count: number, more: Partial<TestFrame> = {}): TestFram
   return Array.from({ length: count }, () => frameOf("shop", more));
 }
 
-/** The test's own connection, and empty streams. */
 export async function freshStreams(nats: TestNatsServer, partitions = 1): Promise<NatsConnection> {
   const options = { maxReconnectAttempts: -1, reconnectTimeWait: 100 };
   const { url: servers, token } = nats;

@@ -1,13 +1,12 @@
 import { expect, test } from "vitest";
 import { DeferredAcks } from "../../../src/readers/consumer/deferred-acks.ts";
 
-/** Acknowledges frames by their ids, and collects the acknowledgements sent to the server. */
 function collected() {
   const [acks, sent] = [new DeferredAcks(), [] as number[]];
   return { acks, sent, ack: (id: number) => acks.acknowledge(id, () => sent.push(id)) };
 }
 
-test("acknowledges a frame once the frames with its omitted events are acknowledged", () => {
+test("a frame is acknowledged after the frames that hold its omitted duplicates", () => {
   const { acks, sent, ack } = collected();
   for (const id of [1, 2]) acks.deliver(id, []);
   acks.deliver(3, [1, 2]);
@@ -24,7 +23,7 @@ test("acknowledges a frame once the frames with its omitted events are acknowled
   expect([sent, acks.isDeferred(3)]).toEqual([[1, 2, 3, 3], false]);
 });
 
-test("acknowledges at once what omits nothing, or only acknowledged events", () => {
+test("a frame is acknowledged immediately if it omits nothing, or only acknowledged events", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   ack(1);
@@ -45,7 +44,7 @@ test("two frames that each omit an event of the other do not wait for each other
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("waits for the frame that holds the events now, not only for the first one", () => {
+test("a frame waits also for the frames for which the frame with its omitted events waits", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -60,7 +59,7 @@ test("waits for the frame that holds the events now, not only for the first one"
   expect(sent.sort()).toEqual([1, 2, 3, 4]);
 });
 
-test("waits after a redelivery for what the frame omits then", () => {
+test("a redelivered frame waits for the events that it omits then", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { frameEvents, UuidWindow } from "../../../src/readers/consumer/frame-events.ts";
 
-/** A window that records the keys it is asked to hold. */
 class ToldWindow extends UuidWindow {
   readonly keys: string[] = [];
 
@@ -21,7 +20,7 @@ function frameOf(names: readonly { readonly event: string; readonly id: string }
   return Buffer.from(`${lines.join("\n")}\n`);
 }
 
-test("holds a key of constant size, however long the event's name and distinct id are", () => {
+test("deduplication keys have a constant size, however long the name and distinct id of an event are", () => {
   const window = new ToldWindow({ maxUuids: 100, windowMs: 1_000, monotonicMs: () => 0 });
   const long = "n".repeat(500_000);
   const data = frameOf([

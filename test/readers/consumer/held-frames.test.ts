@@ -6,7 +6,7 @@ function message(seq: number): JsMsg {
   return { seq, data: new Uint8Array(10) } as unknown as JsMsg;
 }
 
-test("reports what was sent to an earlier reader as missing until all of it has arrived", () => {
+test("the held frames are incomplete until all frames sent to an earlier consumer have arrived", () => {
   const hand = new HeldFrames();
   hand.expect(2, 7);
   expect(hand.isComplete).toBe(false);
@@ -18,7 +18,7 @@ test("reports what was sent to an earlier reader as missing until all of it has 
   expect(hand.lowest).toBe(5);
 });
 
-test("acknowledges a frame once, and remembers that until the server confirms it", () => {
+test("a frame is acknowledged only once, until the server has confirmed that", () => {
   const hand = new HeldFrames();
   const [first, second] = [hand.add(message(1)), hand.add(message(2))];
   expect([hand.ack(second), hand.ack(second), hand.isAcked(2)]).toEqual([true, false, true]);
@@ -30,7 +30,7 @@ test("acknowledges a frame once, and remembers that until the server confirms it
   expect([hand.isAcked(2), hand.size, hand.bytes]).toEqual([false, 0, 0]);
 });
 
-test("cannot acknowledge what the stream no longer has", () => {
+test("frames that the stream no longer has cannot be acknowledged", () => {
   const hand = new HeldFrames();
   const frames = [1, 2, 3].map((sequence) => hand.add(message(sequence)));
   hand.ack(frames[1]!);
@@ -39,7 +39,7 @@ test("cannot acknowledge what the stream no longer has", () => {
   expect([hand.ack(frames[2]!), hand.isAcked(2), hand.size]).toEqual([false, false, 1]);
 });
 
-test("keeps frames in stored order, including those that the stream has lost", () => {
+test("frames are held in stored order, including those that the stream has lost", () => {
   const hand = new HeldFrames();
   const add = (...sequences: number[]) => {
     for (const sequence of sequences) hand.add(message(sequence));
@@ -56,7 +56,7 @@ test("keeps frames in stored order, including those that the stream has lost", (
   expect(isOrphan).toEqual([true, true, true, true, true, false]);
 });
 
-test("finds the lowest of more frames than a call takes arguments", () => {
+test("the lowest sequence of 300,000 held frames is found", () => {
   const hand = new HeldFrames();
   for (let seq = 300_000; seq > 0; seq--) hand.add(message(seq));
   expect(hand.lowest).toBe(1);

@@ -1,5 +1,5 @@
-// The package as a user gets it: packed by the project's own command, installed by npm into an
-// empty folder, and run there as in the guide.
+// The package as a user gets it: packed by npm run, installed into an empty folder, and run as in
+// the guide.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +33,7 @@ beforeAll(() => {
   writeFileSync(path.join(app, "data/nats/connection.json"), JSON.stringify(connection));
 }, 300_000);
 
-test("depends only on the NATS client", () => {
+test("the consumer package depends only on the NATS client", () => {
   const modules = path.join(app, "node_modules");
   const names = readdirSync(modules).filter((name) => !name.startsWith("."));
   expect(names.sort()).toEqual(["@nats-io", "penstock", "tweetnacl"]);
@@ -47,9 +47,10 @@ test("depends only on the NATS client", () => {
   ]);
 });
 
-/** The pinned Node, and the host's. */
-describe.each([process.execPath, "node"])("on %s", (node) => {
-  test("the guide's program reads, and ends on request", { timeout: 120_000 }, async () => {
+describe.each([process.execPath, "node"])("the consumer package on %s", (node) => {
+  test("runs the guide's program, which reads and ends on request", {
+    timeout: 120_000,
+  }, async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(3, { projectId: "shop" }));
     expect(ids).toHaveLength(3);
@@ -90,7 +91,7 @@ function done(frame: Frame): unknown {
 }
 `;
 
-test("its types match its interface", () => {
+test("the types of the consumer package match its interface", () => {
   writeFileSync(path.join(app, "typed.mts"), typed);
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
   const types = path.join(root, "node_modules/@types");

@@ -1,5 +1,3 @@
-// Ranks sort like the positions they are made of.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compareStamps, rankOf, stampOfOtherId } from "../../../src/readers/effects/stamp.ts";
@@ -20,7 +18,7 @@ function comparePlaces(one: LinePlace, other: LinePlace): number {
   return 0;
 }
 
-test("ranks sort as positions do, including that of the other id of a link", () => {
+test("stamps of one time sort by position, also for the other id of a link", () => {
   fc.assert(
     fc.property(place, place, (one, other) => {
       const a = { timeMs: 7, rank: rankOf(one) };
@@ -32,7 +30,7 @@ test("ranks sort as positions do, including that of the other id of a link", () 
   );
 });
 
-test("the time counts before the position", () => {
+test("stamps sort by time before position", () => {
   const first = { timeMs: -62_167_219_200_000, rank: "z" };
   const second = { timeMs: 0, rank: "a" };
   expect(compareStamps(first, second)).toBeLessThan(0);

@@ -1,5 +1,3 @@
-// How many rejected lines a batch may hold, and that other work runs on the event loop meanwhile.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { BatchBuilder } from "../../../src/readers/sinks/batch-builder.ts";
@@ -19,7 +17,6 @@ afterAll(() => connection.close());
 
 const linesEach = 500;
 
-/** Records how many lines each batch has rejected. */
 class CountingTarget implements SinkTarget {
   readonly shown = "a counting target";
   readonly rejected: number[] = [];
@@ -36,7 +33,7 @@ class CountingTarget implements SinkTarget {
   async close(): Promise<void> {}
 }
 
-test("fills a batch with the frame that reaches its limit, also of rejected lines", async () => {
+test("a batch ends with the frame that reaches its limit, including rejected lines", async () => {
   await makeStreams(connection);
   const frames = Array.from({ length: 6 }, (_, n) => ({
     ...({ lane: "live", projectId: "shop", messageId: `m${n}`, events: [] } as const),
@@ -50,7 +47,6 @@ test("fills a batch with the frame that reaches its limit, also of rejected line
     .toEqual(frames.map(() => linesEach));
 });
 
-/** A builder that has received one frame of this text. */
 function builderWith(text: string): BatchBuilder {
   const builder = new BatchBuilder({ projects: undefined, lanes: undefined }, []);
   const name = { stream: "S", lane: "live", partition: 0 } as const;
@@ -66,7 +62,7 @@ function builderWith(text: string): BatchBuilder {
 
 const least = { eventsMax: 1, bytesMax: 1 };
 
-test("yields the event loop while a frame of many lines is read", async () => {
+test("reading a frame of many lines yields to the event loop", async () => {
   const singleMax = 10_000;
   const builder = builderWith("1\n".repeat(singleMax));
   const added = builder.addWaiting(least);
@@ -77,7 +73,7 @@ test("yields the event loop while a frame of many lines is read", async () => {
   expect(builder.lines).toBe(singleMax);
 });
 
-test("combines the rest beyond ten thousand rejected lines of a frame into one", async () => {
+test("rejected lines of a frame beyond 10,000 are combined into one", async () => {
   const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "d", receivedAtMs: 0 };
   const record = storedLine(event, "shop", "live");
   const head = "1\n".repeat(10_000);
@@ -95,7 +91,7 @@ test("combines the rest beyond ten thousand rejected lines of a frame into one",
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
 });
 
-test("rejects a single line beyond them as it is", async () => {
+test("a single rejected line beyond 10,000 is listed by itself", async () => {
   const builder = builderWith("1\n".repeat(10_001));
   await builder.addWaiting(least);
   const { rejected } = builder.take();

@@ -1,5 +1,3 @@
-// Shared by the tests of sinks: sink writers on a nats-server.
-
 import type { NatsConnection } from "@nats-io/nats-core";
 import { onTestFinished } from "vitest";
 import type { SinkTarget } from "../../../src/readers/sinks/sink-target.ts";

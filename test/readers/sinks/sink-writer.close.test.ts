@@ -1,5 +1,3 @@
-// How a writer ends while its target is late.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import type { SinkPosition, SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
@@ -11,7 +9,6 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-/** A target that writes on request. */
 class LateTarget implements SinkTarget {
   readonly shown = "a late target";
   readonly said: string[] = [];
@@ -31,7 +28,7 @@ class LateTarget implements SinkTarget {
   async close(): Promise<void> {}
 }
 
-test("ends, if asked to wait, only when nothing is being written, or when that is revoked", async () => {
+test("closing a sink waits for the write in progress, unless the wait is aborted", async () => {
   await makeStreams(connection);
   const target = new LateTarget();
   const { writer } = startSink(connection, target);

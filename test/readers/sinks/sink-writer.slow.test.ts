@@ -1,5 +1,3 @@
-// A target that takes too long for a batch, or fails it repeatedly, gets smaller batches.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { TooSlowError } from "../../../src/platform/base/store-error.ts";
@@ -20,7 +18,6 @@ afterAll(() => connection.close());
 
 const eventsInTime = 10;
 
-/** Accepts only a few events at once. */
 class SlowTarget implements SinkTarget {
   readonly shown = "a slow target";
   readonly written: number[] = [];
@@ -62,7 +59,7 @@ async function storeEvents(): Promise<void> {
   await storeFrames(connection, frames);
 }
 
-test("halves batches until one is written in time, and reports it", async () => {
+test("a sink halves its batches until one is written in time, and reports it", async () => {
   await storeEvents();
   const target = new SlowTarget(new TooSlowError("it took too long"));
   const said: string[] = [];
@@ -80,7 +77,7 @@ test("halves batches until one is written in time, and reports it", async () => 
   );
 });
 
-test("halves batches that fail repeatedly until one is written", async () => {
+test("a sink halves batches that fail repeatedly until one is written", async () => {
   await storeEvents();
   const target = new SlowTarget(new Error("not enough memory for the query"));
   const { counts } = startSink(connection, target, {

@@ -1,5 +1,3 @@
-// The status of a sink while its target does not accept its events.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { StoreError } from "../../../src/platform/base/store-error.ts";
@@ -14,11 +12,9 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-/** Opens whenever requested; accepts nothing while `refuses` is set. */
 class PickyTarget implements SinkTarget {
   readonly shown = "a picky target";
   refuses = "it is full";
-  /** Whether it rejects each event. */
   rejects = false;
   opens = 0;
   #positions: readonly SinkPosition[] = [];
@@ -46,7 +42,7 @@ async function store(messageId: string, count = 1): Promise<void> {
   await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
 }
 
-test("reports a repeatedly refused batch continuously, and the target's position", async () => {
+test("a sink reports continuously that its target refuses a batch, with the target's position", async () => {
   await makeStreams(connection);
   const target = new PickyTarget();
   target.refuses = "";
@@ -90,7 +86,7 @@ test("reports a repeatedly refused batch continuously, and the target's position
   ]);
 });
 
-test("reports a target that rejects more than 100 events and accepts none until it accepts one", async () => {
+test("a sink reports a target that rejects over 100 events in a row until it accepts one", async () => {
   await deleteStreams(connection, nats);
   await makeStreams(connection);
   const target = new PickyTarget();

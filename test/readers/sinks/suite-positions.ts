@@ -1,5 +1,3 @@
-// Every target checks the positions of its streams: a batch is written only if it is the next one.
-
 import { expect, onTestFinished, test } from "vitest";
 import type { Before, SinkPosition, SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
 
@@ -16,7 +14,7 @@ function beginningAt(...positions: readonly SinkPosition[]): Before {
 
 /** `newPlace` creates targets that all write to one new place. */
 export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
-  test("rejects a batch that begins at another position, and moves nothing", async () => {
+  test("a sink target rejects a batch that does not begin at its position, and writes nothing", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     const write = (before: Before, position: SinkPosition) =>
@@ -41,7 +39,7 @@ export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
     expect(await places()).toEqual([[2, 1]]);
   });
 
-  test("accepts any position of streams that are not in the batch", async () => {
+  test("a sink target accepts any position of streams that are not in the batch", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     await target.open();

@@ -1,6 +1,3 @@
-// Every target handles a stream that has changed, or has lost unwritten messages: written events
-// stay, an incident reports what happened, and nothing is omitted silently.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
@@ -23,7 +20,6 @@ interface SinkPlace {
 
 /** The streams exist and are empty before each test. */
 export function streamTests(connection: NatsConnection, newPlace: () => Promise<SinkPlace>): void {
-  /** Stored frames of the live lane. */
   async function stored(seed: number): Promise<TestFrame[]> {
     const frames = randomFrames(numbersFrom(seed), { count: 20 });
     const own = frames.filter(({ lane }) => lane === "live");
@@ -38,7 +34,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     sorted(await place.uuids().catch((): readonly string[] => []));
   const kindsIn = (place: SinkPlace) => () => place.kinds().catch((): readonly unknown[] => []);
 
-  test("reads a recreated stream from its beginning, with an incident", async () => {
+  test("a sink reads a recreated stream from its start, and records an incident", async () => {
     const place = await newPlace();
     startSink(connection, place.target());
     const before = await stored(1);
@@ -53,7 +49,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     await expect.poll(kindsIn(place), within).toEqual(["stream_made_anew"]);
   });
 
-  test("stops at events that left their stream unread until an operator lets it continue", async () => {
+  test("a sink stops at messages that left their stream unread until an operator accepts the gap", async () => {
     const place = await newPlace();
     const target = place.target();
     const first = startSink(connection, target);

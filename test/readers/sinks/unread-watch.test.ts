@@ -25,7 +25,7 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   return new UnreadWatch(connection, () => [position]);
 }
 
-test("by the age of the oldest unread message", async () => {
+test("the time until unread events expire follows from the age of the oldest one", async () => {
   const watch = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
@@ -33,11 +33,11 @@ test("by the age of the oldest unread message", async () => {
   expect(one).toMatchObject({ sequence: 2, lastSequence: 5, retentionSeconds: 3_600 });
   expect(one?.lagSeconds).toBeGreaterThanOrEqual(10);
   expect((one?.lagSeconds ?? 0) + (one?.expirySeconds ?? 0)).toBeCloseTo(3_600, 3);
-  // Old reports are not passed on.
+  // An old report is not returned.
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("reports nothing if everything is written", async () => {
+test("the time until unread events expire is infinite if all are written", async () => {
   const watch = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([

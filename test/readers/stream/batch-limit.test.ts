@@ -14,7 +14,7 @@ function succeed(limit: BatchLimit, times: number): void {
   for (let nth = 0; nth < times; nth++) limit.succeeded();
 }
 
-test("halves the number of events after a batch that was too slow", async () => {
+test("the event limit of a batch is halved after a batch that was too slow", async () => {
   const limit = new BatchLimit(100_000);
   await tooSlow(limit, 30_001);
   expect(limit.events).toBe(15_000);
@@ -23,13 +23,13 @@ test("halves the number of events after a batch that was too slow", async () => 
   expect(limit.events).toBe(7_500);
 });
 
-test("always allows one", async () => {
+test("the event limit of a batch is at least one", async () => {
   const limit = new BatchLimit(100);
   for (let nth = 0; nth < 10; nth++) await tooSlow(limit, Number.POSITIVE_INFINITY);
   expect(limit.events).toBe(1);
 });
 
-test("doubles after sixteen successes, up to the maximum", async () => {
+test("the event limit of a batch doubles after 16 successes, up to the maximum", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 60);
   succeed(limit, 15);
@@ -42,7 +42,7 @@ test("doubles after sixteen successes, up to the maximum", async () => {
   expect(limit.events).toBe(100);
 });
 
-test("starts counting again after one that is too slow", async () => {
+test("the event limit of a batch counts successes from the last slow one", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 80);
   succeed(limit, 15);
@@ -51,7 +51,7 @@ test("starts counting again after one that is too slow", async () => {
   expect(limit.events).toBe(20);
 });
 
-test("halves from the second failed transaction in a row, but not if none was tried", async () => {
+test("the event limit of a batch is halved from the second failed transaction in a row", async () => {
   const limit = new BatchLimit(100);
   const fail = async (): Promise<number> => {
     await fails(limit, 80, new Error("the disk is full"));

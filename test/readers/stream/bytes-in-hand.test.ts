@@ -4,7 +4,7 @@ import { BytesInHand } from "../../../src/readers/stream/bytes-in-hand.ts";
 
 function ignore(): void {}
 
-test("lets one stream have half, and leaves the rest to later ones", () => {
+test("one stream may hold half of the reading memory, and the rest is left for others", () => {
   const bytes = new BytesInHand(1_000);
   const one = bytes.join(ignore);
   expect(one.room()).toBe(500);
@@ -18,7 +18,7 @@ test("lets one stream have half, and leaves the rest to later ones", () => {
   expect(bytes.used).toBe(100);
 });
 
-test("lets a stream with nothing in hand have one frame, however much the others have", () => {
+test("a stream that holds nothing may hold one frame, however much others hold", () => {
   const bytes = new BytesInHand(1_000);
   const [one, other] = [bytes.join(ignore), bytes.join(ignore)];
   one.add(5_000);
@@ -28,7 +28,7 @@ test("lets a stream with nothing in hand have one frame, however much the others
   expect(other.room()).toBe(0);
 });
 
-test("asks all streams that are still being read whenever there is room again", () => {
+test("streams that are still read are asked to continue when memory is free", () => {
   const bytes = new BytesInHand(1_000);
   const asked: string[] = [];
   const one = bytes.join(() => asked.push("one"));
@@ -46,14 +46,14 @@ test("asks all streams that are still being read whenever there is room again", 
   expect(other.room()).toBe(499);
 });
 
-test("counts messages by the size of the earlier ones, and always allows one", () => {
+test("the number of messages to request follows from the size of earlier ones, and is at least one", () => {
   const share = new BytesInHand(1e9).join(ignore);
   expect(share.messagesIn(1)).toBe(1);
   for (let frame = 0; frame < 200; frame++) share.add(1_000);
   expect(share.messagesIn(100_000)).toBe(99);
 });
 
-test("holds at most the maximum plus one frame per stream, if streams request only their room", () => {
+test("streams hold at most the reading memory plus one frame each", () => {
   const step = fc.record({ stream: fc.nat({ max: 3 }), bytes: fc.integer({ min: 1, max: 700 }) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), fc.array(fc.boolean()), (steps, releases) => {

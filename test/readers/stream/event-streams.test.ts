@@ -65,18 +65,15 @@ function reading(bytesMax = 67_108_864): EventStreams {
   return streams;
 }
 
-/** The description of each item: its stream's epoch and message, or its incidents. */
 function words(item: StreamItem): string[] {
   if (item.kind === "frame") return [`${item.frame.epoch} ${item.frame.messageId}`];
   return item.incidents.map(({ kind }) => kind);
 }
 
-/** Takes items until this many words have arrived, and releases them. */
 async function taken(streams: EventStreams, count: number): Promise<string[]> {
   const said: string[] = [];
   while (said.length < count) {
     await streams.ready();
-    // Closed streams are always ready, and would block everything else here.
     await new Promise((resolve) => setImmediate(resolve));
     for (const item of streams.take(10, 1_000_000)) {
       said.push(...words(item));
@@ -86,7 +83,7 @@ async function taken(streams: EventStreams, count: number): Promise<string[]> {
   return said;
 }
 
-test("delivers every message once and in order, through lost connections and restarts", async () => {
+test("every message is read once and in order, through lost connections and restarts", async () => {
   await freshStreams();
   const streams = reading();
   const before = frames(40);
@@ -104,7 +101,7 @@ test("delivers every message once and in order, through lost connections and res
   expect([...first, ...rest]).toEqual(ids);
 });
 
-test("reports a large lag while more waits than there is room for", async () => {
+test("a large lag is reported while more messages wait than the memory holds", async () => {
   await freshStreams();
   await storeFrames(connection, frames(100));
   const streams = reading(40_000);
@@ -116,7 +113,7 @@ test("reports a large lag while more waits than there is room for", async () => 
   expect(streams.isFarBehind).toBe(false);
 });
 
-test("holds no more than there is room for, and lets no stream wait for another", async () => {
+test("reading stays within its memory budget, and no stream waits for another", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));
   const roomBytes = 40_000;
@@ -134,7 +131,7 @@ test("holds no more than there is room for, and lets no stream wait for another"
   expect(streams.bytesInHand).toBe(0);
 });
 
-test("reads a stream that is deleted and recreated meanwhile in a new epoch", async () => {
+test("a stream that is deleted and recreated while it is read continues in a new epoch", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(3));
@@ -146,7 +143,7 @@ test("reads a stream that is deleted and recreated meanwhile in a new epoch", as
   expect(await taken(streams, 3)).toEqual(["stream_made_anew", ...ids]);
 });
 
-test("accepts that a fully read stream is removed, and reads it when it exists again", async () => {
+test("a fully read stream may be removed, and is read when it exists again", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, [frame("p"), frame("p", { lane: "historical" })]);
@@ -167,7 +164,7 @@ test("accepts that a fully read stream is removed, and reads it when it exists a
   expect(shown()).toEqual(["live", "historical"]);
 });
 
-test("reports a stream that is removed before it was read to its end as an error", async () => {
+test("a stream that is removed before it was read to its end is an error", async () => {
   await freshStreams();
   // Room for one message in hand.
   const streams = reading(1);
@@ -182,7 +179,7 @@ test("reports a stream that is removed before it was read to its end as an error
     .toEqual([expect.stringMatching(/does not exist, and ([1-9]|10) of its messages/)]);
 });
 
-test("reads new messages when the server returns with an older copy", async () => {
+test("new messages are read when the server returns with an older copy", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(3));
@@ -205,7 +202,7 @@ test("reads new messages when the server returns with an older copy", async () =
   expect(all).toEqual(["tail_lost", ...ids]);
 });
 
-test("skips deleted messages, and stops only the stream with an unknown schema", async () => {
+test("deleted messages are skipped, and only a stream with an unknown schema stops", async () => {
   await freshStreams();
   const manager = await jetstreamManager(connection);
   const some = frames(5);
@@ -225,7 +222,7 @@ test("skips deleted messages, and stops only the stream with an unknown schema",
     .toContain('has the schema "2"');
 });
 
-test("measures the lag by the oldest uncommitted message, and does not know it without NATS", async () => {
+test("the lag is that of the oldest uncommitted message, and unknown without NATS", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(2));

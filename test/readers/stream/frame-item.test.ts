@@ -1,5 +1,3 @@
-// How the headers of a message are read, whichever program published it.
-
 import { headers, type Msg } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
 import { eventsHeader, messageIdHeader } from "../../../src/platform/nats/names.ts";
@@ -20,7 +18,7 @@ function itemOf(name: string, value: string): ReturnType<typeof frameItem> {
   return frameItem(pulled, { name: stream, epoch: 1, created: "", isReread: false });
 }
 
-test("removes from a message id what a database refuses", () => {
+test("a message id is stored without the characters that a database rejects", () => {
   expect(itemOf(messageIdHeader, "a\0b").frame.messageId).toBe("a\ufffdb");
   expect(itemOf(messageIdHeader, "").frame.messageId).toBe("@5");
   expect(storedText("\u{1f600}".slice(0, 1))).toBe("\ufffd");
@@ -37,6 +35,6 @@ test.each([
   ["1.5", 10],
   ["many", 10],
   ["", 10],
-])("counts a message of 3,000 bytes that states %j events as %i", (said, events) => {
+])("a message of 3,000 bytes that states %j events counts as %i", (said, events) => {
   expect(itemOf(eventsHeader, said).events).toBe(events);
 });

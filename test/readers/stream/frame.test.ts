@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { msOfNanos, msOfTime } from "../../../src/readers/stream/frame.ts";
 
-test("both formats of a moment give the same millisecond, even a nanosecond before the next", () => {
+test("the two time formats of NATS give the same millisecond", () => {
   const ms = fc.integer({ min: Date.UTC(2024), max: Date.UTC(2100) });
   const rest = fc.oneof(fc.constantFrom(0, 1, 999_999), fc.integer({ min: 0, max: 999_999 }));
   const check = fc.property(ms, rest, (ms, rest) => {

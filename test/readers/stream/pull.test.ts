@@ -1,5 +1,3 @@
-// The pull alone, on a real server: order, room, and what is left when it ends.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -38,7 +36,7 @@ function release(messages: readonly PulledMessage[]): void {
   for (const { share, message } of messages) share.release(message.data.length);
 }
 
-test("delivers all messages from the given one on in order, and then is drained", async () => {
+test("a pull delivers all messages from its start in order, then is drained", async () => {
   const { pull, bytes } = await opened({ frames: 30, from: 4, max: 1e6 });
   const sequences: number[] = [];
   while (sequences.length < 27) {
@@ -51,7 +49,7 @@ test("delivers all messages from the given one on in order, and then is drained"
   expect(bytes.used).toBe(0);
 });
 
-test("delivers no more than there is room for, until the delivered ones are released", async () => {
+test("a pull delivers no more than its memory budget allows, until delivered messages are released", async () => {
   const { pull, bytes } = await opened({ frames: 20, max: 6_000 });
   const taken: PulledMessage[] = [];
   let isReading = true;
@@ -75,7 +73,7 @@ test("delivers no more than there is room for, until the delivered ones are rele
   expect(bytes.used).toBe(0);
 });
 
-test("when closed, releases its bytes, rejects the next read, and deletes its consumer", async () => {
+test("a closed pull releases its memory, rejects the next read, and deletes its consumer", async () => {
   const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
   // These arrive while nothing reads.
@@ -90,7 +88,7 @@ test("when closed, releases its bytes, rejects the next read, and deletes its co
   );
 });
 
-test("ends with an error if its consumer is removed", async () => {
+test("a pull ends with an error if its consumer is removed", async () => {
   const { pull, manager } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
   const ended = expect(pull.next()).rejects.toThrow("the consumer is gone");

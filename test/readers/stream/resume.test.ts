@@ -43,7 +43,6 @@ function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: He
   return asked;
 }
 
-/** The position after the last of these ids. */
 function readTo(ids: readonly string[], remembered = 1_000): StreamPosition {
   const all = ids.map((messageId, at) => {
     return { sequence: at + 1, messageId, storedAtMs: (at + 1) * 1_000 };
@@ -71,17 +70,17 @@ const letters = (text: string): string[] => [...text];
 const goesOn = { epoch: 1, incidents: [], fault: undefined };
 
 describe("an unchanged stream", () => {
-  test("continues after the last message", async () => {
+  test("continues after the last message that was read", async () => {
     const found = await resumed(readTo(letters("abc")), stream({ ids: letters("abcde") }));
     expect(found).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("continues when everything that was read has expired, and no more", async () => {
+  test("continues when everything that was read has expired, but nothing else", async () => {
     const asked = stream({ from: 4, ids: letters("de") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("continues when it is a copy with another creation date", async () => {
+  test("continues if it is a copy with a different creation date", async () => {
     const asked = stream({ created: "friday", ids: letters("abcd") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
@@ -95,14 +94,14 @@ test("a recreated stream is read from its first message, in a new epoch", async 
   });
 });
 
-test("a stream that is first read too late reports how many messages were gone", async () => {
+test("a stream that is first read late reports how many messages had expired", async () => {
   expect(await resumed(undefined, stream({ from: 4, ids: letters("de") }))).toEqual({
     ...{ epoch: 1, sequence: 3, fault: undefined },
     incidents: [["begun_late", 3]],
   });
 });
 
-test("messages that expired unread stop the stream, until an operator accepts it", async () => {
+test("messages that expired unread stop the stream, until an operator accepts the gap", async () => {
   const asked = stream({ from: 6, ids: letters("fg") });
   const incidents = [["expired_unread", 2]];
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
@@ -115,7 +114,7 @@ test("messages that expired unread stop the stream, until an operator accepts it
   });
 });
 
-test("after an older copy, nothing is omitted, and messages known to be read are not read again", async () => {
+test("after a restore of an older copy, no message is omitted, and known messages are not repeated", async () => {
   const id = fc.integer({ min: 0, max: 999_999 }).map(String);
   const history = fc.record({
     shared: fc.uniqueArray(id, { maxLength: 60 }),
@@ -161,7 +160,7 @@ interface Histories {
   readonly laterMs: number;
 }
 
-describe("a stream that has none of the newest messages that were read", () => {
+describe("a stream without the newest messages that were read", () => {
   // Of a to f the last two are remembered. The copy had a and b.
   const position = readTo(letters("abcdef"), 2);
   const isCopy =
@@ -175,7 +174,7 @@ describe("a stream that has none of the newest messages that were read", () => {
     ["friday", 0, 4],
     ["monday", 9_000, 2],
   ])(
-    "stops, whatever the clock says, until an operator accepts it: %s, %d ms",
+    "stops until an operator accepts it, whatever its clock says: %s, %d ms",
     async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
@@ -192,7 +191,7 @@ describe("a stream that has none of the newest messages that were read", () => {
     },
   );
 
-  test("does not doubt messages that differ from those read under their numbers", async () => {
+  test("stops, or is read as recreated, if its messages differ from those that were read at the same sequences", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
@@ -202,7 +201,7 @@ describe("a stream that has none of the newest messages that were read", () => {
     });
   });
 
-  test("also stops if messages have left it that may have been unread", async () => {
+  test("stops also if messages that may have been unread have expired", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
@@ -211,7 +210,7 @@ describe("a stream that has none of the newest messages that were read", () => {
   });
 });
 
-describe("a stream that was made before the last message that was read was stored", () => {
+describe("a stream created before the last message that was read", () => {
   // The messages that were read are of 1970 and the minutes after.
   const position = {
     ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
@@ -225,7 +224,7 @@ describe("a stream that was made before the last message that was read was store
     ["older messages than were read", { ids: letters("xyz") }],
     ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
     ["none at all", { ids: [] }],
-  ])("stops with %s, until an operator accepts it", async (_, held) => {
+  ])("stops with %s until an operator accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(position, asked);
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
@@ -236,15 +235,15 @@ describe("a stream that was made before the last message that was read was store
   });
 
   test.each([
-    ["a moment before it, as clocks of two servers may be apart", made("00:02:30")],
-    ["after it", made("00:04:00")],
-  ])("is read as a recreated one if that was %s", async (_, created) => {
+    ["a moment before that message, as clocks may differ", made("00:02:30")],
+    ["after that message", made("00:04:00")],
+  ])("is read as recreated if it was created %s", async (_, created) => {
     expect(await resumed(position, stream({ created, ids: letters("xyz") }))).toMatchObject({
       ...{ epoch: 2, sequence: 0, incidents: [["stream_made_anew", 0]], fault: undefined },
     });
   });
 
-  test("continues if a message that was read is in it", async () => {
+  test("continues if it has a message that was read", async () => {
     const ids = Array.from({ length: 203 }, (_, n) => `a${n}`);
     const asked = stream({ created: made("00:01:00"), ids });
     expect(await resumed(position, asked)).toEqual({ ...goesOn, sequence: 200 });

@@ -14,8 +14,8 @@ const texts = [
   "\xe2\x82",
 ];
 
-describe("a scan reads no byte outside the body", () => {
-  test("gives the same table at every alignment, whatever surrounds the body", () => {
+describe("a scan", () => {
+  test("gives the same table at every alignment, whatever bytes surround the body", () => {
     const scanner = createNativeScanner(4);
     for (const text of texts) {
       const bytes = Buffer.from(text, "latin1");

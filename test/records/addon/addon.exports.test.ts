@@ -1,6 +1,5 @@
-// Node exports its own simdjson. On Linux a name that the addon and node both export resolves to
-// node's definition: the addon would silently call another version. The loaders of other systems
-// bind a library to its own definitions, so the file is only checked on Linux.
+// On Linux a name that the addon and node both export resolves to node's definition, so the addon
+// would call node's own simdjson.
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -12,20 +11,20 @@ const addonFile = fileURLToPath(
 );
 const own = /simdjson|penstock/i;
 
-describe("the addon exports only its entry", () => {
-  test("to JavaScript: the scanner, the inflater and the layout", () => {
+describe("the addon", () => {
+  test("exports the scanner, the inflater and the layout to JavaScript", () => {
     expect(Object.keys(loadAddon()).sort()).toEqual(["EventScanner", "Inflater", "layout"]);
   });
 
   if (process.platform === "linux") {
-    test("to the loader: what Node-API requires, and no name of its own code", () => {
+    test("exports to the loader only what Node-API requires", () => {
       const symbols = dynamicSymbolsOf(addonFile);
       const exported = symbols.filter(({ defined }) => defined).map(({ name }) => name);
       expect(exported).toContain("napi_register_module_v1");
       expect(exported.filter((name) => own.test(name))).toEqual([]);
     });
 
-    test("from the loader: no part of its own code", () => {
+    test("imports no part of its own code from the loader", () => {
       const wanted = dynamicSymbolsOf(addonFile)
         .filter(({ defined }) => !defined)
         .map(({ name }) => name);

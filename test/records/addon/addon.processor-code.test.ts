@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// Simdjson reads this variable when it chooses. With an unknown name it rejects every text.
-// of every text.
+// simdjson reads this variable when it chooses, and rejects every text for an unknown name.
 const source = `
   ${startScansSource}
   createNativeScanner(1);
@@ -10,6 +9,6 @@ const source = `
   console.log("status", ...(await Promise.all(startScans(1))));
 `;
 
-test("the processor's code is chosen when the addon loads, so that no scan on another thread reads the environment", () => {
+test("simdjson chooses the code for the processor when the addon loads, so no scan reads the environment", () => {
   expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0\n" });
 });

@@ -6,7 +6,7 @@ import { eventLikeJson, mutatedJson } from "../../kit/event-like-json.ts";
 import { createReferenceScanner } from "../../kit/reference-scanner/scanner.ts";
 import { backgroundOutcomeOf, outcomeOf, written } from "../../kit/scan-outcome.ts";
 
-describe("background and direct scans agree", () => {
+describe("a background scan agrees with a direct scan", () => {
   for (const [name, createScanner] of [
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
@@ -20,7 +20,7 @@ describe("background and direct scans agree", () => {
       expect(await backgroundOutcomeOf(inBackground, bytes)).toEqual(outcomeOf(direct, bytes));
     }
 
-    test(`${name}: on random bodies, valid and not`, async () => {
+    test(`on random bodies, valid and invalid (${name})`, async () => {
       const bodies = fc.oneof(
         eventLikeJson.map((text) => Buffer.from(text)),
         mutatedJson,
@@ -29,7 +29,7 @@ describe("background and direct scans agree", () => {
       await fc.assert(fc.asyncProperty(bodies, expectAgreement), { numRuns: 1_000 });
     }, 30_000);
 
-    test(`${name}: on a body of every status`, async () => {
+    test(`on a body of every status (${name})`, async () => {
       const bodies = ['{"event":"a",\n"uuid":"b"}', " \n", '{"event":"a"\n', '["\xff"]'].map(
         (text) => Buffer.from(text, "latin1"),
       );
@@ -46,7 +46,7 @@ describe("background and direct scans agree", () => {
       ]);
     });
 
-    test(`${name}: one scan may be direct and the next in the background`, async () => {
+    test(`if direct and background scans alternate (${name})`, async () => {
       const body = Buffer.from(
         '{"batch":[{"event":"a"},{"event":"b"},{"event":"c"},\n{"event":"d"}]}',
       );

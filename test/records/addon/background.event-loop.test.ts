@@ -10,8 +10,8 @@ function batchOf(items: number, name: string): Buffer {
   return Buffer.from(`{"batch":[${Array.from({ length: items }, () => item).join(",\n")}]}`);
 }
 
-describe("background scans leave the event loop free", () => {
-  test("a scan waits for a pool thread while the event loop runs", async () => {
+describe("during a background scan", () => {
+  test("the event loop runs while the scan waits for a pool thread", async () => {
     const body = batchOf(10, "a");
     const freeThreadPool = occupyThreadPool();
     const scan = createNativeScanner(10).scanInBackground(body);
@@ -38,7 +38,7 @@ describe("background scans leave the event loop free", () => {
     }
   });
 
-  test("other scanners scan directly while one works in the background", async () => {
+  test("other scanners scan directly", async () => {
     const large = batchOf(100_000, "large");
     const [background, direct] = [createNativeScanner(), createNativeScanner(10)];
     let settled = false;

@@ -33,8 +33,8 @@ function alive(started: readonly Started[]): number {
     .filter((reference) => reference.deref() !== undefined).length;
 }
 
-describe("garbage collection does not affect background scans", () => {
-  test("holds the data of a scan until it settles, and releases it then", async () => {
+describe("garbage collection during a background scan", () => {
+  test("retains the data of the scan until it ends, and frees it then", async () => {
     const freeThreadPool = occupyThreadPool();
     const started = [startScan(), startScan(), startScan()];
     for (let turn = 0; turn < 3; turn += 1) {
@@ -53,7 +53,7 @@ describe("garbage collection does not affect background scans", () => {
     expect(alive(started)).toBe(0);
   });
 
-  test("scans correctly while the collector runs and memory is reused", async () => {
+  test("does not affect the result, even if memory is reused", async () => {
     const started: Promise<ScanStatus>[] = [];
     for (let round = 0; round < 60; round += 1) {
       started.push(startScan().scan);

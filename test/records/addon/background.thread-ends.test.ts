@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// The worker waits on `gate` for ever: its promises cannot settle, so its scans are still running
-// when it ends.
+// The worker waits on `gate` for ever, so its scans are still running when it ends.
 const workerSource = `
   import { parentPort, workerData } from "node:worker_threads";
   ${startScansSource}
@@ -28,8 +27,8 @@ function terminateWorkers(beforeStart: string): string {
   `;
 }
 
-describe("threads and processes may end during a background scan", () => {
-  test("a worker thread is terminated while its scans run", () => {
+describe("with background scans", () => {
+  test("a worker thread can be terminated while its scans run", () => {
     expect(runChild(terminateWorkers(""))).toEqual({
       exitCode: 0,
       signal: null,
@@ -37,7 +36,7 @@ describe("threads and processes may end during a background scan", () => {
     });
   }, 30_000);
 
-  test("a worker thread is terminated while its scans are queued", () => {
+  test("a worker thread can be terminated while its scans are queued", () => {
     const occupyThreadPool = `for (let i = 0; i < 8; i += 1) pbkdf2("a", "b", 200_000, 32, "sha256", () => {});`;
     expect(runChild(terminateWorkers(occupyThreadPool))).toEqual({
       exitCode: 0,
@@ -46,7 +45,7 @@ describe("threads and processes may end during a background scan", () => {
     });
   }, 30_000);
 
-  test("a worker thread ends by itself only when its scans have settled", () => {
+  test("a worker thread ends by itself only when its scans have ended", () => {
     const source = `
     import { Worker } from "node:worker_threads";
     const source = ${JSON.stringify(`(async () => { ${startScansSource}
@@ -60,7 +59,7 @@ describe("threads and processes may end during a background scan", () => {
     });
   });
 
-  test("the process exits during scans, running and queued", () => {
+  test("the process can exit while scans run or are queued", () => {
     const exits = runChild(`${startScansSource} startScans(8); process.exit(7);`);
     expect(exits).toEqual({ exitCode: 7, signal: null, output: "" });
     const fails = runChild(
@@ -70,7 +69,7 @@ describe("threads and processes may end during a background scan", () => {
     expect(fails.output).toContain("Error: on purpose");
   });
 
-  test("the process ends by itself only when its scans have settled", () => {
+  test("the process ends by itself only when its scans have ended", () => {
     const source = `${startScansSource} Promise.all(startScans(3)).then((statuses) => console.log("status", ...statuses));`;
     expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0 0 0\n" });
   });

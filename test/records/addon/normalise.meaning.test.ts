@@ -1,6 +1,3 @@
-// The plain form of JSON, from the addon and from the reference: identical byte for byte, with the
-// meaning that JSON.parse reads, and unchanged when normalised again.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
@@ -23,10 +20,6 @@ const native = createNativeScanner(1);
 const reference = createReferenceScanner(1);
 const tooLong = ItemFlag.TooDeep | ItemFlag.LongNumber;
 
-/**
- * The plain form from one scanner, of a text with others around it and a target just large enough;
- * undefined if there is none.
- */
 function plainFormBy(scanner: Scanner, text: Buffer): string | undefined {
   const body = Buffer.concat([Buffer.from('"\\'), text, Buffer.from('"\\')]);
   const target = Buffer.alloc(text.length + 3, "#");
@@ -46,8 +39,8 @@ function plainForm(text: string | Buffer): string | undefined {
   return plain;
 }
 
-describe("normalised JSON means the same", () => {
-  test("leaves the table unchanged, whatever is normalised, and continues where it was", () => {
+describe("normalising JSON", () => {
+  test("leaves the scan table unchanged", () => {
     const batch = [{ event: "a" }, { event: "b", properties: { $set: { c: 1 } } }, { event: "c" }];
     const body = Buffer.from(JSON.stringify({ api_key: "k", batch }));
     const target = Buffer.alloc(4_096);
@@ -77,15 +70,15 @@ describe("normalised JSON means the same", () => {
     }
   });
 
-  describe("normalised JSON", () => {
-    test("is the same from the addon and the reference, and keeps its meaning, for anything like an event", () => {
+  describe("gives a text that", () => {
+    test("is the same from the addon and the reference, and has the same meaning, for event-like JSON", () => {
       fc.assert(
         fc.property(eventLikeJson, (text) => expectPlain(Buffer.from(text))),
         { numRuns: 1_000 },
       );
     }, 60_000);
 
-    test("is the same for the fuzz corpus and mutations of it, and invalid JSON does no harm", () => {
+    test("is the same for the fuzz corpus and mutations of it, or nothing for invalid JSON", () => {
       const corpus = readCorpus();
       const mutated = mutations(corpus, 2);
       const bodies = [...corpus, ...Array.from({ length: 1_500 }, () => mutated.next().value)];
@@ -104,7 +97,7 @@ describe("normalised JSON means the same", () => {
       }
     }, 60_000);
 
-    test("is what JSON.stringify writes, whatever the white space was", () => {
+    test("equals the output of JSON.stringify, whatever the white space was", () => {
       const keysThatStay = fc.string({ unit: "grapheme" }).filter((key) => !/^\d+$/.test(key));
       const values = fc.letrec((tie) => ({
         value: fc.oneof(
@@ -146,11 +139,11 @@ describe("normalised JSON means the same", () => {
         '"\\/\\u002f\\b\\u0008\\u001F\\u007f\\u00e9\\u20ac\\u0022\\u005c"',
         '"//\\b\\b\\u001f\u007fé€\\"\\\\"',
       ],
-    ])("writes the strings of %s in one way", (text, plain) => {
+    ])("has one notation for the strings of %s", (text, plain) => {
       expect(plainForm(text)).toBe(plain);
     });
 
-    test("keeps the last of duplicate names in its place, at every level", () => {
+    test("has the last of duplicate names, at every level", () => {
       expect(plainForm('{"a":1,"\\u0061":2}')).toBe('{"a":2}');
       expect(plainForm('{"":1,"":2,"b":3,"":4}')).toBe('{"b":3,"":4}');
       expect(plainForm('[{"a":{"b":1,"b":2},"a":{"c":[{"d":1,"d":2}],"c":{"e":1,"e":2}}}]')).toBe(
@@ -160,7 +153,7 @@ describe("normalised JSON means the same", () => {
       expect(plainForm('{"\\u0000":1,"\\ud800":2}')).toBe('{"\ufffd":2}');
     });
 
-    test("does so with many names", () => {
+    test("has the last of duplicate names among thousands", () => {
       const names = Array.from({ length: 5_000 }, (_, index) => `name ${(index * 7_919) % 3_000}`);
       const text = `{${names.map((name, index) => `"${name}":{"${name}":${index},"x":1,"x":2}`).join(" , ")}}`;
       const kept = new Map<string, number>();
@@ -173,14 +166,14 @@ describe("normalised JSON means the same", () => {
       );
     });
 
-    test(`stops after ${depthMax} levels, wherever duplicate names are`, () => {
+    test(`is at most ${depthMax} levels deep, with or without duplicate names`, () => {
       const nested = (depth: number) => `${'{"a":1,"a":'.repeat(depth)}[]${"}".repeat(depth)}`;
       expect(plainForm(nested(depthMax - 1))).toBe(nested(depthMax - 1).replaceAll('"a":1,', ""));
       expect(plainForm(nested(depthMax))).toBeUndefined();
       expect(plainForm("[".repeat(1_000_000))).toBeUndefined();
     });
 
-    test("rejects truncated text", () => {
+    test("is absent for truncated input", () => {
       const text = Buffer.from('{"a\\u00e9\\ud83d\\ude00":[true,-1.5e3,"x\\n"],"b":{}}');
       for (let length = 0; length < text.length; length++) {
         expect(native.normalise(text, 0, length, Buffer.alloc(text.length), 0)).toBe(
@@ -190,7 +183,7 @@ describe("normalised JSON means the same", () => {
     });
   });
 
-  test("refuses arguments that would make the addon write elsewhere", () => {
+  test("throws on arguments that would make the addon write out of bounds", () => {
     const body = Buffer.from("[1,2,3]");
     const target = Buffer.alloc(7);
     const { normalise } = native;
@@ -210,7 +203,6 @@ describe("normalised JSON means the same", () => {
   });
 });
 
-/** The result of JSON.parse, with every string as it is stored. */
 function meaning(text: string): unknown {
   const clean = (value: string) => value.replaceAll("\0", "\ufffd").toWellFormed();
   const cleanAll = (value: unknown): unknown => {

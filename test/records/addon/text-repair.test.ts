@@ -19,7 +19,6 @@ interface Repaired {
   readonly nonFinite: readonly number[];
 }
 
-/** The repaired text, in steps of `step` bytes; undefined if the scan requests no repair. */
 function repairedBy(scanner: Scanner, body: Buffer, step: number): Repaired | undefined {
   expect(scanner.scan(Buffer.from(body))).not.toBe(ScanStatus.Ok);
   const { table } = scanner;
@@ -50,7 +49,6 @@ function repairedBy(scanner: Scanner, body: Buffer, step: number): Repaired | un
   };
 }
 
-/** The same from both scanners. */
 function repaired(text: string, step = 5): string | undefined {
   const body = Buffer.from(text, "latin1");
   const one = repairedBy(native, body, step);
@@ -67,8 +65,8 @@ const bytes = fc.constantFrom(
 );
 const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 
-describe("a repaired body is UTF-8", () => {
-  test("replaces what TextDecoder replaces, at the same places, with the addon and the reference, in steps of any size", () => {
+describe("repairing UTF-8", () => {
+  test("replaces the same bytes as TextDecoder, in the addon and the reference, in steps of any size", () => {
     fc.assert(
       fc.property(
         fc.array(bytes, { maxLength: 24 }),
@@ -91,7 +89,7 @@ describe("a repaired body is UTF-8", () => {
     );
   }, 60_000);
 
-  test("joins an encoded surrogate pair, and no other surrogates", () => {
+  test("joins a surrogate pair encoded as two sequences, and no other surrogates", () => {
     const [high, low] = ["\xed\xa0\xbd", "\xed\xb8\x80"];
     const [emoji, bad] = ["\xf0\x9f\x98\x80", "\xef\xbf\xbd"];
     for (const [from, to] of [
@@ -116,25 +114,25 @@ const words = fc.constantFrom(
   ...['"\\\\"', '"', "\\", ",", ":", "[", "]", "{", "}", '"a":', " ", "\xff"],
 );
 
-describe("numbers that JSON does not have become null", () => {
+describe("repairing NaN and Infinity", () => {
   test.each([
     ['{"a":NaN}', '{"a":null}'],
     ['{"a":[NaN,Infinity,-Infinity, NaN ]}', '{"a":[null,null,null, null ]}'],
     ['[{"NaN":"Infinity","x":-Infinity}]', '[{"NaN":"Infinity","x":null}]'],
     ['["\\"NaN",NaN,"\\\\",NaN]', '["\\"NaN",null,"\\\\",null]'],
     ["[NaN]\n", "[null]\n"],
-  ])("%s", (text, expected) => {
+  ])("replaces them by null: %s", (text, expected) => {
     for (const step of [1, 2, 3, 7, 100]) expect(repaired(text, step)).toBe(expected);
   });
 
   test.each([
     ...['{"a":-NaN}', '{"a":nan}', '{"a":NAN}', '{"a":inf}', '{"a":+Infinity}', "[NaNN]", "[1NaN]"],
     ...["{NaN:1}", "[NaN,}", '["NaN]', "[--Infinity]", "[NaN", "NaN", "[- Infinity]", "[NaN,1.]"],
-  ])("does not repair %s", (text) => {
+  ])("leaves %s as it is", (text) => {
     expect(repaired(text)).toBeUndefined();
   });
 
-  test("repairs the same texts with the addon and the reference, which then are JSON", () => {
+  test("gives the same valid JSON in the addon and the reference", () => {
     fc.assert(
       fc.property(
         fc.array(words, { maxLength: 12 }),
@@ -153,22 +151,22 @@ describe("numbers that JSON does not have become null", () => {
   }, 60_000);
 });
 
-describe("texts without a repair", () => {
+describe("a text that is not repaired", () => {
   test.each(["\xff", '"\xff"', "{\xff", "[\xff}", "{\xff]", "]\xff[", "}\xff{", "\xff{}"])(
-    "%j lacks the brackets of an object or array",
+    "has no brackets of an object or array: %j",
     (text) => {
       expect(repaired(text)).toBeUndefined();
     },
   );
 });
 
-describe("the places of a repair", () => {
+describe("the recorded places of a repair", () => {
   test.each([
-    ["one place of each kind in an object", '[{"a":[NaN,"\xff",NaN,"\xff"]}]', [1, 1]],
+    ["one of each kind in an object", '[{"a":[NaN,"\xff",NaN,"\xff"]}]', [1, 1]],
     ["one in each of several objects", '[{"a":NaN,"b":NaN},{"a":NaN},{"\xff":"\xfe"}]', [1, 2]],
     ["one before the first object", '[NaN,NaN,{"a":1},NaN]', [0, 2]],
-    ["a brace in a string begins no object", '[{"a":NaN,"b":"{","c":NaN}]', [0, 1]],
-  ])("%s", (_title, text, [malformed, nonFinite]) => {
+    ["not affected by a brace in a string", '[{"a":NaN,"b":"{","c":NaN}]', [0, 1]],
+  ])("are %s", (_title, text, [malformed, nonFinite]) => {
     const body = Buffer.from(text, "latin1");
     for (const scanner of [native, reference]) {
       const noted = repairedBy(scanner, body, 1)!;
@@ -176,7 +174,7 @@ describe("the places of a repair", () => {
     }
   });
 
-  test("include a million of a kind, and later ones are replaced without a note", () => {
+  test("are at most a million per kind, and later ones are replaced without a record", () => {
     const object = '{"a":NaN},';
     const body = Buffer.from(`[${object.repeat(repairPlacesMax)}{"a":NaN}]`);
     const noted = repairedBy(native, body, 100_000)!;
@@ -185,14 +183,14 @@ describe("the places of a repair", () => {
   });
 });
 
-test("use ? for further malformed bytes once a text has grown by two mebibytes", () => {
+test("replacements end when the text has grown by 2 MiB, after which malformed bytes become ?", () => {
   const count = growthBytesMax / 2;
   const body = Buffer.from(`{"${"\xff".repeat(count)}\xff\xff":NaN}`, "latin1");
   const { text } = repairedBy(native, body, 100_000)!;
   expect(text).toBe(`{"${"\xef\xbf\xbd".repeat(count)}??":null}`);
 });
 
-test("are never written past the text or their list", () => {
+test("replacements are never written beyond the buffers for the text and its places", () => {
   const body = Buffer.from("[\xff,NaN]", "latin1");
   const repair = (text: number, places: readonly [number, number], progress: number[]) => () =>
     native.repair(body, body.length, {

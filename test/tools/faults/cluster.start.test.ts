@@ -1,6 +1,3 @@
-// Two behaviours in one file, because a cluster for each would take seconds: waiting for a cluster
-// that has no leader yet, and adding replicas to streams created without.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -44,7 +41,7 @@ async function replicas(): Promise<number[]> {
   }
 }
 
-test("waits for a leader if it starts before its cluster has one, then stores", async () => {
+test("a gateway waits for a leader if it starts before its cluster has one, then stores events", async () => {
   const gateway = await gatewayWith(1);
   const project = await gateway.project();
   const answer = await gateway.post("/capture/", {
@@ -55,7 +52,7 @@ test("waits for a leader if it starts before its cluster has one, then stores", 
   expect(answer.status).toBe(200);
 });
 
-test("raises the replicas of streams, registry and usage record created with one to the configured number", async () => {
+test("a gateway raises the replicas of existing streams, the registry and the usage record", async () => {
   // A gateway writes and so creates the usage record at the latest when it closes.
   await gateways[0]!.close();
   expect(await replicas()).toEqual([1, 1, 1, 1]);

@@ -1,5 +1,3 @@
-// Tests the driver: a gateway that answers a known key with 401, even rarely, breaks a promise.
-
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -20,7 +18,7 @@ const shape: LoadShape = {
 
 const turnedAway = 20;
 
-test("reports one 401 for a valid key among many answers", async () => {
+test("the driver of the fault scenarios reports one 401 for a valid key among many answers", async () => {
   let requests = 0;
   const server = createServer((request, response) => {
     let body = "";

@@ -1,11 +1,9 @@
-// An import that is killed twice: every line is stored once, in the order of the file.
-
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { runImportKilled } from "../../faults/import/import-killed.ts";
 import { findNatsServer } from "../../kit/nats-server.ts";
 
-test("an import that is killed and started again stores every line once, in order", async () => {
+test("an import that is killed twice stores every line once, in order", async () => {
   const seed = randomInt(2 ** 32);
   const result = await runImportKilled({
     ...{ form: "short", binary: findNatsServer(), natsVersion: "", seed },

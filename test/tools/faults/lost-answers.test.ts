@@ -1,5 +1,3 @@
-// Which requests without an answer count against a gateway that was stopped.
-
 import { expect, test } from "vitest";
 import { lostAnswers } from "../../faults/lost-answers.ts";
 
@@ -8,18 +6,18 @@ const closings = [
   { fromMs: 3_000, toMs: Number.POSITIVE_INFINITY },
 ];
 
-test("counts a request written before the connections were closed, or after a restart", () => {
+test("a request without an answer counts if it was written before the connections closed, or after a restart", () => {
   expect(lostAnswers([999, 1_500, 2_999], closings, 2)).toEqual([
     "3 requests got no answer, of at most 2",
   ]);
   expect(lostAnswers([999, 1_500], closings, 2)).toEqual([]);
 });
 
-test("does not count one written to a closed connection", () => {
+test("a request without an answer does not count if it was written to a closed connection", () => {
   expect(lostAnswers([1_000, 1_499, 3_000, 9_000], closings, 0)).toEqual([]);
 });
 
-test("allows any number without a limit, and counts each without an end", () => {
+test("requests without an answer are not limited if no limit is given", () => {
   expect(lostAnswers([999], closings, undefined)).toEqual([]);
   expect(lostAnswers([999], [], 0)).toEqual(["1 requests got no answer, of at most 0"]);
 });

@@ -1,5 +1,3 @@
-// A run's namespaces, their links and their processes are removed when it ends, or by the next run.
-
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
@@ -26,8 +24,8 @@ function linksOf(namespaces: readonly string[]): string[] {
   );
 }
 
-describe("namespaces are removed with their run", () => {
-  test.each(signals)("leaves nothing after %s, once another run has begun", async (signal) => {
+describe("the namespaces of a fault run", () => {
+  test.each(signals)("are removed by the next run after %s", async (signal) => {
     if (!canMake) return;
     const script = path.join(import.meta.dirname, "network-of-a-run-that-dies.ts");
     const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {

@@ -1,6 +1,3 @@
-// Tests the network itself, of each kind: what a cut stops and what it does not, and the state
-// after healing.
-
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -14,7 +11,6 @@ const heardMsMax = 30_000;
 
 interface Talker {
   tell(command: string): void;
-  /** Its output so far. */
   said(): readonly string[];
 }
 
@@ -82,9 +78,9 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
   return { network, nodes, gateway, dial };
 }
 
-describe("any two ends can be cut off", () => {
+describe("the network of the fault scenarios", () => {
   test.each(kinds)(
-    "%s: a silent cut holds back only the traffic between two",
+    "%s: a silent cut stops only the traffic between two ends",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.cut(1, 0, "silent");
@@ -106,7 +102,7 @@ describe("any two ends can be cut off", () => {
   );
 
   test.each(kinds)(
-    "%s: a one-way cut leaves the other direction",
+    "%s: a one-way cut leaves the other direction open",
     async (kind) => {
       const { network, nodes } = await start(kind);
       network.cut(1, 0, "one-way");
@@ -121,7 +117,7 @@ describe("any two ends can be cut off", () => {
   );
 
   test.each(kinds)(
-    "%s: a reset closes the connections between two, and prevents new ones",
+    "%s: a reset closes the connections between two ends, and prevents new ones",
     async (kind) => {
       const { network, nodes, gateway, dial } = await start(kind);
       network.cut(0, 1, "reset");
@@ -138,7 +134,7 @@ describe("any two ends can be cut off", () => {
   );
 
   test.each(kinds)(
-    "%s: connections that a middlebox forgets during a cut end, with their data",
+    "%s: connections that a middlebox has forgotten after a cut are closed, and their data is lost",
     async (kind) => {
       const { network, nodes, dial } = await start(kind);
       network.cut(0, 1, "silent");
@@ -174,7 +170,7 @@ describe("any two ends can be cut off", () => {
   );
 
   test.each(kinds)(
-    "%s: a slow link passes no more than its limit, and everything once it is lifted",
+    "%s: a slow link passes no more than its limit, and everything once the limit is lifted",
     async (kind) => {
       const { network, nodes } = await start(kind);
       const bytes = 400_000;

@@ -1,6 +1,3 @@
-// Tests the comparison: one replica of three is changed by hand as a faulty nats-server would, and
-// that is reported.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,7 +7,7 @@ import { differencesBetween, differencesOf } from "../../faults/replicas.ts";
 const stream = "PENSTOCK_LIVE_0";
 const messages = 20;
 
-test("reports a message that one replica lacks, and an end that differs", async () => {
+test("the comparison of replicas reports a missing message, and a stream end that differs", async () => {
   const cluster = await createClusterStore();
   onTestFinished(() => cluster.remove());
   const connection = await connect({ servers: cluster.readerUrl.split(",") });

@@ -1,6 +1,3 @@
-// Tests the settlement: streams are written by hand as a faulty gateway would, and every error is
-// reported.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -70,14 +67,14 @@ async function afterVerdicts(
   return await settled(run);
 }
 
-describe("violations of a gateway are found", () => {
+describe("the verdict of a fault run", () => {
   test.each<[readonly Verdict[], number]>([
     [["acknowledged"], 1],
     [["unknown"], 0],
     [["unknown"], 1],
     [["unknown", "refused", "acknowledged"], 2],
     [["unknown", "unknown", "unknown"], 3],
-  ])("attempts that ended as %j may store an event %d times", async (verdicts, times) => {
+  ])("allows an event with the attempts %j to be stored %d times", async (verdicts, times) => {
     expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([]);
   });
 
@@ -87,13 +84,13 @@ describe("violations of a gateway are found", () => {
     [["unknown", "refused"], 2],
     [["refused", "acknowledged"], 2],
     [["unknown", "acknowledged"], 3],
-  ])("attempts that ended as %j may not store it %d times", async (verdicts, times) => {
+  ])("reports an event with the attempts %j that is stored %d times", async (verdicts, times) => {
     expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([
       expect.stringContaining("1 stored more often"),
     ]);
   });
 
-  test("finds a lost event, a rejected one that is stored, and a repeated large request that is stored twice", async () => {
+  test("reports a lost event, a stored one that was rejected, and a large request stored twice", async () => {
     expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
       "1 acknowledged and not stored",
     ]);
@@ -113,14 +110,14 @@ describe("violations of a gateway are found", () => {
     ["time", { timestamp: "2026-01-02T03:04:05.000Z" }],
     ["project", { project_id: "app" }],
     ["lane", { historical: true }],
-    ["properties, none", { properties: {} }],
+    ["properties: none", { properties: {} }],
     [
-      "properties, another event's text",
+      "properties: those of another event",
       { properties: { number: 0, padding: other.properties.padding } },
     ],
-    ["properties, a text cut short", { properties: { number: 0, padding: "50 the quick" } }],
-    ["$set, never sent", { $set: { name: "a" } }],
-  ])("finds a line with another %s", async (_, changes) => {
+    ["properties: a truncated text", { properties: { number: 0, padding: "50 the quick" } }],
+    ["$set that was not sent", { $set: { name: "a" } }],
+  ])("reports a record with a different %s", async (_, changes) => {
     const run = newRun();
     run.kind.ledger.note(run.first, 1, "unknown");
     await storeLine(run, changes);

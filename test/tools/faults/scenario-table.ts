@@ -1,7 +1,5 @@
-// The fault scenarios in their short form: what each run shows, on what it runs, and what its
-// answers must satisfy, in addition to the promises that every run is checked against
-// (short-run.ts). The runs with a cluster are in one file, so that they run one after the other:
-// elections need CPU time. `npm run faults` runs the same scenarios longer and on more
+// The fault scenarios in their short form. The runs with a cluster are in one file, so that they
+// run one after the other. `npm run faults` runs the same scenarios longer and on more
 // nats-servers.
 
 /** How often something was: never, at least once, or more than 100 times. */
@@ -36,7 +34,7 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
     shows:
-      "stores what was in flight through several runs of the oldest nats-server once, or does not acknowledge it",
+      "what is in flight when the oldest nats-server is killed repeatedly is stored once or not acknowledged",
     server: "oldest",
     timeoutMs: 180_000,
     answers: { "503 unavailable": "some" },
@@ -44,13 +42,13 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
     load: "projects",
-    shows: "the same for frames of many projects, which are sent in atomic batches",
+    shows: "frames of many projects in atomic batches are stored once or not acknowledged",
     answers: { "503 unavailable": "some" },
   },
   {
     scenario: "shared-frames-nats-killed",
     shows:
-      "shared frames, partitions and workers keep the promise through two deaths of nats-server",
+      "shared frames of several partitions and workers lose nothing acknowledged when nats-server is killed twice",
     answers: { "200": "over 100" },
   },
   {
@@ -67,7 +65,8 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "stream-full",
-    shows: "full streams answer 503 store_full, and take events again once emptied",
+    shows:
+      "full streams are answered 503 store_full, and accept events again after they are emptied",
     answers: { "503 store_full": "some" },
   },
   {
@@ -79,41 +78,41 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "project-has-much-beside-flood",
-    shows: "a project that has most of a stream continues during a flood of another",
+    shows: "a project that has most of a stream continues during a flood of another project",
     timeoutMs: 120_000,
     answers: { "503": "none" },
   },
   {
     scenario: "server-limit",
-    shows: "a server without room for any stream refuses, and takes events again once it has room",
+    shows:
+      "events are refused while the server has no room for any stream, and accepted afterwards",
     answers: { "503 store_full": "some" },
   },
   {
     scenario: "store-not-restored",
     shows:
-      "without its streams the store accepts nothing, and afterwards they have everything acknowledged",
+      "no event is accepted while the streams are missing, and everything acknowledged is there afterwards",
     answers: { "503": "some" },
   },
   {
     scenario: "disk-full",
-    shows:
-      "a disk that fills in the middle of writes causes refusals, and loses nothing acknowledged",
+    shows: "a disk that becomes full during writes causes refusals, and loses nothing acknowledged",
     answers: { "503": "some" },
     notes: 1,
   },
   {
     scenario: "gateway-killed",
-    shows: "a gateway that is killed twice under load had stored all it acknowledged",
+    shows: "a gateway that is killed twice under load has stored everything that it acknowledged",
     answers: { error: "some" },
   },
   {
     scenario: "gateway-terminated",
-    shows: "a gateway that is stopped answers what it took, and loses nothing",
+    shows: "a gateway that is stopped answers what it accepted, and loses nothing",
     answers: { "error ECONNREFUSED": "some" },
   },
   {
     scenario: "worker-killed",
-    shows: "a worker that is killed had stored what it acknowledged, and another replaces it",
+    shows: "a worker that is killed has stored what it acknowledged, and another replaces it",
     answers: { error: "some" },
   },
   {
@@ -129,7 +128,7 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "clients-abort",
-    shows: "clients that leave at any stage of a request do not affect others",
+    shows: "clients that disconnect at any stage of a request do not affect others",
     answers: { "503": "none", error: "none" },
     events: { storedThoughUnknown: "some" },
   },
@@ -145,7 +144,7 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "connection-cut",
-    shows: "what was acknowledged is stored once though its connection was reset",
+    shows: "acknowledged events are stored once although the connection is reset",
     answers: { "503 unavailable": "some", "503 timeout": "none" },
   },
   {
@@ -177,18 +176,17 @@ export const clusterRuns: readonly ShortRun[] = [
     shows: "a power cut of the whole cluster loses nothing acknowledged",
     timeoutMs: 180_000,
   },
-  // If nats-server loses what it has acknowledged, as before 2.12 here, the gateway must have
-  // reported that its store went back. Newer ones wait for the last node that has everything, which
-  // `npm run faults` shows.
+  // If nats-server loses acknowledged events, as before 2.12 here, the gateway must have reported
+  // it.
   {
     scenario: "cluster-disk-lost-while-lagging",
-    shows: "the oldest nats-server loses what only that node had, and the gateway reports it",
+    shows: "the oldest nats-server loses what only one node had, and the gateway reports it",
     server: "oldest",
     timeoutMs: 180_000,
   },
   {
     scenario: "cluster-quorum-lost-far-away",
-    shows: "the deadline of one request removes no line of another in the same frame",
+    shows: "the deadline of one request removes no line of another request in the same frame",
     timeoutMs: 180_000,
     answers: { "200": "over 100", "503": "some" },
     events: { lost: "none" },
@@ -202,7 +200,7 @@ export const clusterRuns: readonly ShortRun[] = [
   {
     scenario: "cluster-leader-cut-off",
     shows:
-      "while the leader is cut off from the other nodes, events are acknowledged through those",
+      "while the leader is cut off from the other nodes, events are acknowledged through these nodes",
     network: "proxies",
     timeoutMs: 180_000,
   },

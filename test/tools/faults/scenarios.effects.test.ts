@@ -1,5 +1,3 @@
-// Faults of the effects and of sinks: which stored events are applied in each database.
-
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { runEffectsScenario } from "../../faults/effects/run-effects-scenario.ts";
@@ -19,11 +17,14 @@ test.each(
   effectsScenarios.flatMap((scenario) =>
     databasesOf(scenario).map((database) => ({ scenario, database })),
   ),
-)("$scenario.name on $database keeps its promise", async ({ scenario, database }) => {
-  const binary = servers[database]();
-  const seed = randomInt(2 ** 32);
-  const result = await runEffectsScenario(scenario, {
-    ...{ database, form: "short", binary, natsVersion: "", seed },
-  });
-  expect(result.faults, result.notes.join("\n")).toEqual([]);
-});
+)(
+  "the effects scenario $scenario.name on $database breaks no promise",
+  async ({ scenario, database }) => {
+    const binary = servers[database]();
+    const seed = randomInt(2 ** 32);
+    const result = await runEffectsScenario(scenario, {
+      ...{ database, form: "short", binary, natsVersion: "", seed },
+    });
+    expect(result.faults, result.notes.join("\n")).toEqual([]);
+  },
+);

@@ -1,5 +1,3 @@
-// Faults of one nats-server, of the network to it, of the gateway, of its clients and of their host.
-
 import { expect, test } from "vitest";
 import { scenarios } from "../../faults/scenarios.ts";
 import { clusterRuns, onlyInFullForm, singleRuns } from "./scenario-table.ts";
@@ -7,7 +5,7 @@ import { testShortRuns } from "./short-run.ts";
 
 testShortRuns(singleRuns);
 
-test("every scenario of test/faults runs here, or only in the full form", () => {
+test("every scenario of test/faults runs here or is listed as one for the full form only", () => {
   const runHere = [...singleRuns, ...clusterRuns].map(({ scenario }) => scenario);
   expect([...new Set(runHere), ...onlyInFullForm].sort()).toEqual(
     scenarios.map(({ name }) => name).sort(),

@@ -1,6 +1,5 @@
-// Runs the short form of fault scenarios, one test each: faults of a second, and generous time to
-// recover, because other tests share the machine. `npm run faults` runs the same scenarios longer,
-// on more than one nats-server, and limits recovery to 3 s.
+// The short form of fault scenarios, with generous time to recover, because other tests share the
+// machine.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -31,7 +30,6 @@ function networkOf({ network }: ShortRun): NetworkKind {
   return network === "namespaces where they can be made" ? networkKindsHere().at(-1)! : "proxies";
 }
 
-/** Expects acknowledged events, no broken promise, and what the run requires. */
 async function shortRun(
   run: ShortRun,
   { binary, network }: { readonly binary: string; readonly network: NetworkKind },
@@ -67,7 +65,6 @@ function scenarioNamed(name: string): Scenario {
   return scenario;
 }
 
-/** The number of requests with an answer that begins so. */
 function answered(result: RunResult, start: string): number {
   const counts = Object.entries(result.answers).filter(([label]) => label.startsWith(start));
   return counts.reduce((sum, [, count]) => sum + count, 0);

@@ -1,10 +1,6 @@
-// A 429 or 503 counts as a rejection. With --retry it is sent again after its Retry-After, and its
-// latency includes the wait.
-
 import { describe, expect, test } from "vitest";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
-/** Rejects each body the first time, for one second. Records when each arrived. */
 async function refusesOnce() {
   const cameAtMs = new Map<string, number[]>();
   const bodies = new Set<string>();
@@ -21,8 +17,8 @@ async function refusesOnce() {
   return { url, cameAtMs, bodies };
 }
 
-describe("rejections are retried only on request", () => {
-  test("without --retry", async () => {
+describe("the load test counts a 429 or 503 as rejected", () => {
+  test("and does not retry it without --retry", async () => {
     const { url, cameAtMs } = await refusesOnce();
     const { code, result } = await load("--url", url, "--rate", "40", ...short);
     expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
@@ -31,7 +27,7 @@ describe("rejections are retried only on request", () => {
     expect(code).toBe(1);
   });
 
-  test("with --retry", async () => {
+  test("and retries it after its Retry-After with --retry", async () => {
     const { url, cameAtMs, bodies } = await refusesOnce();
     const { code, result } = await load(
       "--url",
@@ -46,7 +42,6 @@ describe("rejections are retried only on request", () => {
     expect(result.answers).toEqual({ "200": 40, "503 overloaded": 20, "429 rate_limited": 20 });
     expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
     expect(cameAtMs.size).toBe(40);
-    // The same bytes again, as a client sends them.
     expect(bodies.size).toBe(40);
     for (const [first = 0, second = 0] of cameAtMs.values())
       expect(second - first).toBeGreaterThan(980);

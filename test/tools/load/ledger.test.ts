@@ -1,6 +1,3 @@
-// The check after the run reads the streams: it finds acknowledged events that are missing, and
-// events that are there twice.
-
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
@@ -30,8 +27,8 @@ async function passOn(body: Buffer): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-describe("lost and duplicated events are found", () => {
-  test("when every third event is acknowledged and not stored", async () => {
+describe("the load test reads the streams and reports", () => {
+  test("an acknowledged event that is not stored", async () => {
     let requests = 0;
     const url = await standIn(async (body, response) => {
       requests += 1;
@@ -51,7 +48,7 @@ describe("lost and duplicated events are found", () => {
     expect(code).toBe(1);
   });
 
-  test("when every event is stored twice", async () => {
+  test("an event that is stored twice", async () => {
     const url = await standIn(async (body, response) => {
       await passOn(body);
       await passOn(body);
@@ -70,7 +67,7 @@ describe("lost and duplicated events are found", () => {
     expect(code).toBe(1);
   });
 
-  test("reports an event that is stored after a timeout, which is not a loss", async () => {
+  test("an event that is stored after a timeout, as no loss", async () => {
     const url = await standIn(async (body, response) => {
       await passOn(body);
       response
@@ -90,7 +87,7 @@ describe("lost and duplicated events are found", () => {
   test.each<[string, string[]]>([
     ["it is not sent again", []],
     ["it is sent again, which may duplicate it only once", ["--retry"]],
-  ])("finds a timed-out event stored twice by itself: %s", async (_, options) => {
+  ])("an event that is stored twice after one timeout: %s", async (_, options) => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();
@@ -113,7 +110,7 @@ describe("lost and duplicated events are found", () => {
     expect(code).toBe(1);
   });
 
-  test("accepts an event stored twice after a timeout and a retry", async () => {
+  test("no error for an event stored twice after a timeout and a retry", async () => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();

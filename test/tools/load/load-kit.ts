@@ -1,5 +1,3 @@
-// Shared by the tests of the load test: a run of it as a separate process, and faulty servers.
-
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -35,14 +33,12 @@ export function startLoad(...args: string[]): Started {
   return { child, said, finished };
 }
 
-/** A whole run, with its report as JSON. */
 export async function load(...args: string[]): Promise<{ code: number | null; result: Result }> {
   const { code, out, err } = await startLoad(...args, "--json").finished;
   if (out === "") throw new Error(`run the load test: no report: ${err}`);
   return { code, result: JSON.parse(out) as Result };
 }
 
-/** An HTTP server in place of a gateway. Returns its address. */
 export async function standIn(
   answer: (
     body: Buffer,

@@ -1,10 +1,7 @@
-// Errors of the command line are reported before anything is sent, with exit code 2. No accidental
-// load on other machines.
-
 import { describe, expect, test } from "vitest";
 import { startLoad } from "./load-kit.ts";
 
-describe("wrong usage ends with 2", () => {
+describe("the load test rejects before it sends anything", () => {
   test.each([
     ["another machine", ["--url", "http://192.0.2.1:8000"], "--yes-i-own-this"],
     ["another machine by name", ["--url", "https://capture.example.com"], "--yes-i-own-this"],
@@ -14,7 +11,7 @@ describe("wrong usage ends with 2", () => {
       "--yes-i-own-this",
     ],
     ["not an address", ["--url", "localhost:8000"], "Not an http or https address"],
-    ["no rate", ["--rate", "0"], "Not a number above 0"],
+    ["a rate of 0", ["--rate", "0"], "Not a number above 0"],
     ["half a connection", ["--connections", "0.5"], "Not a whole number"],
     ["events smaller than an event", ["--event-bytes", "10"], "too small"],
     [

@@ -1,12 +1,9 @@
-// An interrupted run sends nothing more, waits for its answers, and reports on what was due until
-// then.
-
 import { expect, test } from "vitest";
 import type { Result } from "../../../bench/load/result.ts";
 import { until } from "../../kit/gateway.ts";
 import { sayStored, standIn, startLoad } from "./load-kit.ts";
 
-test("SIGINT in the middle ends the run with the report", async () => {
+test("SIGINT ends the load test, which reports what was sent until then", async () => {
   let requests = 0;
   const url = await standIn((_, response) => {
     requests += 1;

@@ -1,6 +1,3 @@
-// Against a gateway that keeps up: the rate is held, every event is in the stream once, and the
-// exit code is 0.
-
 import { mkdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { natsFolder, writeConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
@@ -11,8 +8,8 @@ import { load, short, startLoad } from "./load-kit.ts";
 
 const gateway = await gatewayForFile();
 
-describe("a held rate stores every event once", () => {
-  test("single events, compressed, from two threads", async () => {
+describe("the load test against a gateway that keeps up", () => {
+  test("sends single compressed events from two threads, each of which is stored once", async () => {
     const project = await gateway.project();
     const { code, result } = await load(
       ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
@@ -63,7 +60,7 @@ describe("a held rate stores every event once", () => {
     expect(Math.max(...received) - Math.min(...received)).toBeGreaterThan(1_300);
   });
 
-  test("batches, with a report for people, checked through the note of an embedded nats-server", async () => {
+  test("sends batches, and finds NATS by the data folder", async () => {
     const project = await gateway.project();
     const dataDir = temporaryFolder();
     mkdirSync(natsFolder(dataDir));
@@ -85,7 +82,7 @@ describe("a held rate stores every event once", () => {
     expect(await gateway.events(project)).toHaveLength(2_000);
   });
 
-  test("a wrong key ends the run early, with the fix", async () => {
+  test("ends early with the fix if the key is wrong", async () => {
     const { code, result } = await load(
       ...["--url", gateway.url, "--key", "phc_wrong"],
       ...["--rate", "20", "--duration", "600"],

@@ -1,6 +1,3 @@
-// If nothing or another program listens, the error is reported before anything is sent, with the
-// next step, and exit code 1.
-
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../../kit/processes.ts";
@@ -14,8 +11,8 @@ async function unusedPort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-describe("unreachable servers are reported before anything is sent", () => {
-  test("a gateway that is not running", async () => {
+describe("the load test sends nothing if it cannot reach", () => {
+  test("a running gateway", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     const { code, out, err } = await startLoad("--url", url, "--duration", "600").finished;
     expect(code).toBe(1);
@@ -25,14 +22,14 @@ describe("unreachable servers are reported before anything is sent", () => {
     );
   });
 
-  test("a gateway that is not running before its missing data folder", async () => {
+  test("a running gateway, and reports that before a missing data folder", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     await expect(load("--url", url, "--data-dir", temporaryFolder())).rejects.toThrow(
       /nothing answers at/,
     );
   });
 
-  test("reports a server that does not speak HTTP", async () => {
+  test("an HTTP server at the given port", async () => {
     const server = createServer((socket) => void socket.end("220 mail\r\n"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
@@ -41,7 +38,7 @@ describe("unreachable servers are reported before anything is sent", () => {
     expect([code, err]).toEqual([1, expect.stringContaining("gives no HTTP answer")]);
   });
 
-  test("a NATS", async () => {
+  test("the given NATS server", async () => {
     const gateway = await standIn(() => expect.unreachable());
     const url = `nats://127.0.0.1:${await unusedPort()}`;
     await expect(load("--url", gateway, ...short, "--nats-url", url)).rejects.toThrow(
@@ -49,7 +46,7 @@ describe("unreachable servers are reported before anything is sent", () => {
     );
   });
 
-  test("a data folder without a running gateway", async () => {
+  test("the nats-server of the given data folder", async () => {
     const gateway = await standIn(() => expect.unreachable());
     await expect(load("--url", gateway, ...short, "--data-dir", temporaryFolder())).rejects.toThrow(
       /no embedded nats-server runs/,

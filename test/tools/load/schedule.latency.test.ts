@@ -1,14 +1,11 @@
-// A store that is frozen for a moment delays requests. Latencies counted from when requests were
-// due show it in the percentiles; counted from when they were sent, they hardly do.
-
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../../kit/gateway.ts";
 import { load, standIn } from "./load-kit.ts";
 
 const frozenMs = 1_000;
 
-describe("latency counts from when a request was due", () => {
-  test("with a store that is frozen for a second", async () => {
+describe("the load test", () => {
+  test("counts latency from when a request was due, as a frozen store shows", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const project = await gateway.project();
@@ -30,7 +27,7 @@ describe("latency counts from when a request was due", () => {
     expect(result.stored).toMatchObject({ storedOnce: 300, lost: 0 });
   });
 
-  test("does not hold the rate of a gateway that is too slow, and does not send what exceeds the backlog", async () => {
+  test("does not slow down for a slow gateway, and does not send what exceeds its backlog", async () => {
     const url = await standIn((_, response) => {
       setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
     });

@@ -1,5 +1,3 @@
-// Values that other tools write in another form than documented: each is read, or counted as lost.
-
 import { describe, expect, test } from "vitest";
 import { formatNamed } from "../../../../src/commands/import/formats/detect.ts";
 import type { JsonObject } from "../../../../src/commands/import/json-text.ts";
@@ -24,7 +22,7 @@ test.each([
   ["acme", "acme"],
   ["[acme", "[acme"],
   ["17", "17"],
-])("amplitude: reads the group %j", async (company, group) => {
+])("import from Amplitude reads the group %j", async (company, group) => {
   const line = { event_type: "e", user_id: "u", event_time: time, groups: { company } };
   for (const groups of [line.groups, text(line.groups)])
     expect((await converted({ ...line, groups })).batch).toMatchObject([
@@ -32,7 +30,7 @@ test.each([
     ]);
 });
 
-describe("objects written as JSON text are read", () => {
+describe("import reads objects that are written as JSON text", () => {
   const track = { type: "track", messageId: "m", userId: "u", event: "e", timestamp: time };
   const own = { event: "e", distinct_id: "u", timestamp: time };
   test.each<[string, JsonObject, JsonObject]>([
@@ -103,14 +101,14 @@ describe("objects written as JSON text are read", () => {
     expect(batch).toMatchObject([event]);
   });
 
-  test.each(["[]", [], "", null, "null", " { } "])("reads %j as an empty object", async (value) => {
+  test.each(["[]", [], "", null, "null", " { } "])("%j as an empty object", async (value) => {
     const { batch, notes } = await converted({ ...track, properties: value, context: value });
     expect(notes).toEqual([]);
     expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
   });
 
   test.each(["{'a': 1}", "plain", [1], 7, true, "[1,2]"])(
-    "counts %j as lost, with a note",
+    "but counts %j as a loss, with a note",
     async (value) => {
       for (const field of ["properties", "context"]) {
         const { batch, notes } = await converted({ ...track, [field]: value });
@@ -124,7 +122,7 @@ describe("objects written as JSON text are read", () => {
   );
 });
 
-describe("numeric times are read", () => {
+describe("import reads numeric times", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
     posthog: (at) => `{"event":"e","distinct_id":"u","uuid":"${uuid}","timestamp":${at}}`,
     mixpanel: (at) => `{"event":"e","properties":{"distinct_id":"u","time":${at}}}`,
@@ -147,18 +145,15 @@ describe("numeric times are read", () => {
     expect(batch[0]!["timestamp"]).toBe("2024-07-06T12:00:00.125Z");
   });
 
-  test.each(Object.entries(lineOf))(
-    "does not read a zero in %s as a time",
-    async (format, line) => {
-      const file = fileWith(`${line("0")}\n`);
-      const { err } = await runImport(["--dry-run", "--format", format, file]);
-      expect(err).toContain(`${file}:1: stored: missing_timestamp`);
-    },
-  );
+  test.each(Object.entries(lineOf))("but not a zero in %s", async (format, line) => {
+    const file = fileWith(`${line("0")}\n`);
+    const { err } = await runImport(["--dry-run", "--format", format, file]);
+    expect(err).toContain(`${file}:1: stored: missing_timestamp`);
+  });
 
   // A day, a day with a time, and ambiguous units.
   test.each(["20240706", "20240706120000", "2024", "50000000000"])(
-    "does not read %s as another time",
+    "but not %s as a different time",
     async (at) => {
       for (const [format, line] of Object.entries(lineOf)) {
         const { batch } = await converted(line(at), format);
@@ -167,14 +162,14 @@ describe("numeric times are read", () => {
     },
   );
 
-  test("uses the first existing of several times of a call", async () => {
+  test("and uses the first of several times of a call", async () => {
     const call = { type: "track", event: "e", userId: "u", timestamp: "", originalTimestamp: 0 };
     const { batch } = await converted({ ...call, sentAt: 1720267200000 });
     expect(batch[0]!["timestamp"]).toBe(time);
   });
 });
 
-describe("of several times of a line, the first valid one counts", () => {
+describe("import from a line with several times", () => {
   const call = { type: "track", event: "e", userId: "u" };
   const amplitude = { event_type: "e", user_id: "u" };
   const hidden = [
@@ -183,7 +178,7 @@ describe("of several times of a line, the first valid one counts", () => {
     ...["9999-12-31T23:59:59Z", "2026-02-29T10:00:00Z"],
   ];
 
-  test.each(hidden)("and %j does not", async (bad) => {
+  test.each(hidden)("uses the first valid one, and skips %j", async (bad) => {
     const calls = ["originalTimestamp", "original_timestamp", "sentAt", "sent_at"].map((name) => ({
       ...{ ...call, timestamp: bad, received_at: "2024-07-07T00:00:00Z", [name]: time },
     }));
@@ -206,7 +201,7 @@ describe("of several times of a line, the first valid one counts", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("counts a loss if none can be read, and none for a line without a time", async () => {
+  test("counts a loss if all times are invalid, but not if the line has no time", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],
@@ -223,7 +218,7 @@ describe("of several times of a line, the first valid one counts", () => {
   });
 });
 
-describe("losses are counted, and fail the import", () => {
+describe("a loss in an imported line is counted and fails the import", () => {
   const call = { type: "track", event: "e", userId: "u", timestamp: time };
   const amplitude = { event_type: "e", user_id: "u", event_time: "2024-07-06 12:00:00" };
   test.each<[string, object | string, string]>([
@@ -236,9 +231,9 @@ describe("losses are counted, and fail the import", () => {
       "stored: group_properties",
     ],
     ["an unknown call", { type: "merge", userId: "u" }, "not stored: unknown_call"],
-    ["half of a line", `${text(call)}{"type":"track"`, "not stored: not_json"],
-    ["no id", { ...call, userId: " " }, "not stored: no_distinct_id"],
-  ])("%s", async (_, line, said) => {
+    ["half a line after a complete one", `${text(call)}{"type":"track"`, "not stored: not_json"],
+    ["no distinct id", { ...call, userId: " " }, "not stored: no_distinct_id"],
+  ])("for %s", async (_, line, said) => {
     const bad = typeof line === "string" ? line : text(line);
     const good = text("event_type" in Object(line) ? amplitude : call);
     const file = fileWith(`${good}\n${`${bad}\n`.repeat(12)}`);
@@ -252,7 +247,7 @@ describe("losses are counted, and fail the import", () => {
     expect(allowed).toBeUndefined();
   });
 
-  test("does not count deliberate omissions or missing fields as losses", async () => {
+  test("but not for an intended omission or a missing field", async () => {
     const lines = [
       amplitude,
       { ...amplitude, event_type: "session_start" },
@@ -264,7 +259,7 @@ describe("losses are counted, and fail the import", () => {
     expect([error, out]).toEqual([undefined, expect.stringContaining("3 events would be stored")]);
   });
 
-  test("also notes bytes that are not UTF-8 in a converted line", async () => {
+  test("with a note for bytes that are not UTF-8 in a converted line", async () => {
     const bytes = Buffer.from(`${text({ ...call, properties: { a: "?" } })}\n`);
     bytes[bytes.indexOf("?")] = 0xff;
     const { notes } = await bodiesOf([bytes]);

@@ -1,5 +1,3 @@
-// Lines that a format's reading of bytes or numbers might misread.
-
 import { describe, expect, test } from "vitest";
 import { detectFormat, formatNamed } from "../../../../src/commands/import/formats/detect.ts";
 import type { JsonObject } from "../../../../src/commands/import/json-text.ts";
@@ -14,7 +12,7 @@ test.each([
   ["1720267200", "1"],
   ["1720267200.00000000000000000", "1"],
   ["1720267200000.0", '"1234567890123456"'],
-])("mixpanel: reads the time %s next to %s", async (seconds, long) => {
+])("import from Mixpanel reads the time %s in a line with the number %s", async (seconds, long) => {
   const { bodies } = await bodiesOf([
     `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
   ]);
@@ -22,7 +20,7 @@ test.each([
   expect(batch[0]!["timestamp"]).toBe(time);
 });
 
-describe("a time", () => {
+describe("import of a time", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
     posthog: (at) => `{"event":"e","distinct_id":"u","timestamp":${at}}`,
     mixpanel: (at) => `{"event":"e","properties":{"distinct_id":"u","time":${at}}}`,
@@ -31,7 +29,7 @@ describe("a time", () => {
   };
 
   test.each(Object.entries(lineOf))(
-    "of %s that cannot be read is not reported as missing",
+    "reports an invalid one in %s as invalid, not as missing",
     async (format, line) => {
       const times = ['"x"', "true", "{}", "1e300", "1e400", "-1e17"];
       const file = fileWith([...times, "null"].map((at) => `${line(at)}\n`).join(""));
@@ -48,26 +46,26 @@ const clicked = { uuid, event: "$autocapture", distinct_id: "u" };
 
 test.each([
   [
-    "an empty chain of another object first",
+    "an empty elements_chain in another object before it",
     { properties: { elements_chain: "" }, ...clicked, elements_chain: "a" },
     { $elements_chain: "a", elements_chain: "" },
   ],
   [
-    "an empty chain, and elements",
+    "an empty elements_chain with elements",
     { ...clicked, properties: {}, elements_chain: "", elements: [{ tag_name: "a" }] },
     { $elements: [{ tag_name: "a" }] },
   ],
   [
-    "no chain, and elements",
+    "no elements_chain with elements",
     { ...clicked, properties: {}, elements: [{ tag_name: "a" }] },
     { $elements: [{ tag_name: "a" }] },
   ],
   [
-    "properties of another object first",
+    "properties of another object before them",
     { person: { properties: {} }, ...clicked, properties: '{"a":1}' },
     { a: 1 },
   ],
-])("posthog: %s", async (_, line, properties) => {
+])("import from PostHog reads a line with %s", async (_, line, properties) => {
   for (const format of ["posthog", "posthog-batch-export"].map(formatNamed))
     for (const blanks of [undefined, 1]) {
       const text = JSON.stringify(line, undefined, blanks).replaceAll("\n", " ");
@@ -77,7 +75,7 @@ test.each([
     }
 });
 
-test("does not let an invalid member of a format hide reports on others", () => {
+test("import detects the format despite an invalid member", () => {
   for (const type of ["12345678901234567890", '{"toString":1}'])
     expect(detectFormat([`{"event":"e","distinct_id":"u","uuid":"1","type":${type}}`])).toBe(
       formatNamed("posthog"),
@@ -88,7 +86,7 @@ describe("a line that is not an object", () => {
   const event = '{"event":"seen","distinct_id":"u","timestamp":"2024-07-06T12:00:00.000Z"}';
 
   test.each(["[]", "[1]", "null", "42", '"text"', '{"event":"seen","properties":{'])(
-    "affects only itself wherever it is: %s",
+    "does not affect the import of other lines: %s",
     async (bad) => {
       for (const [at, lines] of [
         [1, [bad, event, event]],
@@ -107,11 +105,11 @@ describe("a line that is not an object", () => {
     ["an array", ["[", `${event},`, event, "]"]],
     ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
     ["an array that begins on the line of its first object", [`[${event},`, event, "]"]],
-  ])("rejects %s as a whole", (_, lines) => {
+  ])("is rejected with its file if that is %s", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/it is a JSON array/);
   });
 
-  test("reads an array of events on the first line", async () => {
+  test("is imported if it is an array of events on the first line", async () => {
     const file = fileWith(`[${event},${event}]\n${event}\n`);
     const { out, error } = await runImport(["--dry-run", file]);
     expect([out, error]).toEqual([expect.stringContaining("3 events would be stored"), undefined]);
@@ -119,12 +117,15 @@ describe("a line that is not an object", () => {
 
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
-    ["an answer", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])("rejects %s over several lines as a whole", (_, lines) => {
+    ["a response", ["{", '"results": [', `${event},`, event, "]", "}"]],
+  ])("is rejected with its file if it is part of %s over several lines", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/not whole JSON objects/);
   });
 
-  test.each([[["42", "null"]], [["event,distinct_id", "7"]]])("rejects %j", (lines) => {
-    expect(detectFormat(lines)).toMatch(/not JSON objects/);
-  });
+  test.each([[["42", "null"]], [["event,distinct_id", "7"]]])(
+    "is rejected with its file if no line is an object: %j",
+    (lines) => {
+      expect(detectFormat(lines)).toMatch(/not JSON objects/);
+    },
+  );
 });

@@ -1,5 +1,3 @@
-// The events sent for a line of each format: a table of lines and events.
-
 import { describe, expect, test } from "vitest";
 import {
   detectFormat,
@@ -29,7 +27,6 @@ const cases: readonly Case[] = [
       ...{ received_at: time, ip: "1.2.3.4", kind: "custom", person_profile: true },
       ...{ historical: false, properties: { a: 1 }, $set: { b: 2 } },
     },
-    // Unchanged: the gateway ignores fields that it does not read.
     sent: {
       ...{ uuid, project_id: "demo", event: "seen", distinct_id: "u", timestamp: time },
       ...{ received_at: time, ip: "1.2.3.4", kind: "custom", person_profile: true },
@@ -267,7 +264,6 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** Numbers that no double can hold, as bigint. */
 function withBigInts(body: string): JsonObject {
   const long = body.replaceAll(/:(\d{17,})/g, ':"$1n"');
   return JSON.parse(long, (_, value: unknown) =>
@@ -275,7 +271,7 @@ function withBigInts(body: string): JsonObject {
   ) as JsonObject;
 }
 
-test.each(cases)("$format: $of", async ({ format, line, sent, links = [] }) => {
+test.each(cases)("import from $format converts $of", async ({ format, line, sent, links = [] }) => {
   const text = JSON.stringify(line);
   expect(detectFormat([text])).toBe(formatNamed(format));
   const { bodies, notes } = await bodiesOf([`${text}\n`]);
@@ -290,20 +286,20 @@ test.each([
   ["mixpanel", { event: "constructor", properties: { time: 1, distinct_id: "u", toString: 1 } }],
   ["amplitude", { event_type: "constructor", device_type: "toString", user_id: "u" }],
   ["segment", { type: "track", event: "constructor", userId: "u", properties: { valueOf: 1 } }],
-])("%s: treats names of Object.prototype like others", async (_, line) => {
+])("import from %s treats names of Object.prototype like others", async (_, line) => {
   const { bodies } = await bodiesOf([`${JSON.stringify(line)}\n`]);
   const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
   expect(batch[0]).toMatchObject({ event: "constructor", distinct_id: "u" });
   expect(JSON.stringify(batch[0])).not.toContain("native code");
 });
 
-test("covers every format", () => {
+test("the table of converted lines covers every format", () => {
   expect(["auto", ...new Set(cases.map(({ format }) => format))].sort()).toEqual(
     [...formatNames].sort(),
   );
 });
 
-test("skips and reports a session event of Amplitude", async () => {
+test("import from Amplitude skips and reports a session event", async () => {
   const { bodies, notes } = await bodiesOf([
     '{"event_type":"session_start","device_id":"d","event_time":"2024-07-06 12:00:00"}\n',
   ]);
@@ -311,7 +307,7 @@ test("skips and reports a session event of Amplitude", async () => {
   expect(notes).toMatchObject([{ line: 1, code: "session_start", isStored: false }]);
 });
 
-describe("a file of unknown format is reported with a fix", () => {
+describe("import rejects a file of unknown format and states the fix", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
     ['{"results": [', /one per line: convert it with jq/],

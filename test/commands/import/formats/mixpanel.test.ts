@@ -25,12 +25,12 @@ const view = (properties: JsonObject): JsonObject => ({
 });
 const uuidOf = async (line: JsonObject) => (await eventsOf([line])).batch[0]!["uuid"];
 
-describe("one event has one uuid in all exports", () => {
+describe("an event has one uuid in all Mixpanel exports", () => {
   const monday = view({ distinct_id: "$device:d", $device_id: "d", mp_processing_time_ms: 1 });
   const before = { $distinct_id_before_identity: "$device:d" };
   test.each([
     ["its visitor was identified", view({ distinct_id: "u", $device_id: "d", ...before })],
-    ["the earlier id is missing", view({ distinct_id: "u", $device_id: "d" })],
+    ["its earlier id is missing", view({ distinct_id: "u", $device_id: "d" })],
     ["it is in milliseconds", view({ distinct_id: "u", $device_id: "d", time: seconds * 1e3 + 9 })],
     [
       "it was processed again",
@@ -41,18 +41,18 @@ describe("one event has one uuid in all exports", () => {
         $mp_api_timestamp_ms: 3,
       }),
     ],
-  ])("where %s", async (_, line) => {
+  ])("even if %s", async (_, line) => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
-  test("and one distinct id, that of the sending device", async () => {
+  test("and one distinct id, that of the device that sent it", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
     expect(batch[2]).toMatchObject({ properties: { $anon_distinct_id: "$device:d" } });
   });
 
-  test("without a device", async () => {
+  test("even without a device", async () => {
     const later = view({ distinct_id: "canonical", $distinct_id_before_identity: "a" });
     expect(await uuidOf(later)).toBe(await uuidOf(view({ distinct_id: "a" })));
   });
@@ -87,15 +87,15 @@ describe("one event has one uuid in all exports", () => {
   });
 
   test.each([
-    ["another device", view({ distinct_id: "u", $device_id: "e" })],
-    ["another second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
-    ["another insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
-    ["another name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
+    ["a different device", view({ distinct_id: "u", $device_id: "e" })],
+    ["a different second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
+    ["a different insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
+    ["a different name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
   ])("but not with %s", async (_, line) => {
     expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
   });
 
-  test("does not merge two users because of the nil UUID as an insert id", async () => {
+  test("but a different one for each of two users with the nil UUID as insert id", async () => {
     const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
     const { batch } = await eventsOf([view(nil), view(nil)]);
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
@@ -105,13 +105,13 @@ describe("one event has one uuid in all exports", () => {
 const uuid = "3b241101-e2bb-4255-8caf-4136c566a962";
 const oldDevice = "17d5d4b7f5b6a1-0e5c8b4a1b2c3d-1f396452-1ea000-17d5d4b7f5c7d0";
 
-describe("links", () => {
+describe("import from Mixpanel links", () => {
   test.each([
     ["a number", "40000", "anon-k4"],
     ["a numeric JSON value", 40_000, "anon-k4"],
     ["capitals", "EMP-5", uuid],
     ["a word", "ann", "$device:x"],
-  ])("links the sending id of an event whose user is %s", async (_, user, before) => {
+  ])("the sending id of an event to its user, who is %s", async (_, user, before) => {
     const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
     const { batch, notes } = await eventsOf([buy, buy]);
     expect(notes).toEqual([]);
@@ -136,7 +136,7 @@ describe("links", () => {
       [uuid, uuid.toUpperCase()],
       uuid.toUpperCase(),
     ],
-  ])("recognises in a $merge a %s from the file", async (_, shown, ids, main) => {
+  ])("ids by a $merge whose main id is a %s of the file", async (_, shown, ids, main) => {
     const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
     const { batch } = await eventsOf([view(shown), merge]);
     expect(batch.at(-1)).toMatchObject({
@@ -145,7 +145,7 @@ describe("links", () => {
     });
   });
 
-  test("processes a $merge of many ids in time of their number", async () => {
+  test("1,500 ids of one $merge in linear time", async () => {
     const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);
     const merge = {
       event: "$merge",
@@ -158,7 +158,7 @@ describe("links", () => {
 
   const link = { event: "$identify", distinct_id: "u" };
 
-  test("links a device to its user once in a file, after the event that has both", async () => {
+  test("a device to its user once per file, after the event with both", async () => {
     const { batch, numbers } = await eventsOf([
       view({ distinct_id: "$device:d", $device_id: "d", $insert_id: "1" }),
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: "2" }),
@@ -174,7 +174,7 @@ describe("links", () => {
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(4);
   });
 
-  test("counts a link without a warning", async () => {
+  test("a device to its user without a warning", async () => {
     const both = view({ distinct_id: "u", $device_id: "d", $user_id: "u" });
     const file = fileWith(`${JSON.stringify(both)}\n`);
     const { out, error } = await runImport(["--dry-run", "--strict", file]);
@@ -182,7 +182,7 @@ describe("links", () => {
     expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
   });
 
-  test("gives the same link the same uuid in another file", async () => {
+  test("a device to its user with the same uuid in another file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
     ) as [JsonObject, JsonObject];
@@ -206,14 +206,14 @@ describe("links", () => {
       { distinct_id: "m", $identified_id: "u", $anon_id: "a" },
       { $anon_distinct_id: "a" },
     ],
-  ])("a $identify %s", async (_, properties, linked) => {
+  ])("a device to its user by a $identify %s", async (_, properties, linked) => {
     const { batch } = await eventsOf([
       { event: "$identify", properties: { time: seconds, ...properties } },
     ]);
     expect(batch).toMatchObject([{ ...link, properties: linked }]);
   });
 
-  test("uses the user, else the device, of an event without a distinct id", async () => {
+  test("nothing, but uses the user or the device of an event without a distinct id", async () => {
     const { batch } = await eventsOf([view({ $user_id: "u" }), view({ $device_id: "d" })]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["u", "$device:d"]);
   });
@@ -248,7 +248,7 @@ describe("links", () => {
         ["w", "u"],
       ],
     ],
-  ])("a $merge %s", async (_, properties, links) => {
+  ])("ids by a $merge %s", async (_, properties, links) => {
     const line = { event: "$merge", properties: { time: seconds, ...properties } };
     const { batch, notes } = await eventsOf([line]);
     expect(notes).toEqual([]);
@@ -261,7 +261,7 @@ describe("links", () => {
   });
 
   test.each([[["a"]], [[]], ["x"], [["a", "a"]], [["a", null]]])(
-    "counts a $merge of %j as lost",
+    "nothing and counts a loss for a $merge of %j",
     async (ids) => {
       const line = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
       const { batch, notes } = await eventsOf([line]);
@@ -271,8 +271,8 @@ describe("links", () => {
   );
 });
 
-describe("a project's time zone", () => {
-  test("converts times by its clocks, and keeps the uuids", async () => {
+describe("the time zone of a Mixpanel project", () => {
+  test("converts local times, and does not change uuids", async () => {
     const [winter, summer] = [Date.UTC(2022, 0, 15, 12) / 1_000, Date.UTC(2022, 6, 15, 12) / 1_000];
     const lines = [winter, summer, "2022-07-15T12:00:00"].map((time) =>
       view({ distinct_id: "u", time }),
@@ -298,7 +298,7 @@ describe("a project's time zone", () => {
     ["1782900000.25", "2026-07-01T08:00:00.250Z"],
     [1_782_900_000_000, "2026-07-01T08:00:00.000Z"],
     [50_000_000, "1971-08-02T15:53:20.000Z"],
-  ])("reads %j by its clocks", async (time, timestamp) => {
+  ])("applies to %j", async (time, timestamp) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
     expect(batch[0]!["timestamp"]).toBe(timestamp);
   });
@@ -306,7 +306,7 @@ describe("a project's time zone", () => {
   test.each([
     ...["2026-07-01T10:00:00Z", "2026-07-01T10:00:00+05:30", "2026/07/01 10:00:00 GMT"],
     ...["Wed, 01 Jul 2026 10:00:00 -0700", "2026-07-01T10:00:00+05:30[Asia/Kolkata]"],
-  ])("reads the own zone of %j", async (time) => {
+  ])("does not apply to %j, which has its own zone", async (time) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
     expect(batch[0]!["timestamp"]).toBe(time);
   });
@@ -320,7 +320,7 @@ describe("a project's time zone", () => {
       "2026-04-31T00:00",
     ],
     ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
-  ])("counts the non-existent %j as a loss", async (time) => {
+  ])("has no time %j, and counts it as a loss", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);
     const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);
@@ -328,7 +328,7 @@ describe("a project's time zone", () => {
     expect(error).toMatchObject({ exitCode: 1 });
   });
 
-  test("treats a zero time as one in any zone", async () => {
+  test("does not change a zero time", async () => {
     const times = ["1970-01-01 00:00:00", "0001-01-01T00:00:00", 0];
     const lines = times.map((time) => view({ distinct_id: "u", time }));
     const { batch } = await eventsOf(lines, "Europe/Berlin");
@@ -340,27 +340,32 @@ describe("a project's time zone", () => {
     [99_999_999, "1973-03-03T09:46:39.000Z"],
     [86_400, "1970-01-02T00:00:00.000Z"],
     [100_000_000, "1973-03-03T09:46:40.000Z"],
-  ])("reads %d in seconds", async (time, timestamp) => {
+  ])("is not needed for %d, which is in seconds", async (time, timestamp) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })]);
     expect(new Date(`${batch[0]!["timestamp"]}Z`.replace("ZZ", "Z")).toISOString()).toBe(timestamp);
   });
 
   const line = `${JSON.stringify(view({ distinct_id: "u" }))}\n`;
   test.each([
-    ["no zone", ["--time-zone", "Mars/Olympus"], line, '(got "Mars/Olympus")'],
-    ["another format", ["--time-zone", "UTC", "--format", "segment"], line, "has no local times"],
+    ["an unknown zone", ["--time-zone", "Mars/Olympus"], line, '(got "Mars/Olympus")'],
     [
-      "a file of another format",
+      "a format without local times",
+      ["--time-zone", "UTC", "--format", "segment"],
+      line,
+      "has no local times",
+    ],
+    [
+      "a file of a format without local times",
       ["--time-zone", "+05:30"],
       '{"event":"e","distinct_id":"u"}\n',
       "has no local times",
     ],
-  ])("%s is refused", async (_, args, content, said) => {
+  ])("is rejected with %s", async (_, args, content, said) => {
     const { error } = await runImport(["--dry-run", ...args, fileWith(content)]);
     expect(error?.message).toContain(said);
   });
 
-  test("accepts an offset", async () => {
+  test("may be an offset", async () => {
     const { error } = await runImport(["--dry-run", "--time-zone", "-05:00", fileWith(line)]);
     expect(error).toBeUndefined();
   });

@@ -1,5 +1,3 @@
-// Fields of Segment calls in addition to their properties: traits, groups and links.
-
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../../../src/commands/import/json-text.ts";
 import { bodiesOf } from "../bodies.ts";
@@ -17,7 +15,7 @@ const traits = { plan: "gold" };
 const context = { traits, groupId: "g9" };
 
 test.each(["track", "page", "screen", "identify", "alias"])(
-  "%s: maps traits and group",
+  "import of a Segment %s call maps its traits and its group",
   async (type) => {
     const line = { type, event: "e", userId: "u", previousId: "p", context, traits: { a: 1 } };
     expect(await converted(line)).toMatchObject([
@@ -26,7 +24,7 @@ test.each(["track", "page", "screen", "identify", "alias"])(
   },
 );
 
-test("group: applies its traits to the group, those of the context to the user", async () => {
+test("import of a Segment group call applies its traits to the group, and the traits of its context to the user", async () => {
   const line = { type: "group", userId: "u", groupId: "g1", context, traits: { name: "ACME" } };
   const [event, ofUser, ...more] = await converted(line);
   const $groups = { company: "g1" };
@@ -41,13 +39,13 @@ test("group: applies its traits to the group, those of the context to the user",
   expect(await converted(line)).toEqual([event, ofUser]);
 });
 
-test("prefers groups of the properties to that of the context", async () => {
+test("import from Segment prefers the groups of the properties to the group of the context", async () => {
   const properties = { $groups: { company: "own", team: "t" } };
   const line = { type: "track", event: "e", userId: "u", context, properties };
   expect(await converted(line)).toMatchObject([{ properties }]);
 });
 
-describe("alias", () => {
+describe("import of a Segment alias call", () => {
   test.each<[string, JsonObject, unknown, unknown]>([
     ["both ids", { userId: "u", previousId: "p", anonymousId: "a" }, "p", "u"],
     ["no user id", { previousId: "p", anonymousId: "a" }, "p", "a"],
@@ -59,7 +57,7 @@ describe("alias", () => {
       "7",
     ],
     ["numbers", { userId: 9002, previousId: 9001 }, 9001, 9002],
-  ])("with %s links", async (_, ids, before, main) => {
+  ])("with %s links the right ids", async (_, ids, before, main) => {
     expect(await converted({ type: "alias", ...ids })).toMatchObject([
       { event: "$create_alias", distinct_id: before, properties: { alias: main } },
     ]);

@@ -1,5 +1,5 @@
-// Millions of events wait when the writer starts. It processes them in order, and its memory does
-// not grow with them: the number of people and groups grows, but not their cache.
+// Millions of events wait when the writer starts. It applies them in order, and its memory does not
+// grow with them.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,7 +13,6 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 const events = { short: 20_000, full: 10_000_000 };
 const eventsInFrame = 1_000;
 const batchEvents = 20_000;
-/** Frames that wait for their acknowledgement at a time. */
 const ahead = 32;
 const projectId = "backlog";
 const stream = "PENSTOCK_LIVE_0";
@@ -62,10 +61,11 @@ export const effectsBacklog: EffectsScenario = {
   },
 };
 
-/** A tenth of the events are of new people, a third set a property, one in fifty links two ids. */
+/**
+ * A tenth of the events are of new people, a third set a property, and one in fifty links two ids.
+ */
 function eventOf(index: number): TestEvent {
   const uuid = `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
-  // A thousand a second, as a gateway with some traffic receives them.
   const receivedAtMs = startMs + index;
   const event = { uuid, receivedAtMs, distinctId: `user-${(index * 7_919) % 50_000}` };
   const properties = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web" };
@@ -99,7 +99,6 @@ async function fill({ connection }: EffectsContext, frames: number): Promise<voi
   await Promise.all(waiting);
 }
 
-/** Samples its memory until all frames are applied. Rejects if there is no progress. */
 async function sampled(reader: OpenReader, pid: number, frames: number): Promise<Sample[]> {
   const samples: Sample[] = [];
   let movedMonotonicMs = performance.now();
@@ -115,7 +114,6 @@ async function sampled(reader: OpenReader, pid: number, frames: number): Promise
   return samples;
 }
 
-/** Until the tables exist, nothing is applied. */
 async function appliedTo(reader: OpenReader): Promise<number> {
   const applied = await reader.applied().catch(() => []);
   return applied.find((one) => one.stream === stream)?.sequence ?? 0;

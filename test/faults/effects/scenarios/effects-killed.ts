@@ -1,5 +1,5 @@
-// The writer is killed at random points while events arrive, and sometimes nats-server or
-// PostgreSQL with it: each event has its effects once.
+// The writer is killed at random points, and sometimes nats-server or PostgreSQL with it. Each
+// event is applied once.
 
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
 import { openedStore } from "../../../kit/effects-databases.ts";
@@ -15,7 +15,6 @@ const batchEvents = 12;
 /** It is killed after at most this many lines of output, and at most this delay. */
 const linesMax = 18;
 const delayMsMax = 8;
-/** In one of this many kills of the writer, a server is killed too. */
 const shared = { nats: 5, postgres: 7 };
 const applyMsMax = 120_000;
 
@@ -46,7 +45,6 @@ export const effectsKilled: EffectsScenario = {
   },
 };
 
-/** Returns the number of printed commit begins and ends. */
 async function oneDeath(context: EffectsContext, place: StorePlace, nth: number): Promise<number> {
   const { connection, databases, nats, random } = context;
   await storeFrames(connection, randomFrames(random, { count: framesOfKill }));

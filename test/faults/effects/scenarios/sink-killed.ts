@@ -1,6 +1,5 @@
-// A sink is killed at random points while events arrive, and sometimes nats-server or the database
-// with it: each event is in the database once. Each message also has a line that is not a record:
-// nothing deduplicates it, so if it is written twice, it is there twice.
+// A sink is killed at random points, and sometimes nats-server or the database with it. Each event
+// is written once. Each message also has a line that is not a record, which nothing deduplicates.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,16 +18,13 @@ const kills = { short: 5, full: 200 };
 const framesOfKill = 25;
 /** Few, so that there are many batches to be killed in. At the end the rest is written at once. */
 const batchEvents = 12;
-/** A batch, and the message that exceeded it. */
 const twiceMax = batchEvents + 8;
 const lastBatchEvents = 2_000;
 /** It is killed after at most this many lines of output, and this delay: files take a while. */
 const linesMax = 14;
 const delayMsMax = { commit: 8, files: 250 };
-/** In one of this many kills of the sink, a server is killed with it, or frozen for a moment. */
 const shared = { nats: 3, database: 4, frozen: 5 };
 const frozenMs = 50;
-/** nats-server may just have been killed. */
 const questionMs = 10_000;
 const writtenMsMax = 120_000;
 
@@ -44,7 +40,6 @@ export const sinkKilled: EffectsScenario = {
     let said = 0;
     for (let nth = 1; nth <= kills[form]; nth++)
       said += await oneDeath(context, { url, nth, frames });
-    // A sink that is not killed writes the rest, while another one stands by.
     const last = { natsUrl: nats.url, url, batchEvents: lastBatchEvents };
     const both = [1, 2].map(() => startSinkProcess(last));
     try {
@@ -64,7 +59,6 @@ export const sinkKilled: EffectsScenario = {
     const lines = `${rejected.count} lines rejected, of ${rejected.places} places; ${frames.length} were sent`;
     const isRight = rejected.count === frames.length && rejected.places === frames.length;
     const faults = isRight ? [] : [lines];
-    // A client's repeat is recognised only soon after the first event.
     if (context.parquet !== undefined)
       return [...faults, ...apartAt(expected, [...new Set(found)]), ...tooOften(frames, found)];
     // ClickHouse may start one insert of a dead sink late; FINAL, as queried above, hides more.
@@ -73,7 +67,6 @@ export const sinkKilled: EffectsScenario = {
   },
 };
 
-/** Returns the number of printed commit begins and ends. */
 async function oneDeath(
   { connection, databases, clickhouse, parquet, nats, random }: EffectsContext,
   {
@@ -134,7 +127,6 @@ async function lastSequences(manager: JetStreamManager): Promise<Record<string, 
   return last;
 }
 
-/** Only events that were sent repeatedly may be there twice. */
 function tooOften(frames: readonly TestFrame[], found: readonly string[]): string[] {
   const sent = new Map<string, number>();
   for (const frame of frames) {
@@ -152,7 +144,6 @@ function tooOften(frames: readonly TestFrame[], found: readonly string[]): strin
   return [];
 }
 
-/** The number of events, and the first difference. */
 function apartAt(expected: readonly string[], found: readonly string[]): string[] {
   const at = expected.findIndex((line, index) => line !== found[index]);
   return [

@@ -1,6 +1,5 @@
-// A sink to PostHog is killed at random points while events arrive and the upstream sometimes
-// fails: each event arrives in the order of its project and lane, and repeats have the same uuid.
-// Each message also has a line that is not a record, which is rejected once.
+// A sink to PostHog is killed at random points, and the upstream sometimes fails. Events arrive in
+// order per project and lane, and repeats have the same uuid.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,11 +14,9 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 const kills = { short: 5, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
-/** Batches of unknown outcome when it is killed, and frames that enlarge a batch. */
 const repeatedMax = 5 * (batchEvents + 8);
 const linesMax = 14;
 const delayMsMax = 20;
-/** In one of this many kills nats-server is killed with it. */
 const natsToo = 5;
 const writtenMsMax = 120_000;
 

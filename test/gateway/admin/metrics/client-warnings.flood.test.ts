@@ -1,6 +1,3 @@
-// The last few client warnings are stored; during a flood, a few per second. A warning that repeats
-// in the same way is counted, not stored again.
-
 import { describe, expect, test } from "vitest";
 import { ClientWarnings } from "../../../../src/gateway/admin/metrics/client-warnings.ts";
 
@@ -10,8 +7,8 @@ const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") =>
   client,
 });
 
-describe("warnings are bounded during a flood", () => {
-  test("stores at most twenty a second and fifty in all", () => {
+describe("client warnings", () => {
+  test("stores at most 20 warnings per second and 50 in total", () => {
     let nowMs = 0;
     const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     for (let second = 0; second < 4; second++) {
@@ -40,7 +37,7 @@ describe("warnings are bounded during a flood", () => {
     });
   });
 
-  test("merges repeats of one project, path and client, with the latest detail and time", () => {
+  test("merges repeats from one project, path and client, and keeps the latest detail and time", () => {
     let nowMs = 0;
     const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     const refused = (origin: ReturnType<typeof from>, detail: string) =>
@@ -60,7 +57,7 @@ describe("warnings are bounded during a flood", () => {
     ]);
   });
 
-  test("does not compute the source when there is no room", () => {
+  test("does not compute the source of a warning when the list is full", () => {
     const clientWarnings = new ClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
     let asked = 0;
     const origin = {

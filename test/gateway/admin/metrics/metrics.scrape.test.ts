@@ -10,9 +10,6 @@ function numberOf(text: string | undefined): number {
   return text === "+Inf" ? Number.POSITIVE_INFINITY : Number(text);
 }
 
-/**
- * Returns every sample of a scrape by its series; throws on a line that is not in the text format.
- */
 async function scrape(): Promise<Map<string, number>> {
   const series = new Map<string, number>();
   for (const line of (await metrics.text()).split("\n")) {
@@ -32,8 +29,8 @@ async function scrape(): Promise<Map<string, number>> {
   return series;
 }
 
-describe("a scrape reports what was counted", () => {
-  test("contains every metric with its type once all gauges are supplied", async () => {
+describe("the metrics endpoint", () => {
+  test("exports every metric with its type once all gauges are supplied", async () => {
     metrics = new Metrics();
     metrics.watch({
       penstock_frames_unacked: () => 3,
@@ -88,7 +85,7 @@ describe("a scrape reports what was counted", () => {
     );
   });
 
-  test("requests", async () => {
+  test("counts requests by route and status, and aborted requests by phase", async () => {
     metrics = new Metrics();
     metrics.requestFinished("capture", 200, 0.001, 400);
     metrics.requestFinished("capture", 200, 0.3, 5_000);
@@ -102,7 +99,6 @@ describe("a scrape reports what was counted", () => {
     expect(series.get('penstock_requests_total{route="other",status="404"}')).toBe(1);
     expect(series.get('penstock_requests_aborted_total{phase="body"}')).toBe(1);
     expect(series.get('penstock_problems_total{code="overloaded"}')).toBe(1);
-    // A counter starts at 0, not absent: a rate needs an earlier value.
     expect(series.get('penstock_requests_total{route="capture",status="503"}')).toBe(0);
     expect(series.get('penstock_problems_total{code="store_full"}')).toBe(0);
     const bucket = (le: string) =>
@@ -121,7 +117,7 @@ describe("a scrape reports what was counted", () => {
     expect(series.get("penstock_request_body_bytes_sum")).toBe(20_005_400);
   });
 
-  test("counts events by the outcome of their reason", async () => {
+  test("counts events by lane, outcome and reason", async () => {
     metrics = new Metrics();
     metrics.events("live", "none", 100);
     metrics.events("live", "duplicate", 7);
@@ -145,7 +141,7 @@ describe("a scrape reports what was counted", () => {
     expect(series.get("penstock_distinct_ids_cut_total")).toBe(7);
   });
 
-  test("frames", async () => {
+  test("counts the frames, events and bytes that were sent", async () => {
     metrics = new Metrics();
     metrics.frameSent("live", 3, 900);
     metrics.frameSent("historical", 5_000, 500_000);
@@ -165,7 +161,7 @@ describe("a scrape reports what was counted", () => {
     expect(series.get('penstock_duplicate_events_total{lane="historical"}')).toBe(5_000);
   });
 
-  test("reports the event loop delay: near zero at rest, high after a stall, reset at each scrape", async () => {
+  test("reports the event loop delay: near zero when idle, high after a stall, reset by each scrape", async () => {
     metrics = new Metrics();
     const max = async () => (await scrape()).get('penstock_event_loop_delay_seconds{stat="max"}')!;
     // Node records the time between two ticks of a timer, so it misses a stall before the first

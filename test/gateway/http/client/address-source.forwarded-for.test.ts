@@ -1,7 +1,3 @@
-// With trusted proxies, X-Forwarded-For names the client: its first address from the right that is
-// not a proxy's. Nothing that a client writes into the header counts, and text that is not an
-// address is never recorded.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createForwardedFor } from "../../../../src/gateway/http/client/address-source.ts";
@@ -19,7 +15,6 @@ const trusted = "127.0.0.1, 10.0.0.0/8,2001:db8:1::/48";
 const trusts = createTrust(networksOf(trusted));
 const proxy = "127.0.0.1";
 const stranger = "127.0.0.2";
-/** Entries in forms that proxies write, and the address in each. */
 const bare = new Map([
   ["1.2.3.4:5", "1.2.3.4"],
   ["10.2.3.4:5", "10.2.3.4"],
@@ -29,7 +24,7 @@ const bare = new Map([
 ]);
 const many = (entry: string) => Array(400).fill(entry).join(",");
 
-describe("trusted proxies name the client", () => {
+describe("X-Forwarded-For from a trusted proxy", () => {
   test.each([
     ["203.0.113.7", "203.0.113.7"],
     ["6.6.6.6, 203.0.113.7", "203.0.113.7"],
@@ -80,7 +75,7 @@ describe("trusted proxies name the client", () => {
     [`6.6.6.6,${many("10.0.0.9")}`, "10.0.0.9"],
     [many("6.6.6.6"), "6.6.6.6"],
     [`6.6.6.6,${many("x")}`, proxy],
-  ])("%.60s", async (forwardedFor, client) => {
+  ])("gives the client address: %.60s", async (forwardedFor, client) => {
     const server = await startTestServer({
       recordIp: true,
       trustedProxies: trusted,
@@ -89,7 +84,6 @@ describe("trusted proxies name the client", () => {
     expect(await seen(server, await connectTo(server), { "X-Forwarded-For": forwardedFor })).toBe(
       client,
     );
-    // Headers from other peers have no effect.
     const other = await connectTo(server, "127.0.0.1", stranger);
     expect(await seen(server, other, { "X-Forwarded-For": forwardedFor })).toBe(stranger);
   });
@@ -98,7 +92,7 @@ describe("trusted proxies name the client", () => {
     ["read once a connection", loadConnectionId()],
     ["read at every request", undefined],
   ])(
-    "records the clients of many requests on one proxy connection, its own address %s",
+    "gives each request's client on one proxy connection, whose own address is %s",
     async (_how, connectionId) => {
       const server = await startTestServer({
         recordIp: true,
@@ -114,14 +108,14 @@ describe("trusted proxies name the client", () => {
     },
   );
 
-  // HAProxy adds a line; a client in front of it may already have sent some.
+  // HAProxy adds a header line; a client may already have sent some.
   test.each([
     [["6.6.6.6", "203.0.113.7"], "203.0.113.7"],
     [["", "203.0.113.7"], "203.0.113.7"],
     [["x", "6.6.6.6", "203.0.113.7, 10.0.0.1"], "203.0.113.7"],
     [["203.0.113.7", "10.0.0.1"], "203.0.113.7"],
     [["203.0.113.7", ""], proxy],
-  ])("the lines %j", async (lines, client) => {
+  ])("is read across several header lines: %j", async (lines, client) => {
     const server = await startTestServer({
       recordIp: true,
       trustedProxies: trusted,
@@ -138,7 +132,7 @@ describe("trusted proxies name the client", () => {
     expect(server.taken.at(-1)?.exchange.clientAddress).toBe(client);
   });
 
-  test("ignores the header without trusted proxies and without addresses", async () => {
+  test("is ignored without trusted proxies, and if addresses are not recorded", async () => {
     for (const [recordIp, client] of [
       [true, proxy],
       [false, ""],
@@ -150,7 +144,7 @@ describe("trusted proxies name the client", () => {
     }
   });
 
-  test("returns an address from the text or none, and the same one if asked again", () => {
+  test("gives the expected address for random entries, and the same one when asked again", () => {
     const forwardedFor = createForwardedFor(trusts);
     const entry = fc.oneof(
       fc.ipV4(),
@@ -170,7 +164,7 @@ describe("trusted proxies name the client", () => {
     );
   });
 
-  test("reads only the last of 10,000 entries", () => {
+  test("is read from the right, and only the last of 10,000 entries", () => {
     let asked = 0;
     const forwardedFor = createForwardedFor((address) => {
       asked++;
@@ -181,7 +175,7 @@ describe("trusted proxies name the client", () => {
     expect(asked).toBeLessThanOrEqual(32);
   });
 
-  test("formats an address as the text of its bytes", () => {
+  test("normalises an IPv6 address", () => {
     fc.assert(
       fc.property(fc.ipV6(), (text) => {
         const address = addressOfText(text);
@@ -196,7 +190,6 @@ describe("trusted proxies name the client", () => {
   });
 });
 
-/** The same rule, written independently. */
 function expected(entries: readonly string[]): string {
   const addresses = entries.map((entry) => addressOfText(bare.get(entry) ?? entry.trim()));
   const known = addresses.slice(addresses.lastIndexOf("") + 1).slice(-32);

@@ -1,6 +1,3 @@
-// The cache holds the addresses of the open connections, each read once. An id that is not unique
-// is not trusted.
-
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -15,8 +12,8 @@ import { until } from "../../../kit/http-server.ts";
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
 const requestsEach = 5;
 
-describe("an address is read once per connection", () => {
-  test("reads an address once, holds it while the connection is open, then releases it", async () => {
+describe("the cache of connection addresses", () => {
+  test("reads an address once, and holds it while the connection is open", async () => {
     const server = startServer(loadConnectionId());
     const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
     for (let request = 0; request < requestsEach; request++) {
@@ -29,14 +26,13 @@ describe("an address is read once per connection", () => {
     sockets[0]!.destroy();
     await until(() => server.addresses.size === froms.length - 1, "one address is let go");
     expect(await addressOf(sockets[1]!)).toBe(froms[1]);
-    // A request that never ends, and one that is never answered, hold nothing longer.
     sockets[1]!.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234");
     sockets[2]!.write("GET /never HTTP/1.1\r\nHost: a\r\n\r\n");
     for (const socket of sockets) socket.destroy();
     await until(() => server.addresses.size === 0, "no address is held");
   });
 
-  test("holds nothing for connections that the server closes", async () => {
+  test("holds nothing for connections that the server has closed", async () => {
     const server = startServer(loadConnectionId());
     for (const from of froms) await addressOf(await connect(server.port, from));
     expect(server.addresses.size).toBe(froms.length);
@@ -45,10 +41,10 @@ describe("an address is read once per connection", () => {
   });
 
   test.each([
-    ["two open connections share", (): number => 7, froms],
+    ["is shared by two open connections", (): number => 7, froms],
     ["is 0", (): number => 0, froms.slice(0, 1)],
   ] as const)(
-    "reads every address when it is needed if an id %s",
+    "reads every address when it is needed if a connection id %s",
     async (_what, connectionId, opening) => {
       const server = startServer(connectionId);
       const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
@@ -59,7 +55,7 @@ describe("an address is read once per connection", () => {
     },
   );
 
-  test("gives no id for an object that is not a response", () => {
+  test("gets the id 0 for an object that is not a response", () => {
     const connectionId = loadConnectionId() as (value: unknown) => number;
     for (const value of [
       undefined,
@@ -77,7 +73,6 @@ describe("an address is read once per connection", () => {
   });
 });
 
-/** Answers every request with its client's address. */
 function startServer(connectionId: ConnectionId) {
   let reads = 0;
   let opened = 0;

@@ -1,7 +1,3 @@
-// Every request is recorded with the address of its own connection, whatever connections opened and
-// closed before it, and whether the address is read once per connection or, without the addon, at
-// every request.
-
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
 import {
@@ -22,22 +18,19 @@ const ways = [
   ["read at every request", undefined],
 ] as const;
 
-describe("addresses belong to their connection", () => {
-  test.each(ways)(
-    "distinguishes two connections that take turns, %s",
-    async (_way, connectionId) => {
-      const server = await startTestServer({ recordIp: true, connectionId });
-      const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
-      const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
-      for (let request = 0; request < requestsEach; request++) {
-        expect(await addressSeen(server, first)).toBe("127.0.0.1");
-        expect(await addressSeen(server, second)).toBe("127.0.0.2");
-      }
-    },
-  );
+describe("the address of a request", () => {
+  test.each(ways)("is correct for two alternating connections, %s", async (_way, connectionId) => {
+    const server = await startTestServer({ recordIp: true, connectionId });
+    const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
+    const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
+    for (let request = 0; request < requestsEach; request++) {
+      expect(await addressSeen(server, first)).toBe("127.0.0.1");
+      expect(await addressSeen(server, second)).toBe("127.0.0.2");
+    }
+  });
 
   test.each(ways)(
-    "distinguishes requests of two connections in flight together, %s",
+    "is correct for pipelined requests of two connections, %s",
     async (_way, connectionId) => {
       const server = await startTestServer({ recordIp: true, connectionId });
       const sent = Array.from({ length: requestsEach }, (_, number) => number);
@@ -56,7 +49,7 @@ describe("addresses belong to their connection", () => {
   );
 
   test.each(ways)(
-    "distinguishes connections that open and close, %s",
+    "is correct when connection ids are reused later, %s",
     async (_way, connectionId) => {
       const ids: number[] = [];
       const server = await startTestServer({
@@ -71,12 +64,11 @@ describe("addresses belong to their connection", () => {
         const wires = await Promise.all(froms.map((from) => connectTo(server, "127.0.0.1", from)));
         for (const [place, from] of froms.entries())
           expect(await addressSeen(server, wires[place]!)).toBe(from);
-        // Some close properly, some just vanish.
         for (const [place, { socket }] of wires.entries())
           place % 2 === 0 ? socket.end() : socket.resetAndDestroy();
         await until(() => wires.every((wire) => wire.closed()), "the connections are closed");
       }
-      // The precondition of this test: ids were reused with another address.
+      // Without reused ids, this test checks nothing.
       if (connectionId !== undefined)
         expect(new Set(ids).size).toBeLessThan(generations * openAtATime);
     },

@@ -1,6 +1,4 @@
-// The PROXY protocol, version 2: the header that a trusted proxy sends first on a connection names
-// its client's address until the connection ends. No other peer can set it, nor can the client of
-// that proxy. Without the setting, the header has no effect.
+// PROXY protocol version 2: the first header of a connection from a trusted proxy names its client.
 
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
@@ -24,11 +22,9 @@ const [PROXY, LOCAL] = [0x21, 0x20];
 interface HeaderOptions {
   readonly command?: number;
   readonly family?: number;
-  /** The length that the header states; default: the true one. */
   readonly length?: number;
 }
 
-/** With the addresses of `from` and of a server, IPv4 or IPv6 like `from`. */
 function proxyHeader(
   from: string | Buffer,
   { command = PROXY, family, length }: HeaderOptions = {},
@@ -56,27 +52,30 @@ function start(proxyProtocol = true): Promise<TestServer> {
 
 const ipv6 = Buffer.from("20010db8000000000000000000000007", "hex");
 
-describe("a PROXY header counts once and only from trusted peers", () => {
+describe("a PROXY protocol header", () => {
   test.each([
     ["IPv4", proxyHeader(client), client],
     ["IPv6", proxyHeader(ipv6), "2001:db8::7"],
     [
-      "IPv4 and 24 bytes of further fields",
+      "IPv4 with 24 bytes of extra fields",
       Buffer.concat([proxyHeader(client, { length: 36 }), Buffer.alloc(24)]),
       client,
     ],
     ["LOCAL", proxyHeader(client, { command: LOCAL, family: 0 }), proxy],
-    ["none", Buffer.alloc(0), proxy],
-  ])("applies to every request of the connection: %s", async (_what, header, address) => {
-    const server = await start();
-    const wire = await connectTo(server);
-    wire.write(Buffer.concat([header, post("{}")]));
-    expect(await seen(server, wire)).toBe(address);
-    wire.write(post("{}"));
-    expect(await seen(server, wire)).toBe(address);
-  });
+    ["no header", Buffer.alloc(0), proxy],
+  ])(
+    "sets the client address for every request of the connection: %s",
+    async (_what, header, address) => {
+      const server = await start();
+      const wire = await connectTo(server);
+      wire.write(Buffer.concat([header, post("{}")]));
+      expect(await seen(server, wire)).toBe(address);
+      wire.write(post("{}"));
+      expect(await seen(server, wire)).toBe(address);
+    },
+  );
 
-  test("is read when each byte arrives in its own packet", async () => {
+  test("is read when each byte arrives in a separate packet", async () => {
     const server = await start();
     const wire = await connectTo(server);
     for (const byte of proxyHeader(client)) {
@@ -88,9 +87,9 @@ describe("a PROXY header counts once and only from trusted peers", () => {
   });
 
   test.each([
-    ["a peer that is not trusted", true, stranger],
+    ["an untrusted peer", true, stranger],
     ["a trusted peer without the setting", false, proxy],
-    ["a peer that is not trusted, without the setting", false, stranger],
+    ["an untrusted peer without the setting", false, stranger],
   ])("has no effect from %s", async (_who, proxyProtocol, from) => {
     const server = await start(proxyProtocol);
     const wire = await connectTo(server, "127.0.0.1", from);
@@ -107,14 +106,13 @@ describe("a PROXY header counts once and only from trusted peers", () => {
     expect(await seen(server, wire)).toBe(proxy);
   });
 
-  // A proxy that forwards bytes also forwards what its client writes after the proxy's header.
   test.each([
     ["a request", post("{}")],
     [
-      "a path that is not there",
+      "a request to an unknown path",
       Buffer.concat([head({ "Content-Length": "2" }, "POST /nothing"), Buffer.from("{}")]),
     ],
-  ])("ignores a header from the proxy's client after %s", async (_what, first) => {
+  ])("is ignored if the proxy's client sends it after %s", async (_what, first) => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([proxyHeader(client), first, proxyHeader(forged), post("1")]));
@@ -124,7 +122,7 @@ describe("a PROXY header counts once and only from trusted peers", () => {
     expect(await seen(server, wire)).toBe(client);
   });
 
-  test("ignores a header with a later request if the proxy sends none itself", async () => {
+  test("is ignored on a later request if the proxy sent none at the start", async () => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(post("{}"));
@@ -135,14 +133,14 @@ describe("a PROXY header counts once and only from trusted peers", () => {
 
   test.each([
     [
-      "two headers, one behind the other",
+      "two headers in one packet",
       [Buffer.concat([proxyHeader(client), proxyHeader(forged), post("{}")])],
     ],
     [
       "two headers in two packets",
       [proxyHeader(client), Buffer.concat([proxyHeader(forged), post("{}")])],
     ],
-    ["cut short", [proxyHeader(client).subarray(0, 20)]],
+    ["a truncated header", [proxyHeader(client).subarray(0, 20)]],
     [
       "a length past the end",
       [Buffer.concat([proxyHeader(client, { length: 60_000 }), post("{}")])],
@@ -164,19 +162,22 @@ describe("a PROXY header counts once and only from trusted peers", () => {
       "garbage that begins as it",
       [Buffer.concat([Buffer.from("\r\n\r\nnot the signature"), post("{}")])],
     ],
-  ])("takes nothing, and other connections continue: %s", async (_what, packets) => {
-    const server = await start();
-    const wire = await connectTo(server);
-    for (const packet of packets) wire.write(packet);
-    const other = await connectTo(server);
-    other.write(Buffer.concat([proxyHeader(client), post("other")]));
-    expect(await seen(server, other)).toBe(client);
-    expect(server.taken.map(({ text }) => text)).toEqual(["other"]);
-    wire.socket.destroy();
-    await until(() => server.http.inflight() === 0, "nothing is in flight");
-  });
+  ])(
+    "closes the connection without storing an event if it is invalid: %s",
+    async (_what, packets) => {
+      const server = await start();
+      const wire = await connectTo(server);
+      for (const packet of packets) wire.write(packet);
+      const other = await connectTo(server);
+      other.write(Buffer.concat([proxyHeader(client), post("other")]));
+      expect(await seen(server, other)).toBe(client);
+      expect(server.taken.map(({ text }) => text)).toEqual(["other"]);
+      wire.socket.destroy();
+      await until(() => server.http.inflight() === 0, "nothing is in flight");
+    },
+  );
 
-  test("uses X-Forwarded-For only if the PROXY address is trusted too", async () => {
+  test("must name a trusted proxy for X-Forwarded-For to count", async () => {
     const server = await start();
     for (const [from, address] of [
       ["10.0.0.4", client],
@@ -193,7 +194,7 @@ describe("a PROXY header counts once and only from trusted peers", () => {
     }
   });
 
-  test("gives connections that reuse an id their own address", async () => {
+  test("does not confuse connections that reuse an id", async () => {
     const ids = new Set<number>();
     const connectionId = loadConnectionId();
     const noting = (response: object) => {
@@ -219,7 +220,7 @@ describe("a PROXY header counts once and only from trusted peers", () => {
     expect(ids.size).toBeLessThan(rounds);
   });
 
-  test("records no address if connections turn out to be indistinguishable, and logs it once", async () => {
+  test("leaves the address empty, logged once, if connections cannot be distinguished", async () => {
     const connectionId = () => 7;
     const server = await startTestServer({
       recordIp: true,
@@ -236,7 +237,7 @@ describe("a PROXY header counts once and only from trusted peers", () => {
     expect(server.logged.length).toBe(1);
   });
 
-  test("does not start without a means to recognise first requests", async () => {
+  test("needs the connection addon, or the gateway does not start", async () => {
     const starting = startTestServer({
       recordIp: true,
       trustedProxies: proxy,

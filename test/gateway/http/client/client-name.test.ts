@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clientName } from "../../../../src/gateway/http/client/client-name.ts";
 
-describe("clients get short names", () => {
+describe("the client name", () => {
   test.each([
     ["curl/8.5.0", "curl 8.5.0"],
     ["posthog-node/5.9.1", "posthog-node 5.9.1"],
@@ -28,11 +28,11 @@ describe("clients get short names", () => {
     ["phc_0123456789abcdefghijklmnopqrstuvwxyz", "a key"],
     ["curl-phc_0123456789abc/1", "a key"],
     ["curl/phx_0123456789abc", "a key"],
-  ])("%s: %s", (userAgent, name) => {
+  ])('for %s is "%s"', (userAgent, name) => {
     expect(clientName(userAgent)).toBe(name);
   });
 
-  test("returns a short, plain and stable name for any text", () => {
+  test("is short, plain and stable for any User-Agent", () => {
     fc.assert(
       fc.property(
         fc.oneof(

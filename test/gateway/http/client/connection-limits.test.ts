@@ -1,6 +1,3 @@
-// Connections beyond one address's share are closed as they open. When the process runs out of
-// descriptors, a new connection replaces one of the address that holds most.
-
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
@@ -20,8 +17,8 @@ import {
   type Wire,
 } from "../../../kit/http-server.ts";
 
-describe("connections are limited", () => {
-  test("closes connections over the total limit if addresses are unknown", async () => {
+describe("connection limits", () => {
+  test("close connections above the total limit if addresses are unknown", async () => {
     const server = await startTestServer({ connectionsMax: 4 });
     const wires = await connectMany(server, ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]);
     const fifth = await connectTo(server, "127.0.0.1", "127.0.0.5");
@@ -34,7 +31,7 @@ describe("connections are limited", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.6"));
   });
 
-  test("replaces the oldest idle connection of the largest holder by a new one", async () => {
+  test("close the oldest idle connection of the address with the most connections for a new one", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 6 });
     const [quiet] = await connectMany(server, ["127.0.0.4"]);
     await expectServed(quiet!);
@@ -51,7 +48,7 @@ describe("connections are limited", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("keeps a connection that waits for its answer, not one in the middle of its body", async () => {
+  test("keep a connection that waits for its answer, and refuse a new one of the same address", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 3 });
     const waiting: Exchange[] = [];
     server.answer = (exchange) => void waiting.push(exchange);
@@ -67,7 +64,6 @@ describe("connections are limited", () => {
     await until(() => sending!.closed(), "its place is given away");
     expect([answered!.closed(), later!.closed(), first.closed()]).toEqual([false, false, false]);
 
-    // The largest holder gets no slot that it would have to take from its own active connections.
     const more = await connectTo(server, "127.0.0.1", "127.0.0.3");
     await until(() => more.closed(), "it is closed");
     expect(server.http.connections.refused).toEqual({ total: 1, address: 0 });
@@ -77,7 +73,7 @@ describe("connections are limited", () => {
     expect((await later!.reply()).status).toBe(200);
   });
 
-  test("admits a third address while two keep all connections busy", async () => {
+  test("admit a third address while two addresses use all connections", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 40,
@@ -108,7 +104,7 @@ describe("connections are limited", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test("treats a client, not the proxy, as the largest holder with the PROXY protocol", async () => {
+  test("count connections by the client, not by the proxy, with the PROXY protocol", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -131,7 +127,7 @@ describe("connections are limited", () => {
     expect(wires.map((wire) => wire.closed())).toEqual([false, true, false]);
   });
 
-  test("closes idle connections sooner while three quarters are in use, except those of proxies", async () => {
+  test("close idle connections sooner while three quarters are in use, except those of proxies", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -159,7 +155,7 @@ describe("connections are limited", () => {
     expect((await waiting!.reply()).status).toBe(200);
   });
 
-  test("leaves room for other addresses", async () => {
+  test("close connections above one address's share, and admit other addresses", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 8,
@@ -177,7 +173,7 @@ describe("connections are limited", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.1"));
   });
 
-  test("lets a trusted proxy open as many as the total limit", async () => {
+  test("allow a trusted proxy as many connections as the total limit", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -190,7 +186,7 @@ describe("connections are limited", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("leaks nothing when connections open and close", async () => {
+  test("leak no slot when connections open and close", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 3,
@@ -205,7 +201,7 @@ describe("connections are limited", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("counts an IPv6 client by its /64 network", () => {
+  test("count an IPv6 client by its /64 network", () => {
     expect(networkPrefixOf("2001:db8::1")).toBe(networkPrefixOf("2001:db8::ffff:1"));
     expect(networkPrefixOf("2001:db8:0:1::1")).not.toBe(networkPrefixOf("2001:db8::1"));
     expect(networkPrefixOf("192.0.2.1")).toBe("192.0.2.1");
@@ -219,7 +215,7 @@ describe("connections are limited", () => {
     expect(limits.opened(opening(limits, "2001:db8:0:1::2"))).toBeUndefined();
   });
 
-  test("evicts from the largest IPv6 /48, and within it from the largest /64", () => {
+  test("close a connection of the largest IPv6 /48, and within it of the largest /64", () => {
     const closed: string[] = [];
     const limits = new ConnectionLimits({
       connectionsMax: 8,
@@ -239,7 +235,7 @@ describe("connections are limited", () => {
   });
 });
 
-test("keeps a proxy's connections during a flood, and gives it new ones", () => {
+test("connection limits keep a proxy's connections during a flood, and admit new ones", () => {
   const closed: string[] = [];
   const limits = new ConnectionLimits({
     connectionsMax: 8,
@@ -265,7 +261,6 @@ function opening(limits: ConnectionLimits, address: string, closed: string[] = [
   return connection;
 }
 
-/** A header of version 2 that names 203.0.113.`client`. */
 function proxyHeader(client: number): Buffer {
   const signature = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
   return Buffer.concat([

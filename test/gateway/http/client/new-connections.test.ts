@@ -1,6 +1,3 @@
-// When many connections open at once, each turn reads some of them, taking addresses in turn. All
-// of them are read, and none is touched after it has closed.
-
 import { describe, expect, test } from "vitest";
 import { signatureMs } from "../../../../src/gateway/http/certificate.ts";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
@@ -37,14 +34,13 @@ class Kit {
   }
 }
 
-/** Numbers from `start` up to but not including `end`. */
 const range = (start: number, end: number): number[] =>
   Array.from({ length: end - start }, (_, index) => start + index);
 
 const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
 
-describe("new connections are read in turn", () => {
-  test("reads a few at once; of many, a fixed number per turn, the oldest and the newest of an address", () => {
+describe("the queue of new connections", () => {
+  test("reads a few connections at once, and many at a fixed rate per turn, the oldest and newest of an address", () => {
     const kit = new Kit();
     const half = readPerTurnMax / 2;
     const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];
@@ -55,7 +51,6 @@ describe("new connections are read in turn", () => {
       ...range(last - half, last),
     ]);
     expect(inOrder(kit.turn())).toEqual(range(first + half, last - half));
-    // A released connection counts in the turn in which it is read.
     for (const id of range(1_000, 1_005)) kit.open(id);
     expect(kit.paused.at(-1)).toBe(1_004);
     expect(kit.turn()).toEqual([1_004]);
@@ -64,7 +59,7 @@ describe("new connections are read in turn", () => {
     expect(kit.connections.size).toBe(0);
   });
 
-  test("does not delay an address because of another with many connections", () => {
+  test("does not delay one address because of many connections from another", () => {
     const kit = new Kit();
     for (const id of range(0, 10 * readPerTurnMax)) kit.open(id);
     kit.open(9_001, "192.0.2.2");
@@ -74,7 +69,7 @@ describe("new connections are read in turn", () => {
     expect(next.slice(0, 5).filter((id) => id > 9_000)).toEqual([9_001, 9_002]);
   });
 
-  test("starts as many TLS connections per turn as its signatures allow, at most one", () => {
+  test("starts at most one TLS handshake per turn, and fewer if signatures are slow", () => {
     expect(handshakesPerTurn(0)).toBe(1);
     expect(handshakesPerTurn(2.5)).toBe(1);
     expect(handshakesPerTurn(5)).toBe(0.5);
@@ -95,7 +90,7 @@ describe("new connections are read in turn", () => {
     ]);
   });
 
-  test("reads connections and ends the turns however long a signature takes", () => {
+  test("resumes all connections even if a signature takes forever", () => {
     const kit = new Kit();
     kit.connections.perTurn = handshakesPerTurn(Number.POSITIVE_INFINITY);
     for (const id of range(0, 3)) kit.open(id);
@@ -109,7 +104,7 @@ describe("new connections are read in turn", () => {
     expect(handshakesPerTurn(ms)).toBe(1);
   });
 
-  test("never touches a connection that closes while it waits", () => {
+  test("never resumes a connection that closed while it waited", () => {
     const kit = new Kit();
     for (const id of range(0, readPerTurnMax + 3)) kit.open(id);
     kit.connections.closed(readPerTurnMax + 1);
@@ -117,7 +112,7 @@ describe("new connections are read in turn", () => {
     expect(kit.turn()).toEqual([readPerTurnMax, readPerTurnMax + 2]);
   });
 
-  test("reads all that wait at once if closes are no longer reported", () => {
+  test("resumes all waiting connections if closes are no longer reported", () => {
     const kit = new Kit();
     for (const id of range(0, 3 * readPerTurnMax)) kit.open(id);
     kit.connections.resumeAll();
@@ -127,7 +122,7 @@ describe("new connections are read in turn", () => {
     expect(kit.turn()).toEqual([]);
   });
 
-  test("answers all of hundreds that open at once, even if some leave", async () => {
+  test("answers hundreds of connections that open at once, even if some disconnect", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId() });
     const opening = range(0, 300).map(async (number) => {
       const wire = await connectTo(server);

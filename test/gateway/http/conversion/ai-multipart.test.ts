@@ -1,5 +1,3 @@
-// AI events as multipart bodies: how the parts are joined, and what is not stored.
-
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { AiMultipart } from "../../../../src/gateway/http/conversion/ai-multipart.ts";
@@ -44,7 +42,7 @@ function converted(body: Buffer, type = `multipart/form-data; boundary=${boundar
 
 const event = { name: "event", content: '{"event":"$ai_generation","distinct_id":"u"}' };
 
-describe("a multipart event", () => {
+describe("an AI event as a multipart body", () => {
   test.each(["[]", "null", "{}", " [ ] "])("has no properties if they are %j", (none) => {
     const part = { name: "event.properties", content: none };
     const within = { ...event, content: `${event.content.slice(0, -1)},"properties":${none}}` };
@@ -56,7 +54,7 @@ describe("a multipart event", () => {
     expect(converted(bodyOf([within, note])).event).toMatchObject({ properties: { note: "n" } });
   });
 
-  test("keeps a character sent as two encoded surrogates", () => {
+  test("keeps a character that is encoded as two surrogates", () => {
     const content = Buffer.concat([
       Buffer.from('{"a":"'),
       Buffer.from([0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, 0xff]),
@@ -109,14 +107,14 @@ describe("a multipart event", () => {
     expect(answer).not.toHaveProperty("parts_not_stored");
   });
 
-  test("may have its properties inside the event", () => {
+  test("accepts properties inside the event part", () => {
     const content = '{"event":"e","distinct_id":"u","properties":{"a":1}}';
     expect(converted(bodyOf([{ name: "event", content }])).event).toMatchObject({
       properties: { a: 1 },
     });
   });
 
-  test("keeps numbers as they were sent, wherever they are", () => {
+  test("keeps the digits of large numbers", () => {
     const digits = "12345678901234567890";
     const content = `{"event":"e","distinct_id":${digits},"a":NaN}`;
     const json = "Content-Type: application/json\r\n";
@@ -143,14 +141,14 @@ describe("a multipart event", () => {
     ["null", '{"blob":"x"}'],
     ['{ "a" : "}" }', '{"a" : "}","blob":"x"}'],
     ["{}", '{"blob":"x"}'],
-  ])("accepts large properties with %s", (properties, stored) => {
+  ])("adds a blob to properties with %s", (properties, stored) => {
     const content = `{"event":"e","properties":${properties}}`;
     const blob = { name: "event.properties.blob", content: "x" };
     const { event: whole } = converted(bodyOf([{ name: "event", content }, blob]));
     expect(whole?.["properties"]).toEqual(JSON.parse(stored));
   });
 
-  test("names what is not stored, in the event and in the answer", () => {
+  test("lists the parts that are not stored, in the event and in the answer", () => {
     const { event: whole, answer } = converted(
       bodyOf([
         event,
@@ -176,21 +174,31 @@ describe("an invalid multipart body", () => {
   const two = (name: string) => [event, { name, content: "{}" }, { name, content: "{}" }];
 
   test.each([
-    ["another content type", bodyOf([event]), "application/json", /multipart/],
+    ["a different content type", bodyOf([event]), "application/json", /multipart/],
     ["no boundary", bodyOf([event]), "multipart/form-data", /boundary/],
-    ["another boundary", bodyOf([event]), "multipart/form-data; boundary=x", /boundary/],
+    ["a wrong boundary", bodyOf([event]), "multipart/form-data; boundary=x", /boundary/],
     ["no part", Buffer.from(`--${boundary}--`), undefined, /first part/],
-    ["another first part", bodyOf([{ name: "x", content: "" }, event]), undefined, /"x"/],
-    ["two of a name", bodyOf(two("event.properties.a")), undefined, /two parts/],
-    ["no JSON", bodyOf([{ name: "event", content: "{" }]), undefined, /not JSON/],
+    ["a wrong first part", bodyOf([{ name: "x", content: "" }, event]), undefined, /"x"/],
+    ["two parts with one name", bodyOf(two("event.properties.a")), undefined, /two parts/],
+    ["malformed JSON", bodyOf([{ name: "event", content: "{" }]), undefined, /not JSON/],
     [
       "two events in one part",
       bodyOf([{ name: "event", content: '{"event":"e"},{"event":"f"}' }]),
       undefined,
       /not JSON/,
     ],
-    ["no JSON with NaN", bodyOf([{ name: "event", content: '{"a":NaN' }]), undefined, /not JSON/],
-    ["no object", bodyOf([{ name: "event", content: "[]" }]), undefined, /must be a JSON object/],
+    [
+      "malformed JSON with NaN",
+      bodyOf([{ name: "event", content: '{"a":NaN' }]),
+      undefined,
+      /not JSON/,
+    ],
+    [
+      "an event that is not an object",
+      bodyOf([{ name: "event", content: "[]" }]),
+      undefined,
+      /must be a JSON object/,
+    ],
     [
       "properties twice",
       bodyOf([
@@ -213,7 +221,7 @@ describe("an invalid multipart body", () => {
       undefined,
       /100 parts/,
     ],
-  ])("%s is refused", (_title, body, type, detail) => {
+  ])("is rejected as invalid_payload: %s", (_title, body, type, detail) => {
     const answer = converted(body, type);
     expect([answer.code, answer.detail]).toEqual([
       "invalid_payload",

@@ -1,5 +1,4 @@
-// Bodies in other formats: an unknown key causes no conversion; larger bodies are converted in a
-// thread, one at a time and in turn by project; a thread that fails loses only its own body.
+// Bodies in other formats are converted in a thread, one at a time and in turn by project.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
@@ -19,7 +18,6 @@ function threadOf(cpuMsMax = 600_000, idleMs = 60_000): ConversionThread {
   return thread;
 }
 
-/** A converter, and the results of its bodies in order. */
 function converterOf(thread: ConversionThread) {
   const outcomes: string[] = [];
   let nowMs = 0;
@@ -77,13 +75,16 @@ test.each([
   [20_000, "phc_nobody", '{"api_key":"phc_nobody","batch":[]}'],
   [20_000, "", "text missing_api_key"],
   [30_001, "phc_known", "rejected unread"],
-])("converts a body of %i bytes with the key %j to: %s", async (bytes, apiKey, outcome) => {
-  const { outcomes, take } = converterOf(threadOf());
-  await take("text", { bytes, apiKey }).done;
-  expect(outcomes).toEqual([outcome]);
-});
+])(
+  "conversion of a body of %i bytes with the key %j results in: %s",
+  async (bytes, apiKey, outcome) => {
+    const { outcomes, take } = converterOf(threadOf());
+    await take("text", { bytes, apiKey }).done;
+    expect(outcomes).toEqual([outcome]);
+  },
+);
 
-test("serves projects in turn, whatever each of them sends", async () => {
+test("conversion takes bodies of the projects in turn, however many each sends", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const many = Array.from({ length: 100 }, (_, at) => take(`a${at}`, { apiKey: "phc_a" }));
   const other = take("b", { apiKey: "phc_b" });
@@ -92,7 +93,7 @@ test("serves projects in turn, whatever each of them sends", async () => {
   expect(outcomes.indexOf("b")).toBeLessThanOrEqual(2);
 });
 
-test("does not convert a body whose deadline passes while it waits", async () => {
+test("a body is not converted if its deadline passes while it waits", async () => {
   const { outcomes, take, advanceTo } = converterOf(threadOf());
   const running = take("first", { apiKey: "phc_a", deadlineMs: 1_000 });
   const late = take("late", { deadlineMs: 100 });
@@ -101,7 +102,7 @@ test("does not convert a body whose deadline passes while it waits", async () =>
   expect(outcomes.toSorted()).toEqual(["first", "late overloaded"]);
 });
 
-test("ends a request whose client leaves while it waits, without converting it", async () => {
+test("a request whose client disconnects while it waits is ended without conversion", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const requests = ["first", "left"].map((text) => take(text));
   requests[1]!.request.isOver = true;
@@ -109,8 +110,8 @@ test("ends a request whose client leaves while it waits, without converting it",
   expect(outcomes).toEqual(["first", "left overloaded"]);
 });
 
-describe("a failing thread loses only its own body", () => {
-  test.each(["hangs", "fills"])("ends a thread that %s", async (text) => {
+describe("the conversion thread", () => {
+  test.each(["hangs", "fills"])("loses only its current body when it fails: %s", async (text) => {
     const thread = threadOf(text === "hangs" ? 1_000 : 600_000);
     const { outcomes, take } = converterOf(thread);
     const bodies = [take(text), take("next")];
@@ -118,16 +119,19 @@ describe("a failing thread loses only its own body", () => {
     expect(outcomes).toEqual([`${text} invalid_payload`, "next"]);
   });
 
-  test.each(["throws", "exits"])("converts the next body after a thread that %s", async (text) => {
-    const { outcomes, take } = converterOf(threadOf());
-    const [failed, next] = [take(text), take("next")];
-    await expect(failed.done).rejects.toThrow("its thread has ended");
-    await next.done;
-    expect(outcomes).toEqual(["next"]);
-  });
+  test.each(["throws", "exits"])(
+    "is replaced for the next body when it fails: %s",
+    async (text) => {
+      const { outcomes, take } = converterOf(threadOf());
+      const [failed, next] = [take(text), take("next")];
+      await expect(failed.done).rejects.toThrow("its thread has ended");
+      await next.done;
+      expect(outcomes).toEqual(["next"]);
+    },
+  );
 });
 
-test("starts the thread with the first body, ends it when idle, and starts it again", async () => {
+test("the conversion thread starts with the first body, ends when idle, and starts again", async () => {
   const thread = threadOf(60_000, 50);
   const { outcomes, take } = converterOf(thread);
   expect(thread.isRunning).toBe(false);
@@ -141,7 +145,7 @@ test("starts the thread with the first body, ends it when idle, and starts it ag
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("rejects all bodies after the gateway ends, including the running one", async () => {
+test("the conversion thread ends with the gateway, which rejects all bodies, including the current one", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

@@ -1,5 +1,4 @@
-// Bodies of 2 MB built to take long: the event loop converts none of them, and other requests are
-// answered meanwhile.
+// Bodies of 2 MB that take long to convert.
 
 import { connect } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
@@ -77,7 +76,7 @@ test.each<[string, string, Buffer | string]>([
       `\r\n--${boundary}--\r\n`,
     ].join(""),
   ],
-])("the event loop does not convert %s", async (_title, type, body) => {
+])("another request is answered while a thread converts %s", async (_title, type, body) => {
   const server = await startTestServer(config);
   const converts = [OtlpTraces, AiMultipart].map((kind) => vi.spyOn(kind.prototype, "convert"));
   const path = type.startsWith("multipart") ? "/i/v0/ai" : "/i/v0/ai/otel";
@@ -97,7 +96,7 @@ test.each<[string, string, Buffer | string]>([
   expect(server.taken).toHaveLength(status === 200 ? 2 : 1);
 });
 
-test("ends a request whose client leaves while its body is in the thread", async () => {
+test("a request whose client disconnects during its conversion is ended without an error", async () => {
   const server = await startTestServer(config);
   const body = Buffer.alloc(bytes, Buffer.from([0x0a, 0]));
   const socket = connect(server.port, "127.0.0.1");
@@ -113,7 +112,7 @@ test("ends a request whose client leaves while its body is in the thread", async
   expect(server.logged).toEqual([]);
 });
 
-test("a drain waits for the body in the thread", async () => {
+test("a drain waits for the body that is being converted", async () => {
   const server = await startTestServer(config);
   const body = new Uint8Array(Buffer.alloc(bytes, Buffer.from([0x0a, 0])));
   const type = { ...headers, "content-type": protobuf };

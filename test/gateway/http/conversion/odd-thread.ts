@@ -1,4 +1,4 @@
-// A thread that does with a body what its text says, and turns the text into a batch.
+// A conversion thread for tests: the text of a body says what the thread does.
 
 import { parentPort } from "node:worker_threads";
 

@@ -1,6 +1,3 @@
-// OpenTelemetry spans as events: what each attribute convention becomes, in both encodings, and
-// which requests or spans are rejected.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OtlpTraces } from "../../../../src/gateway/http/conversion/otlp-traces.ts";
@@ -52,7 +49,6 @@ const traceId = "0af7651916cd43dd8448eb211c80319c";
 const spanId = "b7ad6b7169203331";
 const parentSpanId = "00f067aa0ba902b7";
 
-/** The event of one span, which is the same in both encodings. */
 function eventOf(span: TestSpan, resource: TestSpans["resource"] = {}): Event {
   const groups = [{ resource, scopeVersion: "1.2.3", spans: [{ traceId, spanId, ...span }] }];
   const { events } = json(groups);
@@ -61,8 +57,8 @@ function eventOf(span: TestSpan, resource: TestSpans["resource"] = {}): Event {
   return events[0]!;
 }
 
-describe("a span becomes an event", () => {
-  test("omits numbers that JSON does not have", () => {
+describe("an OpenTelemetry span as an event", () => {
+  test("omits numbers that JSON cannot represent", () => {
     const text = otlpJson([
       { spans: [{ traceId, spanId, attributes: { "gen_ai.a": 0.5, "gen_ai.b": "NaN" } }] },
       { spans: [{ traceId, spanId, attributes: { "gen_ai.c": 1 } }] },
@@ -73,7 +69,7 @@ describe("a span becomes an event", () => {
     expect(events[0]!.properties).not.toHaveProperty(["gen_ai.a"]);
   });
 
-  test("has its ids, times, model, tokens and messages", () => {
+  test("has the ids, times, model, tokens and messages of the span", () => {
     const event = eventOf(
       {
         parentSpanId,
@@ -169,14 +165,14 @@ describe("a span becomes an event", () => {
     [{ "pydantic_ai.agent_name": "a" }, "$ai_span"],
     [{ "traceloop.span.kind": "workflow" }, "$ai_span"],
     [{ "eve.session.id": "s" }, "$ai_span"],
-  ])("maps %j to %s, and a span without a parent to a trace", (attributes, expected) => {
+  ])("with %j is %s; an $ai_span without a parent is an $ai_trace", (attributes, expected) => {
     expect(eventOf({ parentSpanId, attributes }).event).toBe(expected);
     const root = expected === "$ai_span" ? "$ai_trace" : expected;
     expect(eventOf({ attributes }).event).toBe(root);
     expect(eventOf({ attributes, parentSpanId: "0".repeat(16) }).event).toBe(root);
   });
 
-  test("keeps the digits of an integer that a double cannot hold, in an attribute and in nested JSON", () => {
+  test("keeps the digits of an integer that a double cannot hold", () => {
     const digits = "12345678901234567890";
     const attribute = (key: string, value: string) => `{"key":"${key}","value":{${value}}}`;
     const attributes = [
@@ -193,7 +189,7 @@ describe("a span becomes an event", () => {
     });
   });
 
-  test("is not created without a language model attribute", () => {
+  test("is not created without an attribute of a language model", () => {
     const spans = [
       { attributes: { "http.request.method": "GET", "logfire.msg": "x" } },
       { attributes: {} },
@@ -207,7 +203,7 @@ describe("a span becomes an event", () => {
   });
 });
 
-describe("the distinct id of a span", () => {
+describe("a span", () => {
   const ai = { "gen_ai.system": "openai" };
 
   test.each([
@@ -217,11 +213,14 @@ describe("the distinct id of a span", () => {
     [{ "posthog.distinct_id": "" }, { "posthog.distinct_id": "d", "user.id": "e" }, "d"],
     [{ "posthog.distinct_id": 42 }, { "user.id": "e" }, "e"],
     [{ "langfuse.user.id": "f" }, {}, "f"],
-  ])("%j of %j is %s", (attributes, resource, id) => {
-    expect(eventOf({ attributes: { ...ai, ...attributes } }, resource).distinct_id).toBe(id);
-  });
+  ])(
+    "with the attributes %j of the resource %j has the distinct id %s",
+    (attributes, resource, id) => {
+      expect(eventOf({ attributes: { ...ai, ...attributes } }, resource).distinct_id).toBe(id);
+    },
+  );
 
-  test("is shared by all spans of a session, else of a trace, if there is no person", () => {
+  test("without a person has the distinct id of its session or else of its trace", () => {
     const idOf = (span: TestSpan, resource = {}) =>
       eventOf(
         {
@@ -247,7 +246,7 @@ describe("the distinct id of a span", () => {
     expect(json([{ spans: others }]).events[0]!.distinct_id).not.toBe(one!.distinct_id);
   });
 
-  test("gives spans without ids the same uuids when their request is sent again", () => {
+  test("without ids has the same uuid when its request is sent again", () => {
     const spans = [{ attributes: ai }, { attributes: ai }, { traceId, attributes: ai }];
     for (const each of [json, protobuf]) {
       const { events } = each([{ spans }]);
@@ -284,13 +283,13 @@ test.each<[TestSpan, Record<string, unknown>]>([
     { status: { code: 2 }, attributes: { "gen_ai.x": 1, $ai_error: "own", $ai_http_status: 418 } },
     { $ai_is_error: true, $ai_error: "own", $ai_http_status: 418 },
   ],
-])("reports the error of a failed span: %j", (span, expected) => {
+])("the error of a failed span becomes properties: %j", (span, expected) => {
   expect(eventOf({ attributes: { "gen_ai.x": 1 }, ...span }).properties).toMatchObject(expected);
   const { properties } = eventOf({ attributes: { "gen_ai.x": 1 }, ...span, status: { code: 1 } });
   expect(properties).not.toHaveProperty("$ai_is_error");
 });
 
-describe("libraries with their own attribute names", () => {
+describe("the attribute names of a library", () => {
   const user = { role: "user", content: "hi" };
   const assistant = { role: "assistant", content: "ho" };
 
@@ -458,7 +457,7 @@ describe("libraries with their own attribute names", () => {
       },
       { $ai_input: [user], $ai_output_choices: [assistant] },
     ],
-  ])("%s", (_title, span, expected) => {
+  ])("become PostHog properties: %s", (_title, span, expected) => {
     const { properties } = eventOf(span);
     expect(properties).toMatchObject(expected);
     for (const name of Object.keys(span.attributes ?? {}))
@@ -467,7 +466,7 @@ describe("libraries with their own attribute names", () => {
   });
 });
 
-describe("invalid input", () => {
+describe("an OpenTelemetry request", () => {
   const ai = { attributes: { "gen_ai.x": 1 } };
 
   test.each([
@@ -478,7 +477,7 @@ describe("invalid input", () => {
     ["a group that does not end", "\x13\x08\x01"],
     ["a group that did not begin", "\x14"],
     ["an endless varint", `\x08${"\xff".repeat(11)}`],
-  ])("rejects malformed protobuf (%s) with the position", (_title, text) => {
+  ])("is rejected with the byte position if its protobuf is malformed (%s)", (_title, text) => {
     const answer = converted(Buffer.from(text, "latin1"), "application/x-protobuf");
     expect(answer.code).toBe("invalid_payload");
     expect(answer.detail).toMatch(/protobuf: .*at byte \d+/);
@@ -506,7 +505,7 @@ describe("invalid input", () => {
       message(9, message(1, "a"), message(2, "\x1d1234\x18\x05")),
       { a: 5 },
     ],
-  ])("skips only the protobuf field with a wrong type: %s", (_title, field, more) => {
+  ])("loses only a protobuf field with a wrong type: %s", (_title, field, more) => {
     const body = message(1, message(2, message(2, field, aiAttribute, message(5, "n"))));
     const { events } = converted(body, "application/x-protobuf");
     expect(events.map(({ properties }) => properties)).toEqual([
@@ -515,7 +514,7 @@ describe("invalid input", () => {
     expect(events[0]!.properties).not.toHaveProperty("$ai_is_error");
   });
 
-  test("loses only the truncated part of a protobuf request", () => {
+  test("loses only the truncated part of its protobuf", () => {
     const good = message(2, aiAttribute);
     for (const parts of [
       [message(2, message(2, "\x2a\x7f"), good)],
@@ -543,7 +542,7 @@ describe("invalid input", () => {
       1,
       "0",
     ],
-  ])("loses only the part of a JSON request with a wrong type: %s", (text, stored, lost) => {
+  ])("loses only the part of its JSON with a wrong type: %s", (text, stored, lost) => {
     const attributes = '"attributes":[{"key":"gen_ai.x","value":{"intValue":1}},5,{"key":{}}]';
     const filled = text.replaceAll("SPAN", `{${attributes}}`).replaceAll("ATTRIBUTES", attributes);
     const { events, answer } = converted(`{"resourceSpans":[${filled}]}`, "application/json");
@@ -551,7 +550,7 @@ describe("invalid input", () => {
     expect(answer?.rejectedSpans ?? "0").toBe(lost);
   });
 
-  test("rejects every truncation of a request, or has the spans before it", () => {
+  test("is rejected if truncated, or keeps the spans before the cut", () => {
     const whole = otlpProtobuf([{ spans: [ai] }, { spans: [ai] }]);
     const half = otlpProtobuf([{ spans: [ai] }]).length;
     for (let length = 1; length < whole.length; length++) {
@@ -572,7 +571,7 @@ describe("invalid input", () => {
     "{} x",
     '{"a":1,}',
     '{"resourceSpans":[{"scopeSpans":[{"spans":[{]}]}]}',
-  ])("rejects malformed JSON: %s", (text) => {
+  ])("is rejected if its JSON is malformed: %s", (text) => {
     const answer = converted(text, "application/json");
     expect([answer.code, answer.detail]).toEqual([
       "invalid_payload",
@@ -580,7 +579,7 @@ describe("invalid input", () => {
     ]);
   });
 
-  test("turns random bytes and changed requests into a batch or a rejection", () => {
+  test("of random or changed bytes becomes a batch or is rejected", () => {
     const request = otlpProtobuf([
       { resource: { a: "b" }, spans: [ai, { ...ai, traceId, spanId }] },
     ]);
@@ -602,14 +601,14 @@ describe("invalid input", () => {
     );
   });
 
-  test("rejects an unknown content type, and detects an absent one from the body", () => {
+  test("with an unknown content type is rejected; without one, the format is detected", () => {
     expect(converted("x", "text/plain").code).toBe("invalid_payload");
     expect(converted(otlpJson([{ spans: [ai] }]), "").events).toHaveLength(1);
     const type = "application/json; charset=utf-8";
     expect(converted(otlpJson([{ spans: [ai] }]), type).events).toHaveLength(1);
   });
 
-  test("rejects a whole request that is too long or has too many spans", () => {
+  test("is rejected as a whole if it is too long or has too many spans", () => {
     for (const each of [json, protobuf]) {
       expect(each([{ spans: Array(1_000).fill(ai) as TestSpan[] }]).events).toHaveLength(1_000);
       expect(each([{ spans: Array(1_001).fill(ai) as TestSpan[] }]).code).toBe("too_many_events");
@@ -623,7 +622,7 @@ describe("invalid input", () => {
     return "[".repeat(depth) + "]".repeat(depth);
   }
 
-  test("rejects only a span that is too deep or too large", () => {
+  test("loses only a span that is too deep or too large", () => {
     let deep: Parameters<typeof eventOf>[0]["attributes"] = { "gen_ai.x": 1 };
     for (let depth = 0; depth < 200; depth++) deep = { a: deep };
     for (const [attributes, reason] of [
@@ -648,19 +647,19 @@ describe("invalid input", () => {
       "attributes",
       Object.fromEntries(Array.from({ length: 9_000 }, (_, at) => [`gen_ai.${at}`, 1])),
     ],
-  ])("accepts as many %s in a span as fit", (_title, attributes) => {
+  ])("may have one span with many %s", (_title, attributes) => {
     expect(protobuf([{ spans: [ai, { attributes }] }]).events[1]!.properties).toMatchObject(
       attributes,
     );
   });
 
-  test("parses a JSON text however many values it has", () => {
+  test("may have a JSON text with any number of values", () => {
     const text = `[${"1,".repeat(100_000)}1]`;
     const { properties } = eventOf({ attributes: { "gen_ai.input.messages": text } });
     expect(properties["$ai_input"]).toHaveLength(100_001);
   });
 
-  test("loses only a resource's own spans, and cannot expand a request", () => {
+  test("loses the spans of a resource that is too large, alone or in total", () => {
     let large: TestSpans["resource"] = { x: 1 };
     for (let depth = 0; depth < 100; depth++) large = { a: large };
     const groups = [{ resource: large, spans: [ai, ai] }, { spans: [ai] }];
@@ -673,7 +672,7 @@ describe("invalid input", () => {
     expect(answer!.errorMessage).toMatch(/over \d+ bytes/);
   });
 
-  test("applies a resource that follows its spans", () => {
+  test("may have a resource after its spans", () => {
     const body = JSON.stringify({
       resource_spans: [
         {
@@ -685,7 +684,7 @@ describe("invalid input", () => {
     expect(converted(body, "application/json").events[0]!.distinct_id).toBe("u");
   });
 
-  test("accepts any name as a property, and sets no prototype", () => {
+  test("may use any property name, and sets no prototype", () => {
     const { properties } = eventOf({
       attributes: { "gen_ai.x": 1, ["__proto__"]: "p", constructor: "c" },
     });

@@ -1,13 +1,10 @@
-// The type of a problem links to a page that explains it: one section for each code, with the text
-// of the table, and no scripts.
-
 import { describe, expect, test } from "vitest";
 import { errorTable } from "../../../../src/platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../../src/platform/base/warnings.ts";
 import { connectTo, head, post, startTestServer } from "../../../kit/http-server.ts";
 
-describe("errors have a page", () => {
-  test("links a problem's type to its section of the page", async () => {
+describe("the error page", () => {
+  test("has a section to which the type of a problem links", async () => {
     const server = await startTestServer();
     const problem = await connectTo(server);
     problem.write(post("{}").fill("x", 6, 13));
@@ -22,7 +19,7 @@ describe("errors have a page", () => {
     expect(page.body).toContain('id="not_found"');
   });
 
-  test("has one section for each code, and loads and runs nothing", async () => {
+  test("has one section for each code, loads no resource and runs no script", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));
@@ -49,7 +46,7 @@ describe("errors have a page", () => {
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
 
-  test("repeats no sentence in a row", async () => {
+  test("does not repeat the title of an error in its description", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));

@@ -53,7 +53,7 @@ async function get(
   return wire.reply(method === "HEAD");
 }
 
-describe("scripts of the SDK are served", () => {
+describe("the SDK's scripts", () => {
   test.each([
     "/static/array.js",
     "/static/array.js?v=1.449.0",
@@ -64,7 +64,7 @@ describe("scripts of the SDK are served", () => {
     "/array/phc_a/array.js/",
     "//static/array.js",
     `/array/${"a".repeat(200)}/array.js`,
-  ])("serves the script at %s", async (path) => {
+  ])("are served at %s", async (path) => {
     const server = await startTestServer({ files });
     const reply = await get(server, path, { Origin: origin });
     expect([reply.status, reply.body]).toEqual([200, scripts["array.js"]]);
@@ -95,13 +95,13 @@ describe("scripts of the SDK are served", () => {
     "/array/phc_a/../array.js",
     "/static//array.js",
     "/static/array.js%00",
-  ])("answers 404 at %s", async (path) => {
+  ])("are not served at %s", async (path) => {
     const server = await startTestServer({ files });
     const reply = await get(server, path);
     expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
   });
 
-  test("reports a script that the package lacks, and explains how to get a missing package", async () => {
+  test("that are missing are reported, with how to install a missing package", async () => {
     const with_ = await startTestServer({ files });
     const detailOf = async (path: string) => JSON.parse((await get(with_, path)).body).detail;
     const none = "posthog-js 1.2.3, which is served here, has no such script";
@@ -121,7 +121,7 @@ describe("scripts of the SDK are served", () => {
     expect(reply.headers.get("access-control-allow-origin")).toBe(origin);
   });
 
-  test("answers 304 if If-None-Match has the current ETag", async () => {
+  test("are answered 304 if If-None-Match has the current ETag", async () => {
     const server = await startTestServer({ files });
     const etag = (await get(server, "/static/array.js")).headers.get("etag") ?? "";
     expect(etag).toMatch(/^"[\w-]+"$/);
@@ -134,7 +134,7 @@ describe("scripts of the SDK are served", () => {
     }
   });
 
-  test("sends gzip, with its own tag, to clients that accept it", async () => {
+  test("are sent as gzip with an ETag of their own to clients that accept it", async () => {
     const server = await startTestServer({ files });
     const socketBytes = async (headers: Record<string, string>) => {
       const response = await fetch(`${server.url}/static/recorder.js`, { headers });
@@ -156,7 +156,7 @@ describe("scripts of the SDK are served", () => {
     expect([...names].sort()).toEqual(["array.js", "recorder.js"]);
   });
 
-  test("sends a script whole to a slow client, and then closes the connection", async () => {
+  test("are sent completely to a slow client, then the connection is closed", async () => {
     const body = Buffer.alloc(8_000_000, scripts["recorder.js"]);
     const server = await startTestServer({ files: filesOf(body) });
     const wire = await connectTo(server);
@@ -180,7 +180,7 @@ describe("scripts of the SDK are served", () => {
     expect([server.finished, server.aborted]).toEqual([["static 200"], []]);
   });
 
-  test("does not read a request pipelined after one for a script", async () => {
+  test("close their connection, so that a pipelined request is not answered", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(100_000)) });
     const wire = await connectTo(server);
     const asked = head({}, "GET /static/array.js");
@@ -194,7 +194,7 @@ describe("scripts of the SDK are served", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("uses no memory for what clients do not read", async () => {
+  test("use no memory while clients do not read them", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(20_000_000)) });
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 50 }, () => connectTo(server)));
@@ -203,12 +203,12 @@ describe("scripts of the SDK are served", () => {
       wire.write(head({}, "GET /static/array.js"));
     }
     await until(() => server.http.inflight() === wires.length, "all are on their way");
-    // A copy for each would take a gigabyte.
+    // A copy for each would take 1 GB.
     expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000);
     for (const wire of wires) wire.socket.destroy();
   });
 
-  test("counts a client that leaves in the middle as gone", async () => {
+  test("count as aborted if the client disconnects in the middle", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(64_000_000)) });
     const wire = await connectTo(server);
     wire.socket.pause();
@@ -222,13 +222,13 @@ describe("scripts of the SDK are served", () => {
     expect([server.finished, server.aborted]).toEqual([[], ["answer"]]);
   });
 
-  test("answers a HEAD of a script with its headers", async () => {
+  test("are answered with their headers on HEAD", async () => {
     const server = await startTestServer({ files });
     const reply = await get(server, "/static/recorder.js", {}, "HEAD");
     expect([reply.status, reply.body, reply.headers.has("etag")]).toEqual([200, "", true]);
   });
 
-  test("takes the package folder or off from the setting", async () => {
+  test("come from the folder that the setting names, or are off", async () => {
     expect(posthogJsFolder(folder)).toBe(folder);
     expect(posthogJsFolder("off")).toBe("off");
     expect(readStaticFiles("off")).toBeUndefined();

@@ -1,7 +1,3 @@
-// The newer protocol (v1): fields outside an event's properties are added to the properties,
-// whatever they hold and however they are written. What the properties hold themselves takes
-// precedence.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -23,7 +19,6 @@ interface Added extends Record<string, unknown> {
 
 let replaced: unknown;
 
-/** The event before it is stored. `replaced` holds the ignored fields. */
 function withAdditions(event: object, indent: number): Added {
   const body = Buffer.from(JSON.stringify({ batch: [event] }, undefined, indent));
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
@@ -59,8 +54,8 @@ const event = fc.record(
   { requiredKeys: ["uuid"] },
 );
 
-describe("fields outside the properties are added to them", () => {
-  test("gives the same result as with JavaScript objects", () => {
+describe("a v1 event's fields outside its properties", () => {
+  test("are added to the properties, as with JavaScript objects", () => {
     fc.assert(
       fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
         const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());
@@ -106,7 +101,7 @@ describe("fields outside the properties are added to them", () => {
     [{ options: { product_tour_id: true } }],
     [{ options: { product_tour_id: 0.5 } }],
     [{ options: { other: "x".repeat(4_096) } }],
-  ])("ignores and keeps unreadable %j", (event) => {
+  ])("are recorded under `replaced` if unreadable: %j", (event) => {
     const { properties } = withAdditions(event, 0);
     expect(properties).toEqual({ $lib: "sdk", $lib_version: "1" });
     const long = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
@@ -115,7 +110,7 @@ describe("fields outside the properties are added to them", () => {
     expect(replaced).toEqual({ [name]: isLong ? long(value).slice(0, 256) : value });
   });
 
-  test("ignores only the option that cannot be read", () => {
+  test("lose only the option that cannot be read", () => {
     const options = { cookieless_mode: "x", process_person_profile: false, product_tour_id: 1.5 };
     const { properties } = withAdditions({ options, session_id: [], window_id: "w" }, 0);
     expect(properties).toMatchObject({ $window_id: "w", $process_person_profile: false });
@@ -124,7 +119,7 @@ describe("fields outside the properties are added to them", () => {
   });
 
   test.each([{ options: [] }, { options: {} }, { options: null }])(
-    "adds nothing for %j",
+    "add nothing if they are %j",
     (event) => {
       expect(withAdditions(event, 1)).toEqual({
         ...event,
@@ -136,7 +131,7 @@ describe("fields outside the properties are added to them", () => {
   test.each([
     ["t", "t"],
     [12, "12"],
-  ])("turns the tour %j into %j", (tour, text) => {
+  ])("turn the product tour %j into %j", (tour, text) => {
     const read = withAdditions({ options: { product_tour_id: tour } }, 0);
     expect(read.properties).toMatchObject({ $product_tour_id: text });
   });

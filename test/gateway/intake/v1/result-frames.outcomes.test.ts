@@ -1,6 +1,3 @@
-// The newer protocol (v1) in the intake: outcomes of frames become results of their events, in any
-// order of settlement and for batches of any length, and long ones delay no other request.
-
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { UuidList } from "../../../../src/gateway/intake/v1/uuids.ts";
@@ -10,8 +7,8 @@ import type { ProjectShares } from "../../../../src/gateway/streams/project-shar
 import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
-describe("each event of a request has its own outcome", () => {
-  test("gives each event the outcome of its frame, in any order of settlement", async () => {
+describe("the results of a v1 request", () => {
+  test("state the outcome of each event's frame, in any order of settlement", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -44,7 +41,7 @@ describe("each event of a request has its own outcome", () => {
     expect(given.givenBack).toBe(1);
   });
 
-  test("gives events that are no longer placed the reason", async () => {
+  test("state why the remaining events are not published after a failure", async () => {
     const batch = Array.from({ length: 60 }, () => event(60_000));
     let nowMs = 0;
     let isFull = false;
@@ -89,7 +86,7 @@ describe("each event of a request has its own outcome", () => {
     }
   });
 
-  test("counts results when they are sent, and only those of stored events", async () => {
+  test("are counted when they are sent, for stored events only", async () => {
     const { frames, counted, send } = intakeOnFrames();
     const timeless = (textBytes: number) => ({ ...event(textBytes), timestamp: undefined });
     const refused = send([timeless(0), dropped()]);
@@ -105,7 +102,7 @@ describe("each event of a request has its own outcome", () => {
     expect(counted).toEqual({ none: stored, missing_timestamp: stored, no_event: 1 });
   });
 
-  test("rejects the request if nothing is stored, even if events were dropped", async () => {
+  test("are replaced by an error if nothing is stored, even if events were dropped", async () => {
     const { frames, send } = intakeOnFrames();
     for (const [outcome, code] of [
       ["refused", "store_full"],
@@ -117,7 +114,7 @@ describe("each event of a request has its own outcome", () => {
     }
   });
 
-  test("counts dropped events once, also with events to be sent again", async () => {
+  test("count dropped events once, even if other events must be retried", async () => {
     const { frames, given, send } = intakeOnFrames();
     const { answer, work } = send([dropped(), ...Array.from({ length: 10 }, () => event(60_000))]);
     await settleAll(frames, work, (at) => (at === 0 ? "stored" : "refused"));
@@ -125,7 +122,7 @@ describe("each event of a request has its own outcome", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("charges stored events, and the bytes of stored and dropped events; refunds the rest", async () => {
+  test("lead to a charge for stored events and for the bytes of stored and dropped ones, and a refund of the rest", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
@@ -144,12 +141,11 @@ describe("each event of a request has its own outcome", () => {
       const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;
     };
-    // Dropped bytes were work, and no retry will pay for them.
     expect(leftOf("events", 1)).toBeCloseTo(burst.events - stored);
     expect(leftOf("bytes", 10_000)).toBeCloseTo(burst.bytes - (bodyBytes * (stored + 20)) / 40);
   });
 
-  test("derives frame ids from the events: a part sent again is recognised, other events are not", async () => {
+  test("come from frames whose ids derive from their events, so a retry is recognised", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 16 }, () => event(60_000));
     const requestId = randomUUID();
@@ -171,7 +167,7 @@ describe("each event of a request has its own outcome", () => {
     expect(new Set(frames.slice(0, before).map(({ messageId }) => messageId)).size).toBe(before);
   });
 
-  test("answers a batch longer than the table whole, and finds a repeated uuid at its end", async () => {
+  test("list all events of a batch longer than the table, and a repeated uuid at its end", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 40_000 }, () => event());
     const { answer, work } = send(batch);
@@ -188,7 +184,7 @@ describe("each event of a request has its own outcome", () => {
     expect(frames).toHaveLength(before);
   });
 
-  test("reports the nil UUID for retry while one of its events is not stored", async () => {
+  test("ask to retry the nil UUID while one of its events is not stored", async () => {
     const nil = "00000000-0000-0000-0000-000000000000";
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 12 }, () => ({ ...event(60_000), uuid: nil }));
@@ -201,7 +197,7 @@ describe("each event of a request has its own outcome", () => {
     });
   });
 
-  test("compares every digit of a uuid, and returns it as it was sent", () => {
+  test("distinguish uuids that differ in one digit, and return each as it was sent", () => {
     const uuids = Array.from({ length: 3_000 }, () => randomUUID() as string);
     const near = Array.from({ length: 36 }, (_, at) => {
       const digits = [..."00000000-0000-0000-0000-000000000000"];

@@ -1,7 +1,3 @@
-// The newer protocol (v1): the client learns which events were not, or may not have been, stored,
-// and resends only those. Events that were stored are recognised, whatever was between them the
-// first time, and whatever else in the request has changed.
-
 import { randomInt, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { FrameOutcome } from "../../../../src/gateway/publish/port.ts";
@@ -14,7 +10,6 @@ import {
   settleAll,
 } from "../frames-kit.ts";
 
-/** Simulates a stream: it takes each id once. Some acknowledgements arrive too late. */
 class Store {
   readonly uuids: string[] = [];
   readonly #ids = new Set<string>();
@@ -30,7 +25,6 @@ class Store {
 
 type Sent = ReturnType<typeof event>;
 
-/** Resends what must be sent again until nothing is left. Returns the number of attempts. */
 async function sendUntilStored(
   { frames, send }: ReturnType<typeof intakeOnFrames>,
   store: Store,
@@ -62,8 +56,8 @@ async function sendUntilStored(
 const storable = (batch: readonly Sent[]) =>
   batch.filter(({ event: name }) => name !== "").map(({ uuid }) => uuid);
 
-describe("a partial retry is recognised", () => {
-  test("recognises events without the dropped event that was between them", async () => {
+describe("a partial retry of a v1 request", () => {
+  test("is recognised without the event that was dropped the first time", async () => {
     const { frames, send } = intakeOnFrames();
     const [a, c] = [event(), event()];
     const requestId = randomUUID();
@@ -71,7 +65,6 @@ describe("a partial retry is recognised", () => {
     send([a, c], requestId, { between: ",\n  " });
     send([dropped(), dropped(), a, dropped(), c, dropped()], requestId);
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(1);
-    // Other events are not recognised.
     send([a], requestId);
     send([c, a], requestId);
     send([a, { ...c, distinct_id: "v" }], requestId);
@@ -79,7 +72,7 @@ describe("a partial retry is recognised", () => {
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(5);
   });
 
-  test("recognises repeated events without uuids only if the request has an id", () => {
+  test("of repeated events without uuids is recognised only if the request has an id", () => {
     const { frames, send } = intakeOnFrames();
     const nil = { ...event(), uuid: "00000000-0000-0000-0000-000000000000" };
     const requestId = randomUUID();
@@ -101,7 +94,6 @@ describe("a partial retry is recognised", () => {
     let attemptsInAll = 0;
     for (let round = 0; round < rounds; round++) {
       const store = new Store();
-      // Some of the larger events are alone in a frame.
       const batch = Array.from({ length: 300 }, (_, index) => {
         const sizes = index % 4 === 0 ? [400, 20_000] : [400, 4_000, 20_000, 100_000];
         const one =
@@ -120,7 +112,6 @@ describe("a partial retry is recognised", () => {
       attemptsInAll += attempts;
       expect([...store.uuids].sort()).toEqual(storable(batch).sort());
     }
-    // In one of them every frame may happen to be answered.
     expect(attemptsInAll).toBeGreaterThan(rounds);
   });
 });

@@ -1,6 +1,3 @@
-// The uuids of a long batch are read in slices of limited work, and not beyond the request's
-// deadline.
-
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -32,7 +29,7 @@ function scanned(events: number): Work {
 const share = () =>
   new LoopShare({ nextTurn: () => setImmediate(), monotonicMs: () => performance.now() });
 
-test("limits the slots read in one slice", async () => {
+test("reading the uuids of a batch is limited per slice", async () => {
   let slices = 0;
   const uuids = await readUuidsInTurns(scanned(40_000), share(), () => void slices++);
   if (!(uuids instanceof UuidList)) return expect.unreachable("refused");
@@ -42,14 +39,14 @@ test("limits the slots read in one slice", async () => {
   expect(slices).toBeGreaterThan(40_000 / 512);
 });
 
-test("stops reading in the slice in which the deadline passes", async () => {
+test("reading the uuids of a batch ends in the slice in which the deadline passes", async () => {
   let slices = 0;
   const refusal = () => (++slices === 3 ? tooLate : undefined);
   expect(await readUuidsInTurns(scanned(40_000), share(), refusal)).toBe(tooLate);
   expect(slices).toBe(3);
 });
 
-test("reports the deadline, not what the last event lacks", async () => {
+test("a request past its deadline is answered `timeout`, not with an error of its last event", async () => {
   let monotonicMs = 0;
   const shares: ProjectShares = {
     ...{ addUnderWay() {}, stored() {} },

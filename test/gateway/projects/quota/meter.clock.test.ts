@@ -1,6 +1,3 @@
-// A meter admits what its limits allow, on average and at once, for requests of any size. A clock
-// that stops or jumps neither opens nor closes it for good.
-
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
@@ -14,7 +11,6 @@ beforeEach(() => {
   meter = new Meter(() => nowMs);
 });
 
-/** Sends a request every `everyMs` for `forMs`; returns the events of those admitted. */
 function offer(forMs: number, everyMs: number, events: number, bytes = 0): number {
   let admitted = 0;
   for (const untilMs = nowMs + forMs; nowMs < untilMs; nowMs += everyMs) {
@@ -23,8 +19,8 @@ function offer(forMs: number, everyMs: number, events: number, bytes = 0): numbe
   return admitted;
 }
 
-describe("a quota holds whatever the clock does", () => {
-  test("admits everything without limits, and does not read the clock", () => {
+describe("a quota meter", () => {
+  test("admits everything without a quota, and does not read the clock", () => {
     meter = new Meter(() => {
       throw new Error("read");
     });
@@ -32,22 +28,24 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(1e9, 1e12))).toBe(0);
   });
 
-  test.each([1, 7, 100, 2_000])("keeps the rate for requests of %i events", (events) => {
-    meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 2 });
-    const admitted = offer(600_000, 1, events);
-    // For 600 s: the burst, the rate, and the one request that may exceed it.
-    expect(admitted).toBeGreaterThanOrEqual(600_000);
-    expect(admitted).toBeLessThanOrEqual(602_000 + events);
-  });
+  test.each([1, 7, 100, 2_000])(
+    "admits the configured rate for requests of %i events",
+    (events) => {
+      meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 2 });
+      const admitted = offer(600_000, 1, events);
+      // For 600 s: the burst, the rate, and the one request that may exceed it.
+      expect(admitted).toBeGreaterThanOrEqual(600_000);
+      expect(admitted).toBeLessThanOrEqual(602_000 + events);
+    },
+  );
 
-  /** Limits that are low, usual or high, with any burst. */
   const anyLimit = fc.record({
     eventsPerSecond: fc.constantFrom(0.1, 3, 10, 1_000, 33_333.3),
     bytesPerSecond: fc.constantFrom(1, 500, 40_000, 2e6),
     burstSeconds: fc.constantFrom(0.01, 1, 10, 300),
   });
 
-  test("admits no more in ten minutes than the rate, a burst, and a burst of debt", () => {
+  test("admits in ten minutes no more than the rate, a burst, and a burst of debt", () => {
     const anyRequests = fc.array(
       fc.record({
         everyMs: fc.constantFrom(1, 20, 999, 30_000),
@@ -82,7 +80,7 @@ describe("a quota holds whatever the clock does", () => {
     fc.assert(property, { numRuns: 60 });
   });
 
-  test("admits what an SDK sends at once however low the limits are, and admits it again within a burst", () => {
+  test("always admits one batch of an SDK, and again within a burst's time", () => {
     const sent = fc.record({
       events: fc.integer({ min: 1, max: 200_000 }),
       bytes: fc.integer({ min: 2, max: 4e6 }),
@@ -109,7 +107,7 @@ describe("a quota holds whatever the clock does", () => {
     fc.assert(property);
   });
 
-  test("admits a burst and no more after a pause of any length", () => {
+  test("admits exactly a burst after a pause of any length", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 5 });
     for (const pauseMs of [0, 5_000, 3_600_000]) {
       nowMs += pauseMs;
@@ -118,7 +116,7 @@ describe("a quota holds whatever the clock does", () => {
     }
   });
 
-  test("reports the limit that takes longer to wait for", () => {
+  test("reports the limit that takes longer to recover", () => {
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "events", perSecond: 100 });
@@ -129,7 +127,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 65_536 });
   });
 
-  test("admits a request larger than the burst, and pays it off before the next", () => {
+  test("admits a request larger than the burst, and makes up for it before the next", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(150, 1))).toBe(0);
     const waitMs = waitMsOf(meter, costOf(1, 1));
@@ -140,7 +138,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
   });
 
-  test("admits a request of up to two bursts if the debt is at most a burst, and reports the time to wait", () => {
+  test("admits a request of two bursts while the debt is below a burst, and reports the wait", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
@@ -153,7 +151,7 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test.each([1_000, 20_000, 33_000_000])(
-    "blocks no project for longer than a burst after a request of %i events",
+    "blocks no project for longer than a burst's time after a request of %i events",
     (events) => {
       meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
       for (let count = 0; count < 3; count++) waitMsOf(meter, costOf(events, events * 3));
@@ -163,7 +161,7 @@ describe("a quota holds whatever the clock does", () => {
     },
   );
 
-  test("rejects more than two bursts as too large, but never what an SDK sends at once", () => {
+  test("rejects a request above two bursts as too large, except a batch of an SDK", () => {
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
     expect(refusalOf(meter, costOf(4_001, 1))).toEqual({
       what: "events",
@@ -192,20 +190,17 @@ describe("a quota holds whatever the clock does", () => {
     expect(refusalOf(meter, costOf(1e9, 1e12))).toBeUndefined();
   });
 
-  test.each([100, 200])(
-    "charges %i dropped events their bytes and the one event of a request",
-    (events) => {
-      meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
-      takenOf(meter, costOf(events, 50_000)).countDropped(events);
-      for (let count = 0; count < 99; count++) expect(waitMsOf(meter, costOf(1, 0))).toBe(0);
-      expect(waitMsOf(meter, costOf(1, 0))).toBeGreaterThan(0);
-      nowMs += 100;
-      expect(waitMsOf(meter, costOf(1, 60_001))).toBe(0);
-      expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
-    },
-  );
+  test.each([100, 200])("charges %i dropped events their bytes and one event", (events) => {
+    meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
+    takenOf(meter, costOf(events, 50_000)).countDropped(events);
+    for (let count = 0; count < 99; count++) expect(waitMsOf(meter, costOf(1, 0))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 0))).toBeGreaterThan(0);
+    nowMs += 100;
+    expect(waitMsOf(meter, costOf(1, 60_001))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
+  });
 
-  test("keeps both of two limits", () => {
+  test("enforces both an event rate and a byte rate", () => {
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
     const bytesBound = offer(100_000, 1, 1, 100);
     expect(bytesBound).toBeGreaterThanOrEqual(10_000);
@@ -222,7 +217,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(0, 2))).toBeGreaterThan(0);
   });
 
-  test("admits no more than a burst while the clock stops or goes back, and resumes when it does", () => {
+  test("admits no more than a burst while the clock stops or goes back", () => {
     meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
     for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     nowMs -= 500_000;
@@ -234,7 +229,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("ignores equal limits, keeps the debt under new ones, and drops it without limits", () => {
+  test("ignores an identical quota, keeps its debt when the quota changes, and drops it with the quota", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
     meter.setQuota(limits);
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
@@ -251,7 +246,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("counts rejected requests, and nothing else for them", () => {
+  test("counts rejected requests, events and bytes, and charges nothing for them", () => {
     meter.setQuota({ eventsPerSecond: 1, burstSeconds: 1 });
     waitMsOf(meter, costOf(105, 100));
     waitMsOf(meter, costOf(7, 200));

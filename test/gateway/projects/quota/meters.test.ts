@@ -1,6 +1,3 @@
-// A project that is deleted and added again under its id keeps its counts and debt. Nothing of it
-// is stored for ever.
-
 import { describe, expect, test } from "vitest";
 import { Meters } from "../../../../src/gateway/projects/quota/meter.ts";
 import { openBucket, projectValue } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -10,8 +7,8 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 10 };
 
-describe("a project that returns keeps its meter", () => {
-  test("continues its usage, also while it is deleted, and keeps its quota", async () => {
+describe("the meter of a deleted project", () => {
+  test("continues when the project is added again, and keeps its quota", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const quota = { eventsPerSecond: 1, burstSeconds: 3_600 };
@@ -39,7 +36,7 @@ describe("a project that returns keeps its meter", () => {
     expect(waitMsOf(registry.byKey("phc_shop")!.meter, costOf(1, 1))).toBeGreaterThan(60_000);
   });
 
-  test("keeps the meters of the last few deleted projects, and of all existing ones", () => {
+  test("is kept for the last few deleted projects", () => {
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 2 });
     const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
     for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
@@ -55,7 +52,7 @@ describe("a project that returns keeps its meter", () => {
     expect(ids()).toHaveLength(2);
   });
 
-  test("reports the counts of an evicted meter once, and does not confuse it with a later meter", () => {
+  test("is reported once after its eviction, and is not confused with a later meter", () => {
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     const first = meters.of("a");
     first.countStored(5, 0);

@@ -1,7 +1,3 @@
-// What the quota of a flooded project admits arrives together, amounts to the same as without a
-// flood, and arrives within a portion's time. Others do not wait: neither a client that sometimes
-// exceeds its quota, nor small requests after one that is too large for the available tokens.
-
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter, portionMs, refusalsOfFlood } from "../../../../src/gateway/projects/quota/meter.ts";
 import { costOf, refusalOf, waitMsOf } from "../../../kit/cost-of.ts";
@@ -14,7 +10,6 @@ beforeEach(() => {
   meter = new Meter(() => nowMs);
 });
 
-/** The events admitted in each millisecond of `forMs`, with this many requests in each. */
 function flood(forMs: number, requestsAMs: number): number[] {
   return Array.from({ length: forMs }, () => {
     nowMs++;
@@ -29,11 +24,11 @@ function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0);
 }
 
-describe("a flooded project is admitted in portions", () => {
+describe("a project that exceeds its quota", () => {
   test.each([
     { eventsPerSecond: 500, burstSeconds: 0.2 },
     { bytesPerSecond: 50_000, burstSeconds: 0.2 },
-  ])("together, and as much as its quota allows: %o", (quota) => {
+  ])("is admitted in portions that amount to its full quota: %o", (quota) => {
     meter.setQuota(quota);
     flood(5_000, 5);
     const admitted = flood(10_000, 5);
@@ -43,7 +38,7 @@ describe("a flooded project is admitted in portions", () => {
     expect(admitted.filter((events) => events > 0).length).toBeLessThan(2_000);
   });
 
-  test("makes the next request wait for a portion at most after the flood, and reports the wait", () => {
+  test("waits at most one portion after the flood", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     const waitMs = waitMsOf(meter, costOf(1, 100));
@@ -53,7 +48,7 @@ describe("a flooded project is admitted in portions", () => {
     expect(waitMsOf(meter, costOf(1, 100))).toBe(0);
   });
 
-  test("reports which of two limits is collecting while there are tokens of both", () => {
+  test("gets the name of the limit that it has reached", () => {
     meter.setQuota({ eventsPerSecond: 1e6, bytesPerSecond: 50_000, burstSeconds: 0.2 });
     flood(5_000, 5);
     nowMs += 2 * portionMs;
@@ -61,7 +56,7 @@ describe("a flooded project is admitted in portions", () => {
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 50_000 });
   });
 
-  test("applies another quota at once", () => {
+  test("uses a new quota immediately", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
@@ -70,7 +65,7 @@ describe("a flooded project is admitted in portions", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
   });
 
-  test("blocks no client longer when the clock goes back", () => {
+  test("does not wait longer if the clock goes back", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     nowMs -= 500_000;
@@ -80,8 +75,8 @@ describe("a flooded project is admitted in portions", () => {
   });
 });
 
-describe("a client that does not flood is admitted as soon as there is a token", () => {
-  test("admits a client with fewer rejections than a flood", () => {
+describe("a client that does not flood", () => {
+  test("is admitted as soon as there is a token, despite a few rejections", () => {
     meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 0.1 });
     for (let count = 0; count < 100; count++) waitMsOf(meter, costOf(1, 1));
     for (let round = 0; round < 100; round++) {
@@ -92,7 +87,7 @@ describe("a client that does not flood is admitted as soon as there is a token",
     }
   });
 
-  test("admits small requests alongside large ones that exceed the tokens", () => {
+  test("gets small requests admitted alongside large ones that exceed the tokens", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     waitMsOf(meter, costOf(50, 1));
     for (let count = 0; count < 10 * refusalsOfFlood; count++)

@@ -1,6 +1,3 @@
-// One or two unanswered requests to a slow store do not cause a full reading of the bucket, which
-// would slow it further. After three in a row the whole bucket is read again.
-
 import { type NatsConnection, TimeoutError } from "@nats-io/nats-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { addProject } from "../../../../src/gateway/projects/registry/commands.ts";
@@ -20,10 +17,6 @@ interface SlowConnection {
   readonly asked: { info: number; readings: number };
 }
 
-/**
- * The rig's connection, on which a stream info request gets no answer if `isAnswered` says so, and
- * otherwise one after `answered`.
- */
 function slowConnection({
   isAnswered = () => true,
   answered = async () => {},
@@ -50,8 +43,8 @@ function slowConnection({
   return { connection, asked };
 }
 
-describe("a slow store", () => {
-  test("is read again from the start after three unanswered requests in a row", async () => {
+describe("the registry bucket on a slow store", () => {
+  test("is read from the start again only after three unanswered requests in a row", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
     const answers: boolean[] = [];
@@ -82,7 +75,7 @@ describe("a slow store", () => {
     await expect.poll(() => registry.byKey("phc_third")?.id, soon).toBe("third");
   });
 
-  test("makes unknown keys uncertain while a request waits for its answer", async () => {
+  test("leaves unknown keys uncertain while a request waits for its answer", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
     let gate: Promise<void> | undefined;

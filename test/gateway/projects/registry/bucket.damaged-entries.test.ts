@@ -1,5 +1,3 @@
-// Damaged entries of the bucket are reported without their content, and affect no working project.
-
 import { expect, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import { addProject } from "../../../../src/gateway/projects/registry/commands.ts";
@@ -7,7 +5,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("ignores values that are not projects, and logs no key", async () => {
+test("the registry ignores entries that are not projects, and logs no key", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   await addProject(rig.connection, { ...place, id: "good", key: "phc_good" });

@@ -1,6 +1,3 @@
-// Operators who change a project concurrently lose neither change; ids and keys stay unique; keys
-// are strong.
-
 import { describe, expect, test } from "vitest";
 import { openExistingBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import {
@@ -15,8 +12,8 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-describe("concurrent edits lose nothing", () => {
-  test("stores all keys that are added concurrently", async () => {
+describe("project commands", () => {
+  test("store all keys that are added concurrently", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_first" });
     const rotations = Array.from({ length: 4 }, () =>
@@ -32,7 +29,7 @@ describe("concurrent edits lose nothing", () => {
     expect(project?.enabled).toBe(false);
   });
 
-  test("rejects the second of two concurrent adds of a project", async () => {
+  test("add a project once when two add it concurrently", async () => {
     const place = newPlace();
     const outcomes = await Promise.allSettled([
       addProject(rig.connection, { ...place, id: "shop" }),
@@ -44,7 +41,7 @@ describe("concurrent edits lose nothing", () => {
     );
   });
 
-  test("gives a key that many claim concurrently to one, in a new bucket and in an existing one", async () => {
+  test("give a key that many claim concurrently to one project, in a new and an existing bucket", async () => {
     const place = newPlace();
     for (const key of ["phc_first", "phc_second"]) {
       const adding = Array.from({ length: 6 }, (_, index) =>
@@ -74,7 +71,7 @@ describe("concurrent edits lose nothing", () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  test("creates no bucket for a list or a change of a missing project", async () => {
+  test("create no bucket when they list or change a missing project", async () => {
     const place = newPlace();
     expect(await listProjects(rig.connection, place)).toEqual([]);
     await expect(rotateKey(rig.connection, { ...place, id: "shop" })).rejects.toThrow(
@@ -86,7 +83,7 @@ describe("concurrent edits lose nothing", () => {
     expect(await openExistingBucket(rig.connection, place)).toBeUndefined();
   });
 
-  test("rejects a key of another project, a malformed key and a malformed id", async () => {
+  test("reject a key of another project, a malformed key and a malformed id", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_taken" });
     const add = (id: string, key: string) => addProject(rig.connection, { ...place, id, key });
@@ -102,14 +99,14 @@ describe("concurrent edits lose nothing", () => {
     expect(await listProjects(rig.connection, place)).toHaveLength(1);
   });
 
-  test("creates the demo project once and then leaves it alone", async () => {
+  test("create the demo project once and never change it", async () => {
     const place = newPlace();
     expect((await ensureDemoProject(rig.connection, place))?.keys).toEqual(["phc_demo"]);
     const rotated = await rotateKey(rig.connection, { ...place, id: "demo" });
     expect(await ensureDemoProject(rig.connection, place)).toEqual(rotated);
   });
 
-  test("creates keys of phc_ and 43 characters of base62, all of which occur", () => {
+  test("create keys of phc_ and 43 random base62 characters", () => {
     const keys = Array.from({ length: 200 }, newKey);
     for (const key of keys) expect(key).toMatch(/^phc_[A-Za-z0-9]{43}$/);
     expect(new Set(keys).size).toBe(200);

@@ -1,6 +1,3 @@
-// Project ids and the prefix become subjects, which are part of protocol lines. Only a single plain
-// token gets there, even from an entry written into the bucket by hand.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
@@ -55,8 +52,8 @@ const connection = await connect({ servers: gateway.nats.url });
 
 afterAll(() => connection.close());
 
-describe("no name breaks a protocol line", () => {
-  test("accepts an id only if it is one plain token", () => {
+describe("a project id", () => {
+  test("is valid only if it is one plain NATS token", () => {
     fc.assert(
       fc.property(anyId, (id) => {
         expect(isProjectId(id)).toBe(token.test(id) && !/[\r\n]/.test(id));
@@ -67,7 +64,7 @@ describe("no name breaks a protocol line", () => {
     for (const id of hostile) expect([id, isProjectId(id)]).toEqual([id, false]);
   });
 
-  test("makes a subject of four tokens for every accepted id and prefix, which the stream takes", () => {
+  test("always gives a subject of four tokens that the stream accepts", () => {
     const anyPrefix = fc.oneof(
       text,
       fc.constantFrom(...hostile),
@@ -98,18 +95,16 @@ describe("no name breaks a protocol line", () => {
     );
   });
 
-  test("gives a project with an invalid id, written by hand, no key and no subject", async () => {
+  test("that is invalid and was written by hand gets no key and no subject", async () => {
     const js = jetstream(connection);
     const entry = (id: string, key: string): string =>
       JSON.stringify({ id, name: id, keys: [key], enabled: true });
     const at = (id: string): string => `$KV.${bucketName("penstock")}.${id}`;
     for (const [index, id] of hostile.entries()) {
-      // Under its own key, and if the name can be a subject, under that.
       await js.publish(at(`entry-${index}`), entry(id, `phc_hostile_${index}`));
       if (/^[^\s\0*>.]+(\.[^\s\0*>.]+)*$/.test(id))
         await js.publish(at(id), entry(id, `phc_hostile_${index}`));
     }
-    // A normal name: it is a token.
     await js.publish(at("__proto__"), entry("__proto__", "phc_proto"));
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "last", key: "phc_last" });
     const codeFor = async (key: string): Promise<unknown> => {

@@ -1,6 +1,3 @@
-// PostHog's personal and secret keys look like a project's. If a project had one, its clients would
-// show it to everyone.
-
 import { describe, expect, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import {
@@ -12,11 +9,11 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-describe("personal keys are rejected", () => {
+describe("a personal or secret PostHog key", () => {
   test.each([
     ["phx_0123456789abcdef", /begins with phx_: that is a personal key .* begins with phc_/],
     ["phs_0123456789abcdef", /begins with phs_: that is a secret key .* begins with phc_/],
-  ])("rejects %s without repeating its text", async (key, why) => {
+  ])("is rejected as a project's key without repeating its text: %s", async (key, why) => {
     const place = newPlace();
     await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.toThrow(why);
     await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.not.toThrow(
@@ -28,7 +25,7 @@ describe("personal keys are rejected", () => {
     expect(await listProjects(rig.connection, place)).toMatchObject([{ keys: ["phc_shop"] }]);
   });
 
-  test("keeps one that a registry already has as its project's key", async () => {
+  test("that a registry already has is accepted", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put(

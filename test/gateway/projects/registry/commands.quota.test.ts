@@ -1,7 +1,3 @@
-// A quota is part of a project's entry. Changes of other fields leave it unchanged, including
-// fields that only a newer version knows. Damaged quotas are reported and do not affect the
-// project. A meter survives every change.
-
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -20,7 +16,7 @@ const rig = registryRig();
 const soon = { timeout: 30_000, interval: 10 };
 const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2, streamShare: 12.5 };
 
-describe("a quota is stored with its project", () => {
+describe("a project's quota", () => {
   test("is set, survives other changes, and is removed", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
@@ -46,7 +42,7 @@ describe("a quota is stored with its project", () => {
     });
   });
 
-  test("keeps what a newer version has written", async () => {
+  test("keeps the fields of a newer version", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const entry = { id: "shop", name: "shop", keys: ["phc_shop"], enabled: true, region: "eu" };
@@ -79,8 +75,8 @@ describe("a quota is stored with its project", () => {
     ["a burst of 0", { events_per_second: 1, burst_seconds: 0 }],
     ["a share below 1", { stream_share: 0.5 }],
     ["a share above 100", { stream_share: 101 }],
-    ["a number past all numbers", "1e999"],
-  ])("damaged: %s", async (_, damage) => {
+    ["an infinite number", "1e999"],
+  ])("is reported and its change ignored if damaged: %s", async (_, damage) => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const text = (id: string, value: unknown) =>
@@ -104,7 +100,7 @@ describe("a quota is stored with its project", () => {
     ]);
   });
 
-  test("keeps a project's meter through changes and a new reading, and applies a new quota at once", async () => {
+  test("applies immediately when changed, and keeps the project's meter", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
     await setQuota(rig.connection, {

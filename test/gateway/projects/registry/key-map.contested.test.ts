@@ -1,6 +1,3 @@
-// A key that two projects claim is rejected until one of them gives it up. No change to either
-// project assigns it.
-
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -13,8 +10,8 @@ const soon = { timeout: 30_000, interval: 10 };
 const value = (id: string, keys: string[]): string =>
   JSON.stringify({ id, name: id, keys, enabled: true });
 
-describe("contested keys belong to no project", () => {
-  test("stays contested through edits, is logged with both projects, and ends when one gives it up", async () => {
+describe("a key that two projects claim", () => {
+  test("belongs to neither until one gives it up, and both are logged", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("z", value("z", ["phc_same", "phc_z"]));
@@ -51,7 +48,7 @@ describe("contested keys belong to no project", () => {
     await expect.poll(() => registry.byKey("phc_same")?.id, soon).toBe("z");
   });
 
-  test("is found at start, whatever the order of the entries", async () => {
+  test("is found at the start, whatever the order of the entries", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("b", value("b", ["phc_same"]));
@@ -61,7 +58,7 @@ describe("contested keys belong to no project", () => {
     expect(registry.byKey("phc_a")?.id).toBe("a");
   });
 
-  test("random claims: a key has a project if exactly one claims it, and conflicts are logged when they begin and end", () => {
+  test("belongs to a project only if exactly one claims it, under random changes", () => {
     const reported = new Map<string, boolean>();
     const keys = new KeyMap(({ projects, isOver }: Clash) => {
       const pair = projects.join(" ");

@@ -1,6 +1,3 @@
-// A reading of the bucket may be older than an earlier one. A project deleted since then does not
-// return, nor does its key. A project new to this process waits until the bucket has caught up.
-
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
 import {
@@ -32,8 +29,8 @@ function knownFrom(lastSequence: number, ...entries: [string, EntryNews][]) {
 
 const both = [put("a", 1), put("b", 2)];
 
-describe("an older reading restores nothing", () => {
-  test("keeps a deleted project away, and the registry uncertain while the bucket has it", () => {
+describe("an older reading of the registry", () => {
+  test("does not restore a deleted project, and leaves the registry uncertain", () => {
     const { known, read, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     read(2, ...both);
@@ -52,7 +49,7 @@ describe("an older reading restores nothing", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("keeps a project away whose marker was there at the first reading", () => {
+  test("does not restore a project whose deletion marker came with the first reading", () => {
     const { known, read, idOf } = knownFrom(3, put("a", 1), marker("b", 3));
     read(2, ...both);
     known.take(...put("c", 3));
@@ -60,7 +57,7 @@ describe("an older reading restores nothing", () => {
     expect(known.fault).toContain("deleted projects again (b)");
   });
 
-  test("takes a later change of it as it is", () => {
+  test("does not hide a later change of a project", () => {
     const { known, read, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     read(2, ...both);
@@ -68,12 +65,11 @@ describe("an older reading restores nothing", () => {
     known.take(...put("b", 4, "k-rotated"));
     expect([idOf("kb"), idOf("k-rotated")]).toEqual([undefined, "b"]);
     expect(known.fault).toBeUndefined();
-    // Nor does an old marker remove a project that was added again.
     read(3, put("a", 1), marker("b", 3));
     expect(idOf("k-rotated")).toBe("b");
   });
 
-  test("accepts a new project from a bucket that ends too early once the bucket has caught up", () => {
+  test("delays a new project until the bucket has caught up", () => {
     const { known, read, idOf } = knownFrom(4, put("a", 4));
     read(3, put("a", 1), put("new", 3));
     expect(idOf("knew")).toBeUndefined();
@@ -83,7 +79,7 @@ describe("an older reading restores nothing", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("treats a deleted project in a recreated bucket like any other", () => {
+  test("of a recreated bucket restores its projects", () => {
     const { known, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     known.takeWhole({ created: "B", lastSequence: 2, entries: new Map(both) });
@@ -91,7 +87,7 @@ describe("an older reading restores nothing", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("keeps the latest ten thousand deletions", () => {
+  test("is compared with the latest 10,000 deletions", () => {
     const deletions = new Deletions();
     for (let revision = 2; revision <= 10_002; revision++)
       deletions.note(`p${revision}`, { revision, created: "A" });

@@ -1,6 +1,3 @@
-// A cluster without a leader elects one within seconds. A command waits for it, and reports what is
-// missing if none is elected.
-
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/nats-core";
 import { describe, expect, test } from "vitest";
@@ -17,7 +14,6 @@ import { leaderless, newPlace, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const noWait = { waitMsMax: 0 };
 
-/** The number of answers without a leader. */
 function ledAfter(answers: number): {
   connection: ReturnType<typeof leaderless>;
   asked: () => number;
@@ -26,7 +22,7 @@ function ledAfter(answers: number): {
   return { connection: leaderless(rig, () => ++asked <= answers), asked: () => asked };
 }
 
-describe("a command waits for a leader", () => {
+describe("a command on a cluster without a leader", () => {
   test.each([
     ["project add", (connection, place) => addProject(connection, { ...place, id: "other" })],
     ["project list", listProjects],
@@ -36,7 +32,7 @@ describe("a command waits for a leader", () => {
       (connection, place) => setEnabled(connection, { ...place, id: "shop", enabled: false }),
     ],
   ] as const satisfies [string, (...given: Parameters<typeof listProjects>) => Promise<unknown>][])(
-    "%s waits for a leader",
+    "waits for a leader: %s",
     async (_name, command) => {
       const place = newPlace();
       await addProject(rig.connection, { ...place, id: "shop" });
@@ -54,14 +50,14 @@ describe("a command waits for a leader", () => {
     );
   });
 
-  test("reports an error at once that waiting cannot fix", async () => {
+  test("fails immediately on an error that waiting cannot fix", async () => {
     const fault = new Error("the key is in use");
     await expect(onceLed(() => Promise.reject(fault))).rejects.toBe(fault);
     const { streams } = await jetstreamManager(rig.connection);
     await expect(onceLed(() => streams.info("NOBODYS"))).rejects.toThrow("stream not found");
   });
 
-  test("does not repeat a write that may have happened, and repeats one that no server took", async () => {
+  test("does not repeat a write that may have succeeded, and repeats one that no server received", async () => {
     let writes = 0;
     const unanswered = () => {
       writes++;

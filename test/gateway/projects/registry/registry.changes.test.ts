@@ -1,6 +1,3 @@
-// The registry follows the bucket: every change is applied within a second, and a lookup never
-// waits.
-
 import { describe, expect, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import {
@@ -14,8 +11,8 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 1_000, interval: 10 };
 
-describe("changes are seen within a second", () => {
-  test("added, rotated, disabled, removed", async () => {
+describe("the registry", () => {
+  test("applies added, rotated, disabled and removed projects within a second", async () => {
     const place = newPlace();
     const registry = await registryOn(rig, place);
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
@@ -39,7 +36,7 @@ describe("changes are seen within a second", () => {
     expect(registry.byKey(last.keys[0] ?? "")).toBeUndefined();
   });
 
-  test("knows existing projects once it is open", async () => {
+  test("has all existing projects once it is open", async () => {
     const place = newPlace();
     for (const id of ["a", "b", "c"])
       await addProject(rig.connection, { ...place, id, key: `phc_${id}` });

@@ -1,5 +1,4 @@
-// At its first reading a gateway can compare the registry only with the streams: a project with stored
-// events that is missing from the registry was lost, and its keys are not treated as unknown.
+// At its start a gateway can compare the registry only with the streams.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
@@ -26,9 +25,6 @@ const streams = async () => (await jetstreamManager(rig.connection)).streams;
 const add = (place: Place, ...ids: string[]) =>
   Promise.all(ids.map((id) => addProject(rig.connection, { ...place, id, key: `phc_${id}` })));
 
-/**
- * Stores events of these projects, in both lanes and two partitions, some in shared messages.
- */
 async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
   const manager = await jetstreamManager(rig.connection);
   for (const lane of ["live", "historical"])
@@ -47,7 +43,6 @@ async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
   await js.publish(`${prefix}.live.0.~`, "{}\n");
 }
 
-/** A registry as of a gateway that starts now. */
 const fresh = (place: Place): Promise<Registry> =>
   registryOn(rig, place, 50, { storedEvents: () => storedEvents(rig.connection, place.prefix) });
 
@@ -59,8 +54,8 @@ function expectDoubt(registry: Registry, fault: string): void {
   ).toHaveLength(1);
 }
 
-describe("a fresh start detects lost projects", () => {
-  test("reads the owners of events from all streams of the prefix", async () => {
+describe("a registry read at the start", () => {
+  test("is compared with the project ids in all streams of the prefix", async () => {
     const place = newPlace();
     expect(await storedEvents(rig.connection, place.prefix)).toEqual({
       any: false,
@@ -74,7 +69,7 @@ describe("a fresh start detects lost projects", () => {
     });
   });
 
-  test("treats a registry as complete if every project has an entry, even a deleted project with stored events", async () => {
+  test("is complete if every project with stored events has an entry or a deletion marker", async () => {
     const place = newPlace();
     await add(place, "shop", "blog");
     await storeEvents(place, "shop", "blog");
@@ -84,7 +79,7 @@ describe("a fresh start detects lost projects", () => {
     expect(registry.refusalOf("phc_blog")).toBeUndefined();
   });
 
-  test("misses the other projects in a bucket recreated with one of them, until each has an entry and an operator declares it complete", async () => {
+  test("misses projects if its bucket was recreated, until each is added or an operator declares it complete", async () => {
     const place = newPlace();
     await add(place, "shop", "blog", "old");
     await storeEvents(place, "shop", "blog", "old");
@@ -97,16 +92,14 @@ describe("a fresh start detects lost projects", () => {
     await add(place, "blog");
     await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had (old)");
     expect(registry.byKey("phc_blog")?.id).toBe("blog");
-    // The same for one that was never in this bucket.
     await (await openBucket(rig.connection, place)).delete("old");
-    // The lost bucket may have had others without stored events.
     await expect.poll(() => registry.fault, soon).toContain("it has lost projects");
     await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.refusalOf("phc_old")).toBeUndefined();
   });
 
-  test("treats a bucket emptied without markers as having lost projects, with or without stored events", async () => {
+  test("has lost projects if its bucket was emptied without deletion markers", async () => {
     const place = newPlace();
     await add(place, "shop");
     await (await streams()).purge(streamOf(place));
@@ -120,7 +113,7 @@ describe("a fresh start detects lost projects", () => {
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
   });
 
-  test("stays incomplete after a project is added to a lost registry, until an operator declares it complete", async () => {
+  test("stays incomplete when one project is added to a lost registry", async () => {
     const place = newPlace();
     await storeEvents(place);
     const waiting = await fresh(place);
@@ -134,7 +127,6 @@ describe("a fresh start detects lost projects", () => {
       expect(registry.fault).toContain("then run `penstock project complete`");
       expect(registry.refusalOf("phc_blog")).toContain("registry");
     }
-    // Nor does a restarted watch.
     await rig.server.restart();
     await add(place, "blog");
     for (const registry of [waiting, later]) {
@@ -149,7 +141,7 @@ describe("a fresh start detects lost projects", () => {
     }
   });
 
-  test("marks a registry filled by hand as one that has lost projects", async () => {
+  test("has lost projects if its entries were written by hand", async () => {
     const place = newPlace();
     await storeEvents(place);
     const bucket = await openBucket(rig.connection, place);
@@ -162,7 +154,7 @@ describe("a fresh start detects lost projects", () => {
     expectDoubt(await fresh(place), "it has lost projects");
   });
 
-  test("does not declare a registry complete that lacks a project with stored events", async () => {
+  test("cannot be declared complete while a project with stored events is missing", async () => {
     const place = newPlace();
     await storeEvents(place, "shop", "blog");
     await add(place, "shop");
@@ -174,7 +166,7 @@ describe("a fresh start detects lost projects", () => {
     expect((await fresh(place)).fault).toBeUndefined();
   });
 
-  test("applies the first project of a registry at once if there are no events", async () => {
+  test("accepts its first project immediately if there are no events", async () => {
     const place = newPlace();
     await storeEvents(newPlace(), "other");
     const registry = await fresh(place);
@@ -186,7 +178,7 @@ describe("a fresh start detects lost projects", () => {
     }
   });
 
-  test("notices at once when entries are removed without a marker, by a purge or an age limit", async () => {
+  test("is reported incomplete as soon as entries disappear by a purge or an age limit", async () => {
     for (const lose of ["purge", "age"]) {
       const place = newPlace();
       await add(place, "shop", "blog");
@@ -210,7 +202,7 @@ describe("a fresh start detects lost projects", () => {
     }
   });
 
-  test("treats no key as unknown while an entry cannot be read, and names the entry", async () => {
+  test("leaves unknown keys uncertain and names the entry while an entry is unreadable", async () => {
     const place = newPlace();
     await add(place, "shop");
     const bucket = await openBucket(rig.connection, place);
@@ -228,7 +220,7 @@ describe("a fresh start detects lost projects", () => {
     expect(registry.warnings).toEqual([]);
   });
 
-  test("never skips an entry under a project's id, whatever id it states, and skips one under no id", async () => {
+  test("keeps a damaged entry under a project id uncertain, and skips one under an invalid id", async () => {
     const place = newPlace();
     await add(place, "shop");
     const bucket = await openBucket(rig.connection, place);
@@ -251,7 +243,7 @@ describe("a fresh start detects lost projects", () => {
     await expect.poll(() => registry.warnings, soon).toEqual([]);
   });
 
-  test("adds no demo project to a registry that has lost projects", async () => {
+  test("gets no demo project if it has lost projects", async () => {
     const gone = newPlace();
     await storeEvents(gone, "shop");
     expect(await ensureDemoProject(rig.connection, gone)).toBeUndefined();

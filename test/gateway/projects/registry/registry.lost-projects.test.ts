@@ -1,5 +1,4 @@
-// A registry that is missing, empty or older than before is not trusted: known projects continue,
-// other keys get 503, and readiness and the log report it. Only markers remove projects.
+// Known projects continue, other keys get 503, and only deletion markers remove projects.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -38,8 +37,8 @@ function expectKept(registry: Registry, ...ids: string[]): void {
 const errors = (registry: Registry): number =>
   registry.lines.filter(({ message }) => message.includes("registry inconsistent")).length;
 
-describe("a registry that lost projects is an outage", () => {
-  test("reports a deleted bucket, does not recreate it, and recovers with a new one that has all projects", async () => {
+describe("a registry that lost projects", () => {
+  test("is reported after its bucket was deleted, and recovers with a bucket that has all projects", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
@@ -67,7 +66,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.lines.some(({ message }) => message.includes("consistent again"))).toBe(true);
   });
 
-  test("changes nothing for an empty bucket in place of the old one, until markers delete the projects", async () => {
+  test("keeps its known projects if its bucket is empty, until deletion markers remove them", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     await (await streams()).delete(streamOf(place));
     const bucket = await new Kvm(rig.connection).create(bucketName(place.prefix), { history: 1 });
@@ -95,7 +94,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(seen).not.toContain(undefined);
   });
 
-  test("reports entries purged without a marker as missing, also after a reconnect", async () => {
+  test("is reported after a purge without markers, also after a reconnect", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     await (await streams()).purge(streamOf(place));
     await rig.server.restart();
@@ -103,7 +102,7 @@ describe("a registry that lost projects is an outage", () => {
     expectKept(registry, "shop", "blog");
   });
 
-  test("does not take a server that returns with an empty store for a registry without projects", async () => {
+  test("is reported if the server returns with an empty store", async () => {
     const { place, registry } = await withProjects("shop");
     const manager = await jetstreamManager(rig.connection);
     await manager.streams.delete(streamOf(place));
@@ -112,7 +111,7 @@ describe("a registry that lost projects is an outage", () => {
     expectKept(registry, "shop");
   });
 
-  test("keeps newer entries when the bucket went back, and is complete when the bucket has caught up", async () => {
+  test("keeps newer entries after a rollback of the bucket, until it has caught up", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     const manager = await jetstreamManager(rig.connection);
     // Recreated with the same entries, like a restored older copy: its second project and the first
@@ -132,7 +131,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.byKey("phc_newer")).toBeUndefined();
   });
 
-  test("treats a registry that never had a project as lost if there are events of projects", async () => {
+  test("is reported if it never had a project and there are events of projects", async () => {
     const place = newPlace();
     const withEvents = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
     const registry = await registryOn(rig, place, 50, withEvents);
@@ -149,7 +148,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   });
 
-  test("creates the bucket at the first start, and warns that there is no project", async () => {
+  test("is not reported at the first start, which warns that every request is answered 401", async () => {
     const registry = await registryOn(rig, newPlace(), 50);
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();

@@ -1,5 +1,5 @@
-// A restored older copy of the store continues counting from where the copy ended, so the same
-// revision may have different content.
+// A restored older copy continues counting from where it ended, so the same revision may have
+// different content.
 
 import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,6 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 20 };
 
-/** Resets the store to its state when `copy` was made. */
 async function restore(copy: string): Promise<void> {
   const { server } = rig;
   await server.stop();
@@ -21,8 +20,8 @@ async function restore(copy: string): Promise<void> {
   await server.restart();
 }
 
-describe("a restored store is read by its content", () => {
-  test("does not restore a project deleted after the copy was made, until an operator does", async () => {
+describe("after the registry's store was restored from a copy", () => {
+  test("a project deleted after the copy stays deleted until an operator adds it", async () => {
     const { server, connection } = rig;
     const place = newPlace();
     const copy = path.join(server.storeDir, "..", "copy-with-all");
@@ -57,7 +56,7 @@ describe("a restored store is read by its content", () => {
     expect(registry.fault).toBeUndefined();
   });
 
-  test("accepts a key created after the restore, and not the one it replaced", async () => {
+  test("a key created after the restore is valid, and the key that it replaced is not", async () => {
     const { server, connection } = rig;
     const place = newPlace();
     const copy = path.join(server.storeDir, "..", "copy");

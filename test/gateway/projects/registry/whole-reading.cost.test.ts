@@ -1,6 +1,3 @@
-// A reading of many projects sends the leader one or two requests, whatever their number. With one
-// request each, a start would take that many round trips.
-
 import { expect, test } from "vitest";
 import { openBucket, projectValue } from "../../../../src/gateway/projects/registry/bucket.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
@@ -8,7 +5,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const projects = 60;
 
-test("reads many projects with few requests", async () => {
+test("the registry reads many projects with at most two requests", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   for (let index = 0; index < projects; index++) {

@@ -1,6 +1,5 @@
-// In newer nats-servers, any member reports the stream state once its group has had no leader for
-// ten seconds, from a store that may lack the newest entries. Such an answer changes nothing, and a
-// start waits for a better one.
+// Newer nats-servers answer stream info without a leader, from a store that may lack the newest
+// entries.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
@@ -12,8 +11,8 @@ import { leaderless, newPlace, registryOn, registryRig } from "../registry-kit.t
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 20 };
 
-describe("a reading without a leader is ignored", () => {
-  test("removes no project for a member's answer without a leader, and treats no key as unknown meanwhile", async () => {
+describe("a stream answer without a leader", () => {
+  test("removes no project, and makes unknown keys uncertain", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
     let isLeaderless = false;
@@ -33,7 +32,7 @@ describe("a reading without a leader is ignored", () => {
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
   });
 
-  test("waits for a leader at start", async () => {
+  test("makes the start wait for a leader", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
     let isLeaderless = true;
@@ -52,7 +51,7 @@ describe("a reading without a leader is ignored", () => {
     await registry.close();
   });
 
-  test("accepts a leader that does not list itself among the others", () => {
+  test("is distinguished from one whose leader is not among its replicas", () => {
     const replicas = ["a", "b"].map((name) => ({
       name,
       current: true,

@@ -1,7 +1,3 @@
-// The usage record never stays full, is read without being created, and gets the configured
-// replicas. One value that cannot be written delays no other, nor makes a rate look higher than it
-// was.
-
 import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -29,16 +25,15 @@ async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
   ).config;
 }
 
-describe("the usage record maintains itself", () => {
-  test("finds nothing in a missing record, and does not create it", async () => {
+describe("the usage record", () => {
+  test("is empty if it is missing, and is not created by reading it", async () => {
     const place = newPlace();
     expect(await readUsage(rig.connection, { ...place, nowMs: Date.now() })).toEqual([]);
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("makes room for new values when full by removing those unchanged for the longest", async () => {
+  test("removes the values that are unchanged for the longest when it is full", async () => {
     const place = newPlace();
-    // As older versions created it.
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,
       max_bytes: 4_096,
@@ -54,7 +49,7 @@ describe("the usage record maintains itself", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("writes other values while one cannot be written, and writes that one when possible", async () => {
+  test("gets the other values while one cannot be written, and that value later", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);
@@ -76,7 +71,7 @@ describe("the usage record maintains itself", () => {
     await expect.poll(written, soon).toEqual(["a", "b", "c"]);
   });
 
-  test("adds the counts of an evicted meter to those of the project's next one", async () => {
+  test("adds the counts of an evicted meter to those of the project's next meter", async () => {
     const place = newPlace();
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     meters.of("a").countStored(5, 0);
@@ -96,7 +91,7 @@ describe("the usage record maintains itself", () => {
     await expect.poll(accepted, soon).toEqual([8]);
   });
 
-  test("computes a rate over all the time since the last write, however many rounds failed", async () => {
+  test("has a rate over all the time since the last successful write", async () => {
     const place = newPlace();
     const late = newMeter();
     const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));
@@ -134,8 +129,7 @@ describe("the usage record maintains itself", () => {
       (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
     await expect.poll(async () => (await read())?.accepted, soon).toBe(200);
     await writer.close();
-    // Ten a second while it counted: computed from the record's own values, since the test cannot
-    // choose the moment of the write.
+    // Computed from the record's own values, since the test cannot choose the moment of the write.
     const bucket = await new Kvm(rig.connection).open(usageBucketName(place.prefix));
     const { lately } = (await bucket.get("late.one"))!.json<{
       lately: { seconds: number; accepted: number };
@@ -145,7 +139,6 @@ describe("the usage record maintains itself", () => {
   });
 });
 
-/** The rig's connection, on which writes for that project are lost. */
 function losingConnection(projectId: () => string): NatsConnection {
   const request: NatsConnection["request"] = (subject, ...more) =>
     subject.includes(`.${projectId()}.`)

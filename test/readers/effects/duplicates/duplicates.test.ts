@@ -23,19 +23,17 @@ function memory(
 }
 
 function lineOf(sequence: number, { uuid, ms }: Sent) {
-  // Hashes that compete for the same slots, including 0.
   const words = { uuidHashHigh: uuid % 3, uuidHashLow: uuid >> 2 };
   return storedLine({ frame: storedFrame({ sequence }), receivedAtMs: ms, ...words });
 }
 
-/** The memory's answers about a frame's lines. */
 function feed(duplicates: Duplicates, sequence: number, lines: readonly Sent[]): boolean[] {
   const said = lines.map((line) => duplicates.add(lineOf(sequence, line)));
   duplicates.endFrame(sequence);
   return said;
 }
 
-test("treats a uuid as a duplicate for at least half an hour and at most an hour", () => {
+test("a uuid counts as a duplicate for at least half an hour and at most an hour", () => {
   const duplicates = memory(1e6);
   expect(feed(duplicates, 1, [{ uuid: 1, ms: startMs }])).toEqual([false]);
   expect(feed(duplicates, 2, [{ uuid: 1, ms: startMs }])).toEqual([true]);
@@ -52,7 +50,7 @@ test("treats a uuid as a duplicate for at least half an hour and at most an hour
   });
 });
 
-test("does not go back in time for a line of a slow clock", () => {
+test("a line from a slow clock does not move the deduplication window back", () => {
   const duplicates = memory(1e6);
   feed(duplicates, 1, [{ uuid: 1, ms: startMs }]);
   feed(duplicates, 2, [{ uuid: 2, ms: startMs - 45 * minuteMs }]);
@@ -61,7 +59,7 @@ test("does not go back in time for a line of a slow clock", () => {
   expect(duplicates.changes().duplicatesFrom).toEqual([1, 1]);
 });
 
-test("does not go forward for a line of a clock that is an hour or more ahead", () => {
+test("a line from a clock that is an hour or more ahead does not move the deduplication window forward", () => {
   const duplicates = memory(1e6);
   const frame = storedFrame({ storedAtMs: startMs });
   duplicates.add(storedLine({ frame, receivedAtMs: startMs + 365 * 24 * 60 * minuteMs }));
@@ -71,7 +69,7 @@ test("does not go forward for a line of a clock that is an hour or more ahead", 
   expect(duplicates.watermarkMs).toBe(startMs + 59 * minuteMs);
 });
 
-test("forgets the oldest when full, and stays within the budget", () => {
+test("the deduplication memory forgets the oldest uuids when it is full, and stays within its budget", () => {
   const budget = new DuplicatesBudget({ bytesMax: 64 * 1024 });
   const duplicates = new Duplicates({ budget, lane: "live", position: undefined });
   for (let at = 0; at < 20_000; at++) {
@@ -87,7 +85,7 @@ test("forgets the oldest when full, and stays within the budget", () => {
   expect(budget.bytes).toBe(0);
 });
 
-test("decides each stream independently, and keeps the budget over all of them", () => {
+test("each stream is deduplicated independently, and one budget applies to all", () => {
   const bytesMax = 64 * 1024;
   const streams = [{ lane: "live" }, { lane: "historical" }, { lane: "live" }] as const;
   const uuids = Array.from({ length: 8_000 }, (_, at) => (at * 7) % 2_500);
@@ -105,11 +103,11 @@ test("decides each stream independently, and keeps the budget over all of them",
     expect(budget.bytes).toBeLessThanOrEqual(bytesMax);
   }
   expect(together).toEqual(apart);
-  // It was full: otherwise every repeated uuid would be reported.
+  // The memory was full: otherwise every repeated uuid would be reported.
   expect(apart.map((said) => said.flat().filter(Boolean).length)).not.toContain(5_500);
 });
 
-describe("a memory that was stopped, restored or rolled back at any point", () => {
+describe("deduplication that was stopped, restored or rolled back", () => {
   const steps = fc.array(
     fc.record({
       lines: fc.array(
@@ -124,7 +122,7 @@ describe("a memory that was stopped, restored or rolled back at any point", () =
     { minLength: 20, maxLength: 120 },
   );
 
-  test("decides like an undisturbed one", () => {
+  test("gives the same result as uninterrupted deduplication", () => {
     fc.assert(
       fc.property(steps, fc.constantFrom(1_000, 12_000, 1e6), (wanted, bytesMax) => {
         let ms = startMs;

@@ -1,5 +1,3 @@
-// Days and times as parameters: invalid ones are rejected, and never read as others.
-
 import { expect, test } from "vitest";
 import { day, instantMs } from "../../../../src/readers/effects/http/parameters.ts";
 
@@ -9,7 +7,7 @@ test.each([
   ["2026-11-22T08:30Z", Date.UTC(2026, 10, 22, 8, 30)],
   ["2026-11-22T08:30:15.250Z", Date.UTC(2026, 10, 22, 8, 30, 15, 250)],
   ["2026-11-22T00:30:00+02:00", Date.UTC(2026, 10, 21, 22, 30)],
-])("accepts %s as an instant", (text, ms) => {
+])("a time parameter accepts %s", (text, ms) => {
   expect(instantMs(text)).toBe(ms);
 });
 
@@ -23,10 +21,10 @@ test.each([
   "2026-11-22T08:30:00+0200",
   "now",
   "",
-])("rejects %j", (text) => {
+])("a time parameter rejects %j", (text) => {
   expect(() => instantMs(text)).toThrow("must be a day such as 2026-11-22, or a time such as");
 });
 
-test("rejects a day that no month has", () => {
+test("a day parameter rejects a day that does not exist", () => {
   expect(() => day("2026-02-30")).toThrow("must be a day such as 2026-11-22");
 });

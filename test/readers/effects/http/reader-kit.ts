@@ -1,5 +1,4 @@
-// The HTTP port of the effects over a reader whose answers a test sets. The port is real, and
-// receives HTTP requests.
+// The HTTP port of the effects on a fake reader whose answers a test sets.
 
 import { onTestFinished } from "vitest";
 import {
@@ -44,7 +43,6 @@ export function readerOf(answers: Partial<EffectsReader>): EffectsReader {
   return { ...none, ...answers } as EffectsReader;
 }
 
-/** The base of its URLs. It is closed when the test ends. */
 export async function effectsHttp(
   reader: EffectsReader | undefined,
   more: Partial<EffectsHttpOptions> = {},
@@ -52,7 +50,6 @@ export async function effectsHttp(
   return (await openEffectsHttp(reader, more)).url;
 }
 
-/** Also returns the server. */
 export async function openEffectsHttp(
   reader: EffectsReader | undefined,
   more: Partial<EffectsHttpOptions> = {},

@@ -1,6 +1,3 @@
-// The answers of the effects' HTTP port: field names, properties digit by digit, and problems that
-// name the invalid parameter.
-
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { Page } from "../../../../src/readers/effects/store/port.ts";
@@ -70,7 +67,7 @@ async function answerTo(path: string): Promise<{ status: number; text: string }>
 
 const asOf = '"as_of":{"PENSTOCK_HISTORICAL_0":0,"PENSTOCK_LIVE_0":7}';
 
-describe("existing data", () => {
+describe("the HTTP port of the effects", () => {
   test.each([
     ["persons?distinct_id=ada", `${adaText},${asOf}}\n`],
     [`persons/${ada.uuid}`, `${adaText},${asOf}}\n`],
@@ -96,11 +93,11 @@ describe("existing data", () => {
       "usage?from=2026-01-02",
       `{"days":[{"day":"2026-01-02","lane":"live","class":"alias","events":2,"duplicates":0},{"day":"2026-01-02","lane":"historical","class":"identified","events":9,"duplicates":0}],"billable":2,"historical":9,${asOf}}\n`,
     ],
-  ])("is returned text for text: %s", async (path, text) => {
+  ])("returns the expected text for %s", async (path, text) => {
     expect(await answerTo(`/projects/shop/${path}`)).toEqual({ status: 200, text });
   });
 
-  test("is returned page by page for spikes, and an open spike has no end", async () => {
+  test("returns spikes in pages, and no end for an open spike", async () => {
     const path = "/projects/shop/spikes?from=1970-01-02&limit=2&after=1%20me";
     expect(JSON.parse((await answerTo(path)).text)).toMatchObject({
       results: [
@@ -111,7 +108,7 @@ describe("existing data", () => {
     });
   });
 
-  test("is rejected if it is more usage than an answer may hold", async () => {
+  test("rejects a usage request whose answer would be too large", async () => {
     const day = { day: "2026-01-02", lane: "live", class: "alias", events: 1, duplicates: 0 };
     const many = readerOf({
       usage: async () => Array.from({ length: 50_000 }, () => day) as never,
@@ -122,7 +119,7 @@ describe("existing data", () => {
   });
 });
 
-describe("missing data and bad parameters", () => {
+describe("the HTTP port of the effects, on missing data and bad parameters,", () => {
   test.each([
     "/",
     "/projects",
@@ -135,7 +132,7 @@ describe("missing data and bad parameters", () => {
     "/projects/shop/persons/ada",
     "/projects/shop/persons/ada/links",
     "/projects/shop/groups?type=company&key=initech",
-  ])("answers 404 for %s", async (path) => {
+  ])("returns 404 for %s", async (path) => {
     const { status, text } = await answerTo(path);
     expect(status).toBe(404);
     expect(JSON.parse(text)).toMatchObject({ status: 404, code: "not_found" });
@@ -170,7 +167,7 @@ describe("missing data and bad parameters", () => {
     expect(found.detail.startsWith(`${name}: `)).toBe(true);
   });
 
-  test("allows only reading, and answers a HEAD like a GET without its body", async () => {
+  test("returns 405 for DELETE, and answers HEAD like GET without a body", async () => {
     const url = `${await effectsHttp(reader)}/projects/shop/persons`;
     const put = await fetch(url, { method: "DELETE" });
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
@@ -180,7 +177,7 @@ describe("missing data and bad parameters", () => {
     expect(await head.text()).toBe("");
   });
 
-  test("serves no data about people under a host name that is not this host's", async () => {
+  test("serves no data under a host name that is not its own", async () => {
     const url = new URL(await effectsHttp(reader));
     const statusFor = (path: string, host: string): Promise<number | undefined> =>
       new Promise((resolve, reject) =>
@@ -197,7 +194,7 @@ describe("missing data and bad parameters", () => {
     expect(await statusFor("/livez", "attacker.example")).toBe(200);
   });
 
-  test("is unready, alive, and asks to retry while the database is away", async () => {
+  test("is alive but not ready, and returns 503 for data while the database is unavailable", async () => {
     const away = await effectsHttp(undefined);
     const failing = await effectsHttp(
       readerOf({ applied: async () => Promise.reject(new Error("no")) }),

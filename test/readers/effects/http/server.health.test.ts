@@ -1,5 +1,3 @@
-// Health requests are answered, however many readers use the port.
-
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -15,7 +13,7 @@ async function connected(base: string): Promise<Socket> {
   return socket;
 }
 
-test("answers health requests and no others when the maximum number of readers is connected", async () => {
+test("the HTTP port of the effects answers health requests and no others when all its connections are used", async () => {
   const base = await effectsHttp(readerOf({}));
   const sockets = await Promise.all(Array.from({ length: readers }, () => connected(base)));
   const statuses = async (): Promise<number[]> => {

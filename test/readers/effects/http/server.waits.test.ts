@@ -1,6 +1,3 @@
-// Reading one's own write, and limits on what many callers can make the port hold: waits, and
-// unread answers.
-
 import { once } from "node:events";
 import { createConnection } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -11,7 +8,7 @@ import { ada, applied, effectsHttp, openEffectsHttp, readerOf } from "./reader-k
 const live = "PENSTOCK_LIVE_0";
 const historical = "PENSTOCK_HISTORICAL_0";
 
-test("waits for every stream that the request names", async () => {
+test("a request with wait_for waits for every stream that it names", async () => {
   let [liveAt, historicalAt] = [1, 1];
   const reader = readerOf({
     applied: async () => [applied(live, liveAt), applied(historical, historicalAt)],
@@ -33,7 +30,7 @@ test("waits for every stream that the request names", async () => {
   expect((await answer).as_of).toEqual({ [live]: 5, [historical]: 3 });
 });
 
-test("answers 504 when a wait takes too long", async () => {
+test("a request whose wait takes too long is answered 504", async () => {
   const url = await effectsHttp(readerOf({ applied: async () => [applied(live, 1)] }), {
     waitMsMax: 30,
   });
@@ -42,7 +39,7 @@ test("answers 504 when a wait takes too long", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("limits the number of waits, and frees the slot of one that ends", async () => {
+test("the number of waiting requests is limited, and a request that ends frees its slot", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -64,7 +61,7 @@ test("limits the number of waits, and frees the slot of one that ends", async ()
   expect(asked).toBeLessThanOrEqual(askedThen + 2);
 });
 
-test("reads the database once the writer has committed, if this process writes", async () => {
+test("a waiting request reads the database after the writer's commit if this process writes", async () => {
   let asked = 0;
   let at = 1;
   const committed = Promise.withResolvers<void>();
@@ -87,7 +84,7 @@ test("reads the database once the writer has committed, if this process writes",
   expect(asked).toBe(3);
 });
 
-test("reads again if the database lags its writer, or its writer has ended", async () => {
+test("a waiting request polls the database if that lags behind its writer or the writer has ended", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };
@@ -103,7 +100,7 @@ test("reads again if the database lags its writer, or its writer has ended", asy
   }
 });
 
-test("leaks nothing when a wait for a writer ends", async () => {
+test("a request that waited for a writer leaves nothing in memory", async () => {
   const reached = new Reached();
   const waits = new Waits({
     applied: async () => [],
@@ -120,7 +117,7 @@ test("leaks nothing when a wait for a writer ends", async () => {
   expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
-test("drops a reader that does not take its answer, and delays large answers for it", async () => {
+test("a client that does not read its answer is disconnected, and large answers wait meanwhile", async () => {
   const text = JSON.stringify("x".repeat(30_000_000));
   const reader = readerOf({
     personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),
@@ -140,8 +137,8 @@ test("drops a reader that does not take its answer, and delays large answers for
   await once(slow, "close");
 });
 
-test("holds nothing of a request once it is answered", async () => {
-  // Anything derived from a signal that lives as long as the port is never collected.
+test("an answered request leaves nothing in memory", async () => {
+  // A signal derived from one that lives as long as the port is never collected.
   const any = vi.spyOn(AbortSignal, "any");
   onTestFinished(() => any.mockRestore());
   const { url, http } = await openEffectsHttp(readerOf({}));
@@ -162,7 +159,7 @@ test("holds nothing of a request once it is answered", async () => {
   socket.destroy();
 });
 
-test("closes waiting requests when the port closes", async () => {
+test("waiting requests end when the port closes", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const port = Number(new URL(url).port);
   const socket = createConnection(port, "127.0.0.1");
@@ -173,7 +170,7 @@ test("closes waiting requests when the port closes", async () => {
   await expect.poll(() => http.waits).toBe(0);
 });
 
-test("drops pipelined requests with their connection", async () => {
+test("pipelined requests end with their connection", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const socket = createConnection(Number(new URL(url).port), "127.0.0.1").resume();
   socket.on("error", () => {});

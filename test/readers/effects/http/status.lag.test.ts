@@ -1,6 +1,3 @@
-// The lag in a status: what NATS reports, like `penstock effects status`, and the process's own
-// estimate only if NATS does not answer.
-
 import { expect, test } from "vitest";
 import { withAskedLag } from "../../../../src/readers/effects/http/shapes.ts";
 import { applied } from "./reader-kit.ts";
@@ -10,7 +7,7 @@ const ofStream = (lastSequence: number, lagSeconds: number) => [
 ];
 const estimated = { state: "applying", reasons: [], streams: ofStream(8, 3_600) };
 
-test("shows the lag that NATS reports instead of the estimate", async () => {
+test("the status shows the lag that NATS reports instead of the estimate", async () => {
   const asked = ofStream(12, 0.5);
   expect(await withAskedLag(estimated, async () => asked)).toEqual({
     ...estimated,
@@ -18,7 +15,7 @@ test("shows the lag that NATS reports instead of the estimate", async () => {
   });
 });
 
-test("shows the estimate if NATS fails, does not answer in time, or is not connected yet", async () => {
+test("the status shows the estimated lag if NATS fails, times out or is not connected yet", async () => {
   const fails = () => Promise.reject(new Error("no answer"));
   const isSilent = () => new Promise<never>(() => {});
   for (const ask of [fails, isSilent, undefined])

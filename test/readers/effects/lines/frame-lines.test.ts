@@ -1,5 +1,3 @@
-// Reading stored frames: the fields read from a line, and that an unreadable line affects only
-// itself.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FrameLines } from "../../../../src/readers/effects/lines/frame-lines.ts";
@@ -17,7 +15,7 @@ import {
 const good = recordOf();
 const hourMs = 3_600_000;
 
-describe("a line", () => {
+describe("a line of a stored frame", () => {
   test("has its times, its position and its ids", () => {
     const { lines } = readFrame(frameOf(`${good}\n${recordOf({ $set: { a: 1 } })}\n`));
     expect(lines.get(1)).toMatchObject({ projectId: "p", distinctId: "u", receivedAtMs, timeMs });
@@ -32,8 +30,8 @@ describe("a line", () => {
     ["unreadable", { timestamp: "yesterday" }, receivedAtMs],
     ["absent", { timestamp: undefined }, receivedAtMs],
     ["a number", { timestamp: 7 }, receivedAtMs],
-    ["in another zone", { timestamp: "2026-01-02T05:04:05.678+02:00" }, timeMs],
-  ])("is read if its time is %s", (_, fields, expected) => {
+    ["in another time zone", { timestamp: "2026-01-02T05:04:05.678+02:00" }, timeMs],
+  ])("has a valid time if its timestamp is %s", (_, fields, expected) => {
     expect(readLine(recordOf(fields)).timeMs).toBe(expected);
   });
 
@@ -42,26 +40,26 @@ describe("a line", () => {
     ["unreadable", "now"],
     ["far in the future", "9999-12-31T23:59:59.999Z"],
     ["an object", {}],
-  ])("counts as received when it was stored if its time of receipt is %s", (_, received_at) => {
+  ])("has the time of storage if its time of receipt is %s", (_, received_at) => {
     const line = readLine(recordOf({ received_at, timestamp: "9000-01-01" }), {
       storedAtMs: hourMs,
     });
     expect(line).toMatchObject({ receivedAtMs: hourMs, timeMs: hourMs });
   });
 
-  test("counts at its stated time if its clock is somewhat ahead", () => {
+  test("has its own time if its clock is an hour ahead", () => {
     const line = readLine(good, { storedAtMs: receivedAtMs - hourMs });
     expect(line).toMatchObject({ receivedAtMs, timeMs });
   });
 
-  test("may lack fields that the gateway always writes if another program wrote it", () => {
+  test("may lack fields that the gateway always writes", () => {
     const more = { ip: undefined, kind: undefined, person_profile: null, historical: undefined };
     const line = readLine(recordOf({ ...more, event: "$identify", properties: undefined }));
     expect(line).toMatchObject({ usageClass: "identify", hasPerson: true });
     expect(readLine(recordOf({ kind: "new" })).usageClass).toBe("identified");
   });
 
-  test("has the same hash in every case of its uuid, and another in another project", () => {
+  test("has the same hash for any case of its uuid, and a different one in another project", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
     // Another event under the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
@@ -82,13 +80,13 @@ describe("a line", () => {
   });
 });
 
-describe("a line that cannot be read", () => {
+describe("an unreadable line of a stored frame", () => {
   const deep = `${"[".repeat(2_000)}${"]".repeat(2_000)}`;
   test.each([
-    ["no JSON", "{", "not_json"],
+    ["malformed JSON", "{", "not_json"],
     ["half a record", good.slice(0, 90), "not_json"],
     ["two records", `${good},${good}`, "not_json"],
-    ["the end of the batch", '1]},{"batch":[1', "not_json"],
+    ["JSON that closes the batch", '1]},{"batch":[1', "not_json"],
     ["an invalid number", good.replace('"properties":{}', '"properties":{"a":01}'), "not_json"],
     ["a control character", good.replace('"u"', '"u\t"'), "not_json"],
     ["a number", "7", "not_a_record"],
@@ -110,7 +108,7 @@ describe("a line that cannot be read", () => {
       "invalid_field",
     ],
     ["another project's", recordOf({ project_id: "q" }), "wrong_project"],
-  ])("is reported, and does not affect others: %s", (_, line, reason) => {
+  ])("is reported, and the others are read: %s", (_, line, reason) => {
     const { lines, unreadable } = readFrame(frameOf(`${good}\n${line}\n${good}\n`));
     expect([...lines.keys()]).toEqual([0, 2]);
     expect(lines.get(2)).toMatchObject({ ...lines.get(0), effect: expect.anything() as object });
@@ -130,7 +128,7 @@ describe("a line that cannot be read", () => {
     expect(unreadable.get(1)).toMatchObject({ reason: "not_json" });
   });
 
-  test("may be one of two halves of a record, one per line", () => {
+  test("may be half of a record that is split over two lines", () => {
     const at = good.indexOf(",") + 1;
     const { lines, unreadable } = readFrame(
       frameOf(`${good}\n${good.slice(0, at - 1)}\n${good.slice(at)}\n${good}\n`),
@@ -139,7 +137,7 @@ describe("a line that cannot be read", () => {
     expect([...unreadable.keys()]).toEqual([1, 2]);
   });
 
-  test("states its project only if its frame may have several", () => {
+  test("names its project only if the frame may have lines of several projects", () => {
     const text = `${recordOf({ uuid: 7, project_id: "q" })}\n7\n${recordOf({ project_id: "r" })}`;
     const { lines, unreadable } = readFrame(frameOf(text, { projectId: undefined }));
     expect(unreadable.get(0)).toMatchObject({ projectId: "q" });
@@ -148,7 +146,7 @@ describe("a line that cannot be read", () => {
   });
 });
 
-describe("a frame", () => {
+describe("a stored frame", () => {
   test("may be empty, lack its last line feed, and have blank lines and carriage returns", () => {
     expect(readFrame(frameOf("")).lines.size).toBe(0);
     expect([...readFrame(frameOf(`${good}\n${good}`)).lines.keys()]).toEqual([0, 1]);
@@ -157,7 +155,7 @@ describe("a frame", () => {
     expect(unreadable.size).toBe(0);
   });
 
-  test("may have more lines than the scanner's table has rows", () => {
+  test("may have more lines than the scan table has rows", () => {
     const few = new FrameLines(createNativeScanner(3));
     for (const count of [1, 2, 3, 4, 6, 7, 20]) {
       const text = Array.from({ length: count }, (_, n) => recordOf({ distinct_id: `u${n}` }));
@@ -181,7 +179,7 @@ describe("a frame", () => {
     // As long as the first one, with another text between timestamp and properties.
     ...[recordOf({ kind: "survey" }), recordOf({ received_at: "2026-01-02T03:04:05.699Z" })],
   );
-  test("gives the same result for each line as for the line alone", () => {
+  test("gives the same result for each line as the line alone", () => {
     fc.assert(
       fc.property(fc.array(someLines, { maxLength: 8 }), (texts) => {
         const { lines, unreadable } = readFrame(frameOf(texts.map((each) => `${each}\n`).join("")));

@@ -1,5 +1,3 @@
-// The hash that identifies an event distinguishes events, however alike their uuids are.
-
 import { randomFillSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { EventHash } from "../../../../src/readers/effects/lines/hashes.ts";
@@ -26,12 +24,12 @@ function numbered(number: number, place: "first" | "last"): string {
 }
 
 test.each(["first", "last"] as const)(
-  "gives unrelated hashes to uuids that differ in their %s digits",
+  "event hashes of uuids that differ in their %s digits are unrelated",
   (place) => {
     const count = 8_000;
     const hashes = Array.from({ length: count }, (_, n) => hashOf("p", numbered(n, place)));
     expect(new Set(hashes).size).toBe(count);
-    // Of 8,000 random bits 4,000 are set, give or take 45; 350 is far beyond any accident.
+    // Of 8,000 random bits 4,000 are set, give or take 45.
     for (let bit = 0n; bit < 64n; bit++) {
       const set = hashes.filter((each) => ((each >> bit) & 1n) === 1n).length;
       expect(Math.abs(set - count / 2)).toBeLessThan(350);
@@ -44,7 +42,7 @@ test.each(["first", "last"] as const)(
   },
 );
 
-test("includes the project and its case, but ignores the case of uuids", () => {
+test("event hashes depend on the project and its case, but not on the case of the uuid", () => {
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid.toUpperCase())).toBe(hashOf("p", uuid));
   const projects = ["p", "q", "P", "pp", "", ...Array.from({ length: 5_000 }, (_, n) => `p${n}`)];
@@ -52,7 +50,7 @@ test("includes the project and its case, but ignores the case of uuids", () => {
   expect(hashOf("p", uuid)).toBe(hashOf("p", uuid));
 });
 
-test("does not let anyone without the key predict collisions, in a project or between two", () => {
+test("event hashes have a random key, so collisions cannot be predicted", () => {
   const other = new EventHash(randomFillSync(new Uint32Array(2)));
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid, other)).not.toBe(hashOf("p", uuid));
@@ -61,7 +59,7 @@ test("does not let anyone without the key predict collisions, in a project or be
   expect(chosen).not.toBe(hashOf("acme", "0199c0de-0000-7000-8000-000000000001"));
 });
 
-test("gives events of other names or distinct ids other hashes under one uuid", () => {
+test("event hashes depend on the name and the distinct id", () => {
   const uuid = numbered(7, "first");
   const texts = ["", "a", "aa", "aaa", "aaaa", "aaaaa", "\0", "\0\0", "ä", "x".repeat(500)];
   const names = texts.flatMap((event) => texts.map((id) => [`"${event}"`, `"${id}"`]));

@@ -10,10 +10,10 @@ function timeOf(aheadMs: number): number {
   return recordMs(storedLine({ receivedAtMs, frame: storedFrame({ storedAtMs }) })) - storedAtMs;
 }
 
-test("uses the time of receipt, even if it is long before the line was stored", () => {
+test("the time of a record is its time of receipt, even long before it was stored", () => {
   expect([-365 * 24 * hourMs, 0, hourMs].map(timeOf)).toEqual([-365 * 24 * hourMs, 0, hourMs]);
 });
 
-test("uses the time of storage if the time of receipt is over an hour later", () => {
+test("the time of a record is its time of storage if its time of receipt is over an hour later", () => {
   expect([hourMs + 1, 365 * 24 * hourMs].map(timeOf)).toEqual([0, 0]);
 });

@@ -1,13 +1,10 @@
-// Metrics count only what the database has committed. Every series exists from the first scrape on,
-// so that a first failure is an increase.
-
 import { expect, test } from "vitest";
 import { EffectsMetrics } from "../../../../src/readers/effects/metrics/effects-metrics.ts";
 import { FencedError } from "../../../../src/readers/effects/store/port.ts";
 import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
 
-test("counts a commit once it is done, and not one that fails", async () => {
+test("metrics count a commit once it is done, and no failed commit", async () => {
   const metrics = new EffectsMetrics();
   const zero = await metrics.text();
   expect(zero).toContain('penstock_effects_rejected_total{reason="too_deep"} 0');
@@ -45,7 +42,7 @@ test("counts a commit once it is done, and not one that fails", async () => {
   expect(text).not.toContain(project);
 });
 
-test("counts a commit in parts once it is complete, and never what was rolled back of it", async () => {
+test("metrics count a commit in parts once it is complete, and nothing that was rolled back", async () => {
   const metrics = new EffectsMetrics();
   let fault: Error | undefined;
   const commit = async (): Promise<void> => {

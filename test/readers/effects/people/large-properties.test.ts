@@ -1,6 +1,3 @@
-// The limit on a project's large properties: counted as stored for its people and groups, whatever
-// happens to them.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { People, type PeopleChanges } from "../../../../src/readers/effects/people/people.ts";
@@ -23,14 +20,13 @@ function worldOf(options: ConstructorParameters<typeof People>[0]) {
   return { rows, people, run };
 }
 
-/** The sum over the stored rows. */
 function countedIn(rows: Rows): number {
   const persons = [...rows.members.values()].map(({ person }) => person?.propertyBytes ?? 0);
   const groups = [...rows.groups.values()].map(({ propertyBytes }) => propertyBytes);
   return [...persons, ...groups].filter((bytes) => bytes > 65_536).reduce((a, b) => a + b, 0);
 }
 
-test("always accepts small ones, counts a large one whole, and releases one that shrinks", () => {
+test("the limit of large properties never rejects small ones, and properties that shrink stop counting", () => {
   const large = new LargeProperties(200_000);
   expect(large.hasRoom("a", 0, 65_536)).toBe(true);
   large.move("a", 0, 65_536);
@@ -48,7 +44,7 @@ test("always accepts small ones, counts a large one whole, and releases one that
   expect(large.hasRoom("a", 0, 200_000)).toBe(true);
 });
 
-test("leaves a person unchanged when the project is full, and reports it", () => {
+test("a person is unchanged and reported if the project's large properties are full", () => {
   const { rows, run } = worldOf({ largeBytesMax: 150 * kibibyte });
   let at = 0;
   const set = (distinctId: string, name: string, kibibytes: number) =>
@@ -71,7 +67,7 @@ test("leaves a person unchanged when the project is full, and reports it", () =>
   expect(rows.largeProperties.get(projectId)?.bytes).toBe(countedIn(rows));
 });
 
-test("counts a group like a person", () => {
+test("the large properties of a group count like those of a person", () => {
   const { rows, run } = worldOf({ largeBytesMax: 150 * kibibyte });
   const groupOf = (key: string) =>
     effectOf({
@@ -105,7 +101,7 @@ const steps = fc.array(
   { maxLength: 20 },
 );
 
-test("matches the rows, whatever is written and merged, and whichever commits fail", () => {
+test("the counted large properties match the stored rows after any writes, merges and failed commits", () => {
   fc.assert(
     fc.property(steps, fc.constantFrom(1, 1e6), (some, cacheBytesMax) => {
       const { rows, people, run } = worldOf({ largeBytesMax: 200 * kibibyte, cacheBytesMax });

@@ -1,5 +1,4 @@
-// The same rules in the simplest way: sorts all events by their stamps and applies them one after
-// another, with people as lists of ids. Shares no algorithm with the code it is compared with.
+// The same rules in the simplest way: sorts all events by their stamps and applies them one by one.
 
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import { isIllegalId } from "../../../../src/readers/effects/rules/ids.ts";
@@ -16,7 +15,6 @@ import { projectId, type Rows, valuesOf } from "./rows.ts";
 
 const hourMs = 3_600_000;
 
-/** A person as it is visible, whichever row survived. */
 interface ShownPerson {
   readonly ids: readonly string[];
   readonly uuid: string;
@@ -186,7 +184,6 @@ function naiveAssociations(sorted: readonly EventEffect[]): string[] {
   return [...seen].map(([name, atMs]) => `${name} ${atMs}`).sort();
 }
 
-/** Properties, written in the order of their stamps. */
 class PlainBag {
   readonly #writes = new Map<string, { json: string | null; stamp: Stamp }>();
   readonly #onces = new Map<string, { json: string; stamp: Stamp }>();

@@ -46,7 +46,6 @@ function steps(kinds: readonly LinkKind[]): fc.Arbitrary<Step> {
   );
 }
 
-/** Events in frames of two lanes, at most three events a frame. */
 function histories(kinds: readonly LinkKind[]): fc.Arbitrary<EventEffect[]> {
   const frames = fc.record({
     lane: fc.constantFrom("live" as const, "historical" as const),
@@ -112,8 +111,8 @@ function shuffled<T>(list: readonly T[], keys: Iterator<number>): T[] {
 
 const keys = fc.infiniteStream(fc.nat());
 
-describe("for any batches, cache size and failed commits", () => {
-  test("events without a refused link give the same result in any order, and if repeated", () => {
+describe("with any batches, cache size and failed commits", () => {
+  test("events without a refused link give the same people in any order, and if repeated", () => {
     fc.assert(
       fc.property(histories(["merge"]), keys, ways, (effects, key, way) => {
         const linkOrder = effects.filter(({ link }) => link !== undefined);
@@ -128,7 +127,7 @@ describe("for any batches, cache size and failed commits", () => {
     );
   });
 
-  test("events give the same result in any order that keeps the order of links", () => {
+  test("events give the same people in any order that keeps the order of links", () => {
     const kinds = ["identify", "alias", "merge"] as const;
     const caps = fc.constantFrom(2, 3, 100);
     fc.assert(

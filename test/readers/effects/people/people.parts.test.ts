@@ -1,5 +1,3 @@
-// Queued rows, taken back as parts if they are too many for one write.
-
 import { expect, test } from "vitest";
 import { People, type PeopleChanges } from "../../../../src/readers/effects/people/people.ts";
 import type { RejectedRow } from "../../../../src/readers/effects/types.ts";
@@ -44,7 +42,7 @@ function applied(people: People): PeopleChanges {
   return changesOf(people);
 }
 
-test("gives parts of few rows each, which together do the same as the whole", () => {
+test("queued rows are written in small parts with the same result as in one", () => {
   const whole = new People();
   queue(whole);
   const expected = applied(whole);
@@ -65,7 +63,7 @@ test("gives parts of few rows each, which together do the same as the whole", ()
   expect(changesOf(people)).toEqual(expected);
 });
 
-test("keeps the position of an unreadable line among other rejections", () => {
+test("an unreadable line keeps its position among other rejections", () => {
   const people = new People();
   queue(people);
   const details = applied(people).rejected.map(({ detail }) => detail);

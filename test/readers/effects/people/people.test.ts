@@ -31,8 +31,8 @@ function link(kind: LinkKind, from: string, to: string, timeMs = 1): Step {
   return { timeMs, distinctId: kind === "identify" ? to : from, link: { kind, from, to } };
 }
 
-describe("an event creates a person", () => {
-  test("with the uuid of its distinct id, created then, seen in that hour", () => {
+describe("an event of an unknown distinct id", () => {
+  test("creates a person with the uuid of the distinct id", () => {
     const { rows, run } = world();
     run({ timeMs: 2 * hourMs + 5, distinctId: "a" });
     const uuid = personUuid(projectId, "a");
@@ -51,7 +51,7 @@ describe("an event creates a person", () => {
     });
   });
 
-  test("and another event of the same hour changes nothing", () => {
+  test("creates nothing more if another event of the same hour follows", () => {
     const { people, rows, run } = world();
     run({ timeMs: 10, distinctId: "a" });
     expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);
@@ -84,14 +84,14 @@ describe("links", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("create ids that were never seen, with the event's own first", () => {
+  test("create ids that were never seen, the event's own id first", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
     expect(rows.personOf("w")?.person).toMatchObject({ firstId: "v", mainId: "w" });
   });
 
-  test("leave two known persons separate, unless they are merged dangerously", () => {
+  test("do not merge two known persons, unless with $merge_dangerously", () => {
     const { rows, run } = world();
     run(link("identify", "anon1", "one"), link("identify", "anon2", "two"));
     expect(run(link("identify", "one", "two")).links[0]?.outcome).toBe("refused_both_known");
@@ -101,7 +101,7 @@ describe("links", () => {
     expect(rows.personOf("anon1")?.person).toMatchObject({ idsTotal: 4, mainId: "two" });
   });
 
-  test("make the target of an identify known before and after, even if it was refused", () => {
+  test("make the target of an identify known, even if the link is refused because both ids are known", () => {
     const { rows, run } = world();
     run(link("identify", "anon", "one"));
     expect(run(link("identify", "one", "new")).links[0]?.outcome).toBe("refused_both_known");
@@ -136,7 +136,7 @@ describe("links", () => {
       "a\ufffd",
       " id ",
     ],
-  ])("never merge or create %j", (illegal) => {
+  ])("of the illegal id %j never merge or create persons", (illegal) => {
     const { rows, run } = world();
     const changes = run(link("identify", illegal, "user"), link("alias", "user", illegal));
     expect(changes.links.map(({ outcome }) => outcome)).toEqual(
@@ -146,13 +146,13 @@ describe("links", () => {
   });
 
   test.each(["person2", "-2", "00", "ids", '"', "'user\"", "person"])(
-    "merge and create %j",
+    "of the id %j merge and create persons",
     (id) => {
       expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
     },
   );
 
-  test("are refused over the cap, and the other id is not created", () => {
+  test("above the maximum of ids are refused, and the other id is not created", () => {
     const { rows, run } = world({ idsMax: 3 });
     const outcomes = run(
       link("alias", "a", "b"),
@@ -173,7 +173,7 @@ describe("links", () => {
     expect(rows.members.has("d")).toBe(false);
   });
 
-  test("do not block the event's other effects when refused", () => {
+  test("that are refused do not block the other effects of their event", () => {
     const { rows, run } = world();
     run({ ...link("alias", "a", "id"), person: { set: [["plan", '"pro"']] } });
     expect(valuesOf(rows.personOf("a")?.person)).toEqual({ plan: '"pro"' });
@@ -181,7 +181,7 @@ describe("links", () => {
 });
 
 describe("properties", () => {
-  test("keep the newest $set and the oldest $set_once, and remember $unset", () => {
+  test("keep the newest $set, the oldest $set_once and each $unset", () => {
     const { rows, run } = world();
     const shown = () => valuesOf(rows.personOf("a")?.person);
     run({ timeMs: 20, distinctId: "a", person: { set: [["x", "20"]], once: [["y", "20"]] } });
@@ -194,7 +194,7 @@ describe("properties", () => {
     expect(shown()).toEqual({ x: "31", y: "10" });
   });
 
-  test("apply $set_once before $set, and $set before $unset in one event", () => {
+  test("of one event apply $set_once, then $set, then $unset", () => {
     const { rows, run } = world();
     const writes: Step["person"] = {
       once: [
@@ -212,7 +212,7 @@ describe("properties", () => {
     expect(valuesOf(rows.personOf("a")?.person)).toEqual({ x: "1", y: "2" });
   });
 
-  test("of two persons are joined name by name", () => {
+  test("of two merged persons are merged name by name", () => {
     const { rows, run } = world();
     run({
       timeMs: 5,
@@ -243,7 +243,7 @@ describe("properties", () => {
     ]);
   });
 
-  test("without room are rejected by name, and the others are set", () => {
+  test("above the size limit are rejected by name, and the others are set", () => {
     const { rows, run } = world({ propertyBytesMax: 500 });
     const set = [
       ["a", "1"],
@@ -273,7 +273,7 @@ describe("groups", () => {
     expect(rows.members.size).toBe(0);
   });
 
-  test("have ids seen with them as members, whether the group exists or not", () => {
+  test("have the ids seen with them as members, whether the group exists or not", () => {
     const { rows, run } = world();
     const memberOf = [{ type: "company", key: "acme" }];
     run({ timeMs: 5, distinctId: "a", memberOf });
@@ -283,7 +283,7 @@ describe("groups", () => {
     expect(rows.groups.size + rows.groupTypes.size).toBe(0);
   });
 
-  test("are rejected by name beyond the number of types", () => {
+  test("above the maximum of group types are rejected by name", () => {
     const { rows, run } = world({ groupTypesMax: 1 });
     run(group("company", "acme", "1", 1));
     const changes = run(group("team", "red", "1", 1), group("company", "other", "1", 1));
@@ -294,7 +294,7 @@ describe("groups", () => {
   });
 });
 
-test("rows in memory stay within their bytes, and requested rows stay", () => {
+test("the cached rows of people stay within their limit, and rows in use stay cached", () => {
   const cacheBytesMax = 400_000;
   const { people, rows, run } = world({ cacheBytesMax });
   for (let batch = 0; batch < 100; batch++) {
@@ -312,8 +312,8 @@ test("rows in memory stay within their bytes, and requested rows stay", () => {
   expect(Object.keys(valuesOf(rows.personOf("0-0")?.person))).toEqual(["other", "text"]);
 });
 
-describe("rows for a commit", () => {
-  test("stay unchanged when later batches change the person", () => {
+describe("rows queued for a commit", () => {
+  test("do not change when later batches change the person", () => {
     const { people, rows } = world();
     const set = (value: string, timeMs: number) =>
       effectOf({ timeMs, distinctId: "a", person: { set: [["x", value]] } });
@@ -325,7 +325,7 @@ describe("rows for a commit", () => {
     expect(second.members[0]?.person?.version).toBe(2);
   });
 
-  test("are read again after everything was discarded", () => {
+  test("are read again after all cached rows were discarded", () => {
     const { people, rows, run } = world();
     run({ timeMs: 1, distinctId: "a" });
     applyBatch(people, rows, [effectOf({ ...link("alias", "a", "b"), place: { sequence: 9 } })]);
@@ -350,7 +350,7 @@ describe("rows for a commit", () => {
   });
 });
 
-describe("a stored row with properties that were damaged by hand", () => {
+describe("a stored row whose properties were damaged by hand", () => {
   const edited = { json: '{"plan":"changed"}', state: "[[1,2],[],[],[]]" };
 
   function editedWorld() {
@@ -378,7 +378,7 @@ describe("a stored row with properties that were damaged by hand", () => {
     row: { project_id: projectId, uuid: personUuid(projectId, "a") },
   };
 
-  test("loses them and is named in the log, and processing continues", () => {
+  test("loses them, is logged, and processing continues", () => {
     const { people, rows, logged, group } = editedWorld();
     const set = [["team", '"red"']] as const;
     applyAll(people, rows, [

@@ -1,5 +1,3 @@
-// The properties of one person or group: joins, so that the order of writes does not matter.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
@@ -48,7 +46,7 @@ function said(bag: PropertyBag) {
   return { json, again: new PropertyBag({ json, state }, bag.bytes).size, bytes: bag.bytes };
 }
 
-test("counts for a name its bytes in the columns, with escapes", () => {
+test("a property name counts with its escaped bytes towards the size limit", () => {
   const names = Array.from({ length: 20 }, (_, n) => "\u0001".repeat(300) + n);
   const set = names.map((each) => [each, "1"] as const);
   const tight = room(20 * (160 + 6 * 300));
@@ -59,7 +57,7 @@ test("counts for a name its bytes in the columns, with escapes", () => {
   expect(new PropertyBag(bag.columns(), bag.bytes).size).toBe(20);
 });
 
-test("a join rejects the same names whether or not the bags were loaded from the store", () => {
+test("a merge rejects the same property names whether or not the persons were read from the store", () => {
   const bags = fc.tuple(events, events, fc.constantFrom(2, 3, 4), fc.constantFrom(340, 520, 1e6));
   fc.assert(
     fc.property(bags, ([some, others, countMax, bytesMax]) => {
@@ -76,7 +74,7 @@ test("a join rejects the same names whether or not the bags were loaded from the
   );
 });
 
-test("gives the same result for events in any order", () => {
+test("property writes give the same result in any order", () => {
   const shuffled = events.chain((some) =>
     fc.record({
       some: fc.constant(some),
@@ -90,7 +88,7 @@ test("gives the same result for events in any order", () => {
   );
 });
 
-test("joins two bags as if everything had been written to one", () => {
+test("merged properties equal those of one person that got all writes", () => {
   fc.assert(
     fc.property(events, fc.array(fc.boolean()), (some, sides) => {
       const [ours, theirs] = [true, false].map((side) =>
@@ -102,7 +100,7 @@ test("joins two bags as if everything had been written to one", () => {
   );
 });
 
-test("continues after a round trip through its columns", () => {
+test("properties that were stored and read again accept further writes", () => {
   fc.assert(
     fc.property(events, fc.nat({ max: 12 }), (some, at) => {
       const begun = bagOf(some.slice(0, at));
@@ -113,7 +111,7 @@ test("continues after a round trip through its columns", () => {
   );
 });
 
-test("applies the newest $set, else the oldest $set_once, and $unset over $set", () => {
+test("the newest $set, else the oldest $set_once, applies, and $unset removes a $set", () => {
   const bag = new PropertyBag();
   const write = (n: number, parts: Partial<PropertyWrites>) =>
     bag.write(writesOf(parts), stampOf(n), room());
@@ -125,7 +123,7 @@ test("applies the newest $set, else the oldest $set_once, and $unset over $set",
   expect(bag.columns().json).toBe('{"first":3}');
 });
 
-test("rejects and reports a name without room, and changes nothing", () => {
+test("a property beyond the size limit is rejected and reported, and nothing changes", () => {
   const bag = new PropertyBag();
   const bounded = room(400);
   expect(bag.write(writesOf({ set: [["a", "1"]] }), stampOf(1), bounded)).toBe(true);

@@ -36,7 +36,7 @@ const names = fc.oneof(
   fc.constantFrom("__proto__", "constructor", "", '"', "\\", "\n", "plan"),
 );
 
-test("stamps sort by time, then as their positions do", () => {
+test("stamps sort by time, then by stream position", () => {
   const order = (place: LinePlace) => [
     place.lane === "live" ? 1 : 0,
     place.epoch,
@@ -60,8 +60,8 @@ test("stamps sort by time, then as their positions do", () => {
   );
 });
 
-describe("properties are stored in two columns", () => {
-  test("and are read back unchanged, digits and all", () => {
+describe("the two columns of properties", () => {
+  test("are read back unchanged, including all digits", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(names, properties)), (entries) => {
         const before = new Map(entries);
@@ -73,7 +73,7 @@ describe("properties are stored in two columns", () => {
     );
   });
 
-  test("one of which shows the values, sorted by name", () => {
+  test("show the values sorted by name", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(names, properties)), (entries) => {
         const shown = [...new Map(entries)]
@@ -86,7 +86,7 @@ describe("properties are stored in two columns", () => {
     );
   });
 
-  test("and columns that do not match give nothing", () => {
+  test("give nothing if they do not match", () => {
     const stamp = { timeMs: 1, rank: "r" };
     const columns = toColumns(new Map([["a", { write: { stamp, json: "1" }, once: undefined }]]));
     for (const json of ['{"a": 1}', "{}", '{"ab":1', "x", '{"ab":}'])
@@ -96,7 +96,7 @@ describe("properties are stored in two columns", () => {
   });
 });
 
-test("the uuid of a distinct id is version 5 of its project and itself, in UTF-8", () => {
+test("the uuid of a person is a version 5 UUID of its project and distinct id, in UTF-8", () => {
   // Computed in Python: uuid5(UUID("70656e73-746f-636b-2d70-6572736f6e73"), "demo\nuser-1")
   expect(personUuid("demo", "user-1")).toBe("deb03350-5b38-5b44-828b-fae7647706ec");
   expect(personUuid("demo", "Zoë 🦊")).toBe("7307d303-0617-5f47-a1ae-ff06eb6e19c0");
@@ -108,6 +108,9 @@ test.each([
   ['{"plan":"pro"}', "[[],[6,5,0,-1],[],[]]"],
   ['{"plan":"pro"}', "[[],[6,5,-1,-1],[],[]]"],
   ['{"plan":"pro"}', '[[1,"r"],[6,5,7,-1],[],[]]'],
-])("columns do not match if the state names a missing stamp: %s %s", (json, state) => {
-  expect(fromColumns({ json, state })).toBeUndefined();
-});
+])(
+  "the two columns of properties give nothing if the state names a missing stamp: %s %s",
+  (json, state) => {
+    expect(fromColumns({ json, state })).toBeUndefined();
+  },
+);

@@ -8,7 +8,6 @@ function row(id: string, bytes = 60): CachedRow {
   return { projectId: project, id, bytes, isChanged: false };
 }
 
-/** Writes what changed. */
 function write(cache: RowCache<CachedRow>): string[] {
   const writing = cache.writeChanged(({ id }) => id);
   for (;;) {
@@ -17,13 +16,13 @@ function write(cache: RowCache<CachedRow>): string[] {
   }
 }
 
-/** Fills the younger generation with other rows, and evicts what is too much. */
+/** Fills the younger generation with other rows, and evicts the excess. */
 function fill(cache: RowCache<CachedRow>, name: string): void {
   for (const id of [`${name}-1`, `${name}-2`]) cache.put(row(id));
   cache.trim();
 }
 
-test("evicts a row that was not requested while the younger generation filled, and no other", () => {
+test("the row cache evicts only a row that was not used while the younger generation filled", () => {
   const cache = new RowCache<CachedRow>(200);
   const [used, left] = [row("used"), row("left")];
   cache.put(used);
@@ -37,7 +36,7 @@ test("evicts a row that was not requested while the younger generation filled, a
   expect(cache.get(project, "left")).toBeUndefined();
 });
 
-test("evicts nothing while the younger generation has less than half of the room", () => {
+test("the row cache evicts nothing while the younger generation is below half of the limit", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one", 99);
   cache.put(one);
@@ -46,13 +45,12 @@ test("evicts nothing while the younger generation has less than half of the room
   cache.trim();
   expect(cache.generation).toBe(generation);
   expect(cache.get(project, "one")).toBe(one);
-  // It weighs more than when it was added.
   cache.grew(one, 1);
   cache.trim();
   expect(cache.generation).not.toBe(generation);
 });
 
-test("keeps a changed row until the commit with it is in the store", () => {
+test("the row cache keeps a changed row until its commit is stored", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);
@@ -62,7 +60,6 @@ test("keeps a changed row until the commit with it is in the store", () => {
   for (const name of ["a", "b", "c"]) fill(cache, name);
   expect(write(cache)).toEqual(["one"]);
   expect([cache.changedRows, cache.changedBytes, one.isChanged]).toEqual([0, 0, false]);
-  // A later commit is pending as well, and does not end first.
   write(cache);
   for (const name of ["d", "e", "f"]) fill(cache, name);
   expect(cache.get(project, "one")).toBe(one);
@@ -71,7 +68,7 @@ test("keeps a changed row until the commit with it is in the store", () => {
   expect(cache.get(project, "one")).toBeUndefined();
 });
 
-test("keeps a row that changes again while its commit is pending for the next one", () => {
+test("the row cache keeps a row that changes again during its commit for the next commit", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);
@@ -84,7 +81,7 @@ test("keeps a row that changes again while its commit is pending for the next on
   expect(write(cache)).toEqual(["one"]);
 });
 
-test("holds all rows that are not in the store, and counts bytes, after any sequence", () => {
+test("the row cache holds all rows that are not stored, and counts their bytes, after any sequence", () => {
   const ids = Array.from({ length: 8 }, (_, at) => `id-${at}`);
   const step = fc.record({
     what: fc.constantFrom("use", "use", "change", "change", "trim", "write", "commit"),

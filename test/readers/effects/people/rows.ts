@@ -1,6 +1,3 @@
-// Shared by the tests of people: short effects, rows in Maps as a store would hold them, and a
-// batch from effect to row.
-
 import type {
   Loaded,
   People,
@@ -135,7 +132,6 @@ export function seenLine(
   return { projectId: project, distinctId, timeMs, ...idHashOf(distinctId) };
 }
 
-/** All at once. */
 export function changesOf(people: People): PeopleChanges {
   const steps = people.changes();
   let step = steps.next();
@@ -143,7 +139,6 @@ export function changesOf(people: People): PeopleChanges {
   return step.value;
 }
 
-/** A batch, from effects to rows that wait to be written. */
 export function applyBatch(
   people: People,
   rows: Rows,
@@ -163,7 +158,6 @@ export function applyBatch(
   return changesOf(people);
 }
 
-/** Applies and writes a batch. */
 export function applyAll(people: People, rows: Rows, steps: readonly Step[]): PeopleChanges {
   const changes = applyBatch(people, rows, steps.map(effectOf));
   rows.write(changes);
@@ -171,7 +165,6 @@ export function applyAll(people: People, rows: Rows, steps: readonly Step[]): Pe
   return changes;
 }
 
-/** The visible properties. */
 export function valuesOf(of: { properties: PropertyColumns } | undefined): Record<string, string> {
   const shown: Record<string, string> = Object.create(null);
   for (const [name, state] of of === undefined ? [] : fromColumns(of.properties)!) {

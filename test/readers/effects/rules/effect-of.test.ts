@@ -1,5 +1,3 @@
-// The table of events and their effects, row by row, from stored records.
-
 import { describe, expect, test } from "vitest";
 import type { EventEffect, UsageClass } from "../../../../src/readers/effects/types.ts";
 import { readLine, recordOf } from "../../../kit/effect-lines.ts";
@@ -231,7 +229,7 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
 ];
 
 describe("the effect of an event", () => {
-  test.each(rows)("%s", (_, fields, usage, does) => {
+  test.each(rows)("follows the documented table: %s", (_, fields, usage, does) => {
     const { effect, ...line } = readLine(recordOf(fields));
     expect(effect).toMatchObject({ rejections: [], ...does });
     expect(line).toMatchObject({
@@ -257,12 +255,12 @@ describe("the effect of an event", () => {
     [`"deep":${"[".repeat(2_000)}${"]".repeat(2_000)},"$set":{"a":1}`, { person: wroteA }],
     ['"\\u0000":1e400,"__proto__":{"$set":{}},"$set":{"a":1}', { person: wroteA }],
     [`"long":${"9".repeat(5_000)},"$set":{"a":1}`, { person: wroteA }],
-  ])("is the same in any notation of the properties: %.30s", (members, does) => {
+  ])("is the same for any notation of the properties: %.30s", (members, does) => {
     const line = recordOf().replace('"properties":{}', () => `"properties":{${members}}`);
     expect(readLine(line).effect).toMatchObject({ rejections: [], ...does });
   });
 
-  test("is plain for lines without anything to do", () => {
+  test("is nothing for an event without person data", () => {
     for (const fields of [{}, { $set: {} }, { event: "$exception", ...set }, noPerson])
       expect(readLine(recordOf(fields)).isPlain).toBe(true);
     expect(readLine(recordOf(set)).isPlain).toBe(false);

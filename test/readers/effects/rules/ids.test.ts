@@ -1,5 +1,3 @@
-// The ids that are never merged, and similar ids that are.
-
 import { expect, test } from "vitest";
 import { isIllegalId } from "../../../../src/readers/effects/rules/ids.ts";
 
@@ -19,7 +17,7 @@ test.each([
   ...[" nil ", "'<nil>'", `"${zeros}"`, ` ${ones}\n`, `"'N/A'"`, '" -1 "'],
   ...["", " ", "\t\n\u00a0", '""', "' '", " undefined ", "$posthog_cookieless"],
   ...["\0", "a\0b", "a\ufffdb"],
-])("%j never merges", (id) => {
+])("the distinct id %j is illegal and never merged", (id) => {
   expect(isIllegalId(id)).toBe(true);
 });
 
@@ -28,6 +26,6 @@ test.each([
   ...["guest@example.org", "'", '"', "'guest", 'guest"', "é", "$posthog_cookieless2"],
   ...["undefined".padEnd(40, "x"), `"${"0".repeat(40)}"`, "00000000-0000-0000-0000-000000000001"],
   ...["ffffffff-ffff-ffff-ffff-fffffffffff0", "(guest)", "<user>", "nan0", "0x1", "000", "a-b"],
-])("%j may merge", (id) => {
+])("the distinct id %j may be merged", (id) => {
   expect(isIllegalId(id)).toBe(false);
 });

@@ -1,6 +1,3 @@
-// The properties that an event writes, value by value: which are stored as sent, which are
-// normalised, and which are rejected without affecting the others.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PropertyWrites, Rejection } from "../../../../src/readers/effects/types.ts";
@@ -17,7 +14,7 @@ function written(members: string, more: Readonly<Record<string, unknown>> = {}):
     .effect;
 }
 
-describe("a value is stored as it was sent", () => {
+describe("a property value that is stored as sent", () => {
   test.each([
     ...["1", "-0", "1.50", "1E3", "1e400", "-1e-10000", "9007199254740993", "0.1e+2"],
     ...["1234567890".repeat(40), '"x"', '"é😀"', "true", "false", "null", '""', "[]", "{}"],
@@ -30,7 +27,7 @@ describe("a value is stored as it was sent", () => {
   });
 });
 
-describe("a value is normalised", () => {
+describe("a property value that is normalised", () => {
   test.each([
     ['"a\\u0000b"', '"a\ufffdb"'],
     ['"\\ud800"', '"\ufffd"'],
@@ -42,7 +39,7 @@ describe("a value is normalised", () => {
   });
 });
 
-describe("a value is rejected, and the others are written", () => {
+describe("an invalid property is rejected, and the others are written,", () => {
   test.each([
     ["1e10001", "number_out_of_range"],
     ["-1E-99999999999999999999", "number_out_of_range"],
@@ -51,7 +48,7 @@ describe("a value is rejected, and the others are written", () => {
     [`${"[".repeat(101)}${"]".repeat(101)}`, "too_deep"],
     [`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`, "too_deep"],
     [`${"[ ".repeat(100_000)}${"]".repeat(100_000)}`, "too_deep"],
-  ])("%.40s", (json, reason) => {
+  ])("with the value %.40s", (json, reason) => {
     const { person, rejections } = written(`"before":1,"a":${json},"behind":2`);
     expect(person?.set).toEqual([
       ["before", "1"],
@@ -87,7 +84,7 @@ describe("a value is rejected, and the others are written", () => {
   });
 });
 
-test("an event writes at most 1000 properties, and one rejection per field reports the others", () => {
+test("an event writes at most 1,000 properties, and one rejection per field reports the others", () => {
   const names = (letter: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${letter}${at}`);
   const objectOf = (all: readonly string[]) => Object.fromEntries(all.map((name) => [name, 1]));
@@ -113,7 +110,7 @@ test("an event writes at most 1000 properties, and one rejection per field repor
   );
 });
 
-describe("names", () => {
+describe("property names", () => {
   test.each(["__proto__", "constructor", "toString", "", " ", "é", "😀", "a.b", "$set"])(
     "may be %j",
     (name) => {
@@ -124,7 +121,7 @@ describe("names", () => {
     },
   );
 
-  test("are unescaped, and the last of each counts", () => {
+  test("are unescaped, and the last of each is written", () => {
     const { person } = written('"a":1,"\\u0061":2,"b\\u0000":1,"b\ufffd":2,"\\ud800":3');
     expect(person?.set).toEqual([
       ["a", "2"],
@@ -133,7 +130,7 @@ describe("names", () => {
     ]);
   });
 
-  test("are not written if their last value is rejected, but are if only the first is", () => {
+  test("are written only if their last value is valid", () => {
     expect(written('"a":1,"a":1e99999').person).toBeUndefined();
     expect(written('"a":1e99999,"a":1')).toMatchObject({
       person: { set: [["a", "1"]] },
@@ -141,7 +138,7 @@ describe("names", () => {
     });
   });
 
-  test("that are invalid in a list of names are rejected together", () => {
+  test("that are invalid in a list are rejected together", () => {
     const { person, rejections } = readLine(recordOf({ $unset: ["a", 7, ["b"], "a"] })).effect;
     expect(person?.unset).toEqual(["a"]);
     const detail = "$unset holds a value that is not a name (and 1 more of $unset)";
@@ -149,7 +146,7 @@ describe("names", () => {
   });
 });
 
-test("an event has one rejection for each of its fields, however many values are rejected", () => {
+test("an event has one rejection per field, however many values are rejected", () => {
   const numbers = Array.from({ length: 100 }, (_, n) => n);
   const $set = Object.fromEntries(numbers.map((n) => [`${n}`.padStart(401, "k"), n]));
   const line = recordOf({ $set, $set_once: 7, $unset: numbers, properties: { $groups: "co" } });
@@ -173,7 +170,7 @@ const json = fc.oneof(
   fc.json({ maxDepth: 4 }).map((text) => JSON.stringify(JSON.parse(text), undefined, 1)),
 );
 
-test("every value is read back as it was written, whatever is around it", () => {
+test("every property value is read back as it was written, whatever surrounds it", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string({ unit: "grapheme", maxLength: 20 }), json), (values) => {
       const members = Object.entries(values).map(

@@ -1,6 +1,3 @@
-// The log lines about spikes: one for each begin or end, without distinct ids, and limited in
-// number.
-
 import { expect, test } from "vitest";
 import {
   SpikeLog,
@@ -29,7 +26,7 @@ function logOf(monotonicMs: () => number) {
   return { lines, log: new SpikeLog({ info }, monotonicMs) };
 }
 
-test("logs a spike's begin and end with a line each, and no distinct id", () => {
+test("the begin and the end of a spike are logged with one line each, without distinct ids", () => {
   const { lines, log } = logOf(() => 0);
   log.committed([row("project", "began"), row("ada@example.com", "ended")]);
   const figures = { peakPerMinute: 900, baseline: 10.5, threshold: 500, events: 1_200 };
@@ -46,7 +43,7 @@ test("logs a spike's begin and end with a line each, and no distinct id", () => 
   ]);
 });
 
-test("logs some of very many, and reports the number of the others with the next line", () => {
+test("lines about spikes are limited, and the next line states how many were omitted", () => {
   let nowMs = 0;
   const { lines, log } = logOf(() => nowMs);
   for (let n = 0; n < 100; n++) log.committed([row(`id-${n}`, "began")]);

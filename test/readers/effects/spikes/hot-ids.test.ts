@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { HotIds } from "../../../../src/readers/effects/spikes/hot-ids.ts";
 import { idHashOf } from "../line-kit.ts";
 
-/** Some ids often, and many others occasionally. */
 const ids = fc.array(
   fc.oneof(fc.constantFrom("often", "also often"), fc.nat(20).map(String), fc.nat(400).map(String)),
   { minLength: 200, maxLength: 2_000 },
@@ -34,7 +33,7 @@ function plainCounters(sent: readonly string[]): readonly (readonly [string, num
   return counters;
 }
 
-test("distinguishes ids, whatever their hashes are", () => {
+test("the counters of frequent ids distinguish ids with equal hashes", () => {
   const hash = fc.constantFrom<(id: string) => number>(
     hashOf,
     ({ length }) => 255 - length,
@@ -49,7 +48,7 @@ test("distinguishes ids, whatever their hashes are", () => {
   );
 });
 
-test("overstates no id's count, and misses none that has more than a 64th", () => {
+test("the counters overstate no id, and miss none with more than 1/64 of the events", () => {
   fc.assert(
     fc.property(ids, (sent) => {
       const hot = new HotIds();
@@ -70,7 +69,7 @@ test("overstates no id's count, and misses none that has more than a 64th", () =
   );
 });
 
-test("continues in the same way with stored counters", () => {
+test("the counters continue in the same way after they were stored", () => {
   fc.assert(
     fc.property(ids, fc.array(fc.nat(2_000)), (sent, stops) => {
       const whole = new HotIds();

@@ -18,7 +18,6 @@ class Project {
   activity = new ProjectActivity("p", (row, change) => this.reported.push([change, row]));
   at = 0;
 
-  /** One minute each, with this many events of as many ids. */
   minutes(...counts: number[]): this {
     for (const count of counts) this.#minute(Array.from({ length: count }, (_, id) => String(id)));
     return this;
@@ -38,7 +37,6 @@ class Project {
     return this;
   }
 
-  /** The reported spikes, in minutes from the beginning. */
   spikes(): unknown[] {
     this.activity.close(start + this.at);
     return this.reported
@@ -64,7 +62,7 @@ class Project {
 }
 
 describe("a project's spike", () => {
-  test("begins after two minutes above, and ends after five below three quarters", () => {
+  test("begins after two minutes above the threshold, and ends after five below three quarters of it", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
     // The baseline is the mean of 60 minutes of 10, and one cut at 500.
@@ -74,7 +72,7 @@ describe("a project's spike", () => {
     ]);
   });
 
-  test("does not begin after one minute above", () => {
+  test("does not begin after a single minute above the threshold", () => {
     expect(new Project().for(60, 10).minutes(600, 500, 600, 500, 700).for(9, 10).spikes()).toEqual(
       [],
     );
@@ -96,7 +94,7 @@ describe("a project's spike", () => {
     expect(project.spikes()[2]).toMatchObject({ change: "began", from: 77 });
   });
 
-  test("has a threshold of three times the mean so far if the minutes are steady", () => {
+  test("has a threshold of three times the mean if the minutes are steady", () => {
     expect(new Project().for(90, 400).minutes(1_199, 1_199).spikes()).toEqual([]);
     const spikes = new Project().for(90, 400).minutes(1_300, 1_300).spikes();
     // The minute before it counted only up to its threshold of 1,200.
@@ -104,7 +102,7 @@ describe("a project's spike", () => {
     expect(spikes).toMatchObject([{ baseline: Math.round(100 * mean) / 100 }]);
   });
 
-  test("has a threshold of up to six times if they are not", () => {
+  test("has a threshold of up to six times the mean if the minutes vary", () => {
     const unsteady = new Project();
     for (let at = 0; at < 60; at++) unsteady.minutes(at % 4 === 0 ? 800 : 0);
     // The mean is 200, and the deviation is higher.
@@ -112,7 +110,7 @@ describe("a project's spike", () => {
     expect(unsteady.minutes(3_000, 3_000).spikes()).toHaveLength(1);
   });
 
-  test("compares with the same hour of earlier days, and half with its neighbours", () => {
+  test("is compared with the same hour of earlier days, and half with the adjacent hours", () => {
     const project = new Project();
     for (let day = 0; day < 3; day++)
       project
@@ -124,7 +122,7 @@ describe("a project's spike", () => {
     expect(project.spikes()).toMatchObject([{ from: 3 * dayMinutes + 600, baseline: 150 }]);
   });
 
-  test("weighs the same weekday three times", () => {
+  test("is compared with the same weekday with triple weight", () => {
     const project = new Project();
     for (let day = 0; day < 7; day++) project.for(dayMinutes, day === 0 ? 300 : 0);
     project.for(600, 0).minutes(10_000, 10_000);
@@ -134,7 +132,7 @@ describe("a project's spike", () => {
     ]);
   });
 
-  test("enters the baseline only up to its threshold", () => {
+  test("raises the baseline only up to its threshold", () => {
     const project = new Project().for(60, 10).for(30, 5_000).for(5, 0).spikes();
     expect(project).toMatchObject([{ baseline: expect.closeTo(18, 0) }, { to: 90 }]);
     const later = new Project().for(60, 10).for(30, 5_000).for(30, 0).minutes(20_000, 20_000);
@@ -143,7 +141,7 @@ describe("a project's spike", () => {
     expect(baseline).toBeLessThan(1_500);
   });
 
-  test("does not begin because of late events; they count only in their hour", () => {
+  test("does not begin because of late events, which count in their own hour", () => {
     const project = new Project().for(61, 10).late(58, 9_000).late(59, 9_000).for(8, 10);
     expect(project.spikes()).toEqual([]);
     const { baseline } = project.minutes(9_000, 9_000, 0).spikes()[0] as { baseline: number };
@@ -186,11 +184,11 @@ describe("a hot id", () => {
   });
 });
 
-test("rejects a text of another version", () => {
+test("the stored activity of another version is rejected", () => {
   expect(() => ProjectActivity.from("p", "[2]", () => undefined)).toThrow("format 2");
 });
 
-test("the text of a project with little activity is short", () => {
+test("the stored activity of a project with few events is short", () => {
   const project = new Project();
   for (let hour = 0; hour < 200; hour++) project.minutes(1).for(59, 0);
   expect(project.activity.text().length).toBeLessThan(500);

@@ -16,7 +16,6 @@ interface Burst {
   readonly isDuplicate: boolean;
 }
 
-/** The spikes as a database would hold them. */
 class Kept {
   readonly spikes = new Map<string, unknown>();
   readonly activity = new Map<string, string>();
@@ -70,7 +69,6 @@ class Feed {
     }
   }
 
-  /** A part of a burst: events `from` up to, not including, `to`. */
   count(spikes: Spikes, at: number, { from, to }: { from: number; to: number }): void {
     const burst = this.#bursts[at]!;
     let line = this.#lines.get(at);
@@ -103,7 +101,7 @@ const at = (minute: number, more: Partial<Burst> = {}) =>
 const twoMinutesAbove = [at(0), at(60, { events: 800 }), at(61, { events: 900 })];
 
 describe("a spike", () => {
-  test("is judged ten seconds after the end of its minute, and reported", () => {
+  test("is reported ten seconds after the end of its second minute", () => {
     const end = startMs + 62 * minuteMs;
     expect(keptOf([...twoMinutesAbove, burst({ ms: end + 9_999 })]).spikes.size).toBe(0);
     const kept = keptOf([...twoMinutesAbove, burst({ ms: end + 10_000 })]);
@@ -125,7 +123,7 @@ describe("a spike", () => {
     });
   });
 
-  test("ends for a project that stopped sending, through other projects of its partition", () => {
+  test("ends for a project that stopped sending when its partition receives other events", () => {
     const elsewhere = at(90, { projectId: "q", partition: 1 });
     expect(keptOf([...twoMinutesAbove, elsewhere]).spikes.size).toBe(0);
     const same = keptOf([...twoMinutesAbove, at(90, { projectId: "q", isDuplicate: true })]);
@@ -138,7 +136,7 @@ describe("a spike", () => {
     expect(keptOf(twice).spikes.size).toBe(0);
   });
 
-  test("does not begin because of imports", () => {
+  test("does not begin because of imported events", () => {
     const spikes = new Spikes({ prefix: "penstock" });
     const frame = storedFrame({ lane: "historical" });
     for (const minute of [0, 60, 61, 80]) {
@@ -149,7 +147,7 @@ describe("a spike", () => {
   });
 });
 
-test("a project whose gateways write into two partitions is judged the same, wherever batches end", () => {
+test("spikes of a project with events in two partitions do not depend on where batches end", () => {
   const hot = { projectId: "x", distinctId: "hot" };
   const bursts = [
     at(0, { projectId: "z" }),
@@ -171,7 +169,7 @@ test("a project whose gateways write into two partitions is judged the same, whe
   expect(kept.dump()).toEqual(keptOf(bursts).dump());
 });
 
-test("events of a clock that is a year ahead count when they were stored", () => {
+test("events of a clock that is a year ahead count at the time of storage", () => {
   const spikes = new Spikes({ prefix: "penstock" });
   for (const minute of [0, 60, 61, 70]) {
     const storedAtMs = startMs + minute * minuteMs;
@@ -183,13 +181,13 @@ test("events of a clock that is a year ahead count when they were stored", () =>
   expect(new Kept().endBatch(spikes).spikes).toMatchObject([{ startedAtMs }]);
 });
 
-test("an incomplete reading is not applied", () => {
+test("spikes are not computed before their rows are read", () => {
   const spikes = new Spikes({ prefix: "penstock" });
   spikes.count(storedLine(), false, startMs);
   expect(() => spikes.apply()).toThrow("have not been read");
 });
 
-test("spikes do not depend on batches, failed commits, restarts and what is cached", () => {
+test("spikes do not depend on batches, failed commits, restarts or the cache", () => {
   const projects = ["p", "q", "r", "s"];
   const bursts = fc.array(
     fc.record({
@@ -233,7 +231,6 @@ test("spikes do not depend on batches, failed commits, restarts and what is cach
       const kept = new Kept();
       const options = { prefix: "penstock", projectsMax: 2 };
       let spikes = new Spikes(options);
-      // Positions: a burst, and how much of it is counted.
       let place = { burst: 0, from: 0 };
       let committed = place;
       let inFlight: { changes: ReturnType<Spikes["changes"]>; place: typeof place } | undefined;

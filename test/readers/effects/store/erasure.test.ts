@@ -1,6 +1,3 @@
-// Persons removed from a database: nothing of them remains, the rest works, and an active writer
-// does not restore them.
-
 import { afterAll, describe, expect, test } from "vitest";
 import { ProjectActivity } from "../../../../src/readers/effects/spikes/project-activity.ts";
 import { erasureAt } from "../../../../src/readers/effects/store/open.ts";
@@ -17,7 +14,6 @@ afterAll(async () => {
 
 const projectId = "demo";
 
-/** Spike detection in a minute in which this many events made one id hot. */
 function activityOf(id: string): string {
   const activity = new ProjectActivity(projectId, () => {});
   for (let events = 0; events < 2_000; events++) activity.count(1, id, 7);
@@ -29,8 +25,8 @@ function spikeRow(subject: string): SpikeRow {
   return { projectId, subject, startedAtMs: 1, endedAtMs: undefined, ...rest };
 }
 
-describe.each(databases)("in $kind", (of) => {
-  test("removes one person whole, who returns as a new one", async () => {
+describe.each(databases)("erasing a person in $kind", (of) => {
+  test("removes everything about the person, who returns as a new one", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const members = [
@@ -110,7 +106,7 @@ describe.each(databases)("in $kind", (of) => {
     "ü",
     "😀".slice(0, 1).toWellFormed(),
     "more than 100 group types",
-  ])("keeps the rejections of other ids when it erases %j", async (id) => {
+  ])("keeps the rejections of other ids: %j", async (id) => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];
@@ -133,7 +129,7 @@ describe.each(databases)("in $kind", (of) => {
     await store.close();
   });
 
-  test("reduces a project's large properties by those of the person", async () => {
+  test("subtracts the person's large properties from those of the project", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const large = (id: string, propertyBytes: number) => {
@@ -148,7 +144,7 @@ describe.each(databases)("in $kind", (of) => {
     await store.close();
   });
 
-  test("erases and creates nothing if the database does not exist", async () => {
+  test("fails and creates nothing if the database does not exist", async () => {
     const place =
       of.kind === "SQLite"
         ? ({ kind: "sqlite", file: "/nowhere/none.sqlite" } as const)

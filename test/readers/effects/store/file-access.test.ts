@@ -1,5 +1,3 @@
-// A missing file is distinguished from one that may not be accessed.
-
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -9,7 +7,7 @@ import {
 } from "../../../../src/readers/effects/store/sqlite/file-access.ts";
 import { temporaryFolder } from "../../../kit/processes.ts";
 
-test("does not report a file in an inaccessible folder as missing", () => {
+test("a file in an inaccessible folder is not reported as missing", () => {
   const folder = temporaryFolder();
   const file = path.join(folder, "file");
   writeFileSync(file, "");

@@ -1,4 +1,4 @@
-// Texts that could break a store. None has a NUL, which is removed before a store is reached.
+// Strings that could break a store. None has a NUL, which is removed before a store is reached.
 
 export const hostileTexts: readonly string[] = [
   "'); DROP TABLE members; --",

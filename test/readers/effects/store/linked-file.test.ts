@@ -1,5 +1,3 @@
-// A database whose name is a link: the files that belong to it are next to the target.
-
 import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
@@ -9,7 +7,7 @@ import { temporaryFolder } from "../../../kit/processes.ts";
 
 const placeOf = (file: string) => storePlace({ effectsUrl: `sqlite:${file}`, dataDir: "." });
 
-test("resolves a link to its target, which may not exist yet", async () => {
+test("a database path that is a link is resolved to its target, which may not exist yet", async () => {
   const folder = realpathSync(temporaryFolder());
   mkdirSync(path.join(folder, "volume"));
   const file = path.join(folder, "volume", "effects.sqlite");
@@ -19,7 +17,6 @@ test("resolves a link to its target, which may not exist yet", async () => {
   expect(placeOf(second)).toEqual({ kind: "sqlite", file });
   const store = new SqliteStore({ file });
   await store.open();
-  // One lock limits it to one writer, whichever name is used.
   const place = placeOf(second) as { readonly file: string };
   const other = new SqliteStore(place);
   await expect(other.open()).rejects.toThrow("writes to it: end that process");
@@ -27,7 +24,7 @@ test("resolves a link to its target, which may not exist yet", async () => {
   expect(placeOf(file)).toEqual({ kind: "sqlite", file });
 });
 
-test("leaves links in a circle to the caller that opens them", () => {
+test("a database path with circular links stays as it is", () => {
   const folder = temporaryFolder();
   const [one, two] = [path.join(folder, "one"), path.join(folder, "two")];
   symlinkSync(one, two);

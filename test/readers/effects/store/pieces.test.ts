@@ -14,7 +14,7 @@ function ids(count: number): string[] {
   return Array.from({ length: count }, (_, at) => `id-${at}`);
 }
 
-test("a commit's pieces have all its rows once, positions in the last one", () => {
+test("the pieces of a commit hold all its rows once, and the last one the positions", () => {
   const commit = commitOf(4, {
     members: ids(25).map((id) => personRow(id)),
     groups: ids(11).map((id) => groupRow(id)),
@@ -34,7 +34,7 @@ test("a commit's pieces have all its rows once, positions in the last one", () =
   expect(pieces.at(-1)?.positions).toHaveLength(1);
 });
 
-test("rows with large properties are in smaller pieces, and a part of a commit stays one", () => {
+test("rows with large properties are in smaller pieces", () => {
   const properties = propertiesOf({ text: JSON.stringify("x".repeat(500_000)) });
   const members = ids(9).map((id) => personRow(id, { properties }));
   const pieces = [...piecesOf({ ...commitOf(0, { members }), isPart: true }, 1_000)];

@@ -1,5 +1,3 @@
-// Tests of the kit's PostgreSQL server itself.
-
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -21,7 +19,7 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
-test("keeps what is committed after kill -9 and a restart on the same port", async () => {
+test("the test server of PostgreSQL retains what is committed after kill -9 and a restart on the same port", async () => {
   await query("CREATE TABLE kept (n int)");
   await query("INSERT INTO kept VALUES (1)");
   const before = server.pid;
@@ -32,7 +30,7 @@ test("keeps what is committed after kill -9 and a restart on the same port", asy
   expect(await query("SELECT n FROM kept")).toEqual([{ n: 1 }]);
 });
 
-test("restores an older copy of the data over newer data", async () => {
+test("the test server of PostgreSQL restores an older copy of its data", async () => {
   await query("CREATE TABLE times (n int)");
   const copy = await server.copyData();
   await query("INSERT INTO times VALUES (2)");
@@ -41,7 +39,7 @@ test("restores an older copy of the data over newer data", async () => {
   expect(await query("SELECT n FROM times")).toEqual([]);
 });
 
-test("answers no client while frozen, and continues when thawed", async () => {
+test("the test server of PostgreSQL answers no client while frozen, and continues afterwards", async () => {
   const client = new Client({ connectionString: server.url });
   await client.connect();
   server.freeze();
@@ -57,7 +55,7 @@ test("answers no client while frozen, and continues when thawed", async () => {
   await client.end();
 });
 
-test("leaves neither server nor folder when the test process is killed", async () => {
+test("the test server of PostgreSQL and its folder are removed when the test process is killed", async () => {
   const kit = path.resolve(import.meta.dirname, "../../../kit/postgres.ts");
   const program = `
     const { startPostgres } = await import(${JSON.stringify(kit)});

@@ -1,6 +1,3 @@
-// How the store connects to PostgreSQL: TLS, and the error messages, which never contain the
-// password.
-
 import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../../src/platform/base/store-error.ts";
 import { PostgresReader } from "../../../../src/readers/effects/store/postgres/reader.ts";
@@ -32,7 +29,7 @@ async function faultOf(url: string): Promise<string | undefined> {
   }
 }
 
-test("reports what keeps the store from opening, with the place and the fix", async () => {
+test("the PostgreSQL store reports why it cannot open, with the address and the fix", async () => {
   const { url, port, user } = server;
   const wrong = `postgres://${user}:wrong@127.0.0.1:${port}/postgres`;
   expect(await faultOf(wrong)).toContain("wrong user or password");
@@ -48,7 +45,7 @@ test("reports what keeps the store from opening, with the place and the fix", as
   );
 });
 
-test("reports what creates the tables of a database without them", async () => {
+test("the PostgreSQL store names the command that creates missing tables", async () => {
   const reader = new PostgresReader({ url: await newDatabase(server) });
   await expect(reader.totals()).rejects.toThrow("`penstock effects` creates them when it starts");
   await expect(all(reader.dump())).rejects.toThrow("the tables do not exist");
@@ -64,15 +61,18 @@ test.each([
   ["verify-ca", "authority", undefined],
   ["verify-full", "authority", undefined],
   ["verify-full", "stranger", "certificate"],
-])("sslmode=%s with the root certificate of '%s'", async (mode, root, fault) => {
-  const ca = { "": undefined, authority, stranger }[root]?.caFile;
-  const url = `${await newDatabase(server)}?sslmode=${mode}`;
-  const said = await faultOf(ca === undefined ? url : `${url}&sslrootcert=${ca}`);
-  if (fault === undefined) expect(said).toBeUndefined();
-  else expect(said).toContain(fault);
-});
+])(
+  "the PostgreSQL store connects or fails with sslmode=%s and the root certificate of '%s'",
+  async (mode, root, fault) => {
+    const ca = { "": undefined, authority, stranger }[root]?.caFile;
+    const url = `${await newDatabase(server)}?sslmode=${mode}`;
+    const said = await faultOf(ca === undefined ? url : `${url}&sslrootcert=${ca}`);
+    if (fault === undefined) expect(said).toBeUndefined();
+    else expect(said).toContain(fault);
+  },
+);
 
-test("uses TLS if the server supports it, and no TLS otherwise", async () => {
+test("the PostgreSQL store uses TLS if the server supports it", async () => {
   const url = await newDatabase(server);
   const encrypted = `SELECT bool_and(ssl) AS ssl, count(*)::int AS n FROM pg_stat_ssl
     JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'penstock effects%'`;
@@ -91,7 +91,7 @@ test("uses TLS if the server supports it, and no TLS otherwise", async () => {
   await server.restart();
 });
 
-test("creates tables that people can query: times, JSON, permanent ids", async () => {
+test("the PostgreSQL tables have times, JSON and stable ids for queries", async () => {
   const url = await newDatabase(server);
   const store = new PostgresStore({ url });
   await store.open();
@@ -117,7 +117,7 @@ test("creates tables that people can query: times, JSON, permanent ids", async (
   expect(odd).toEqual([]);
 });
 
-test("counts large properties of a database from before they were counted", async () => {
+test("the PostgreSQL store counts large properties in a database of an older release", async () => {
   const url = await newDatabase(server);
   const before = new PostgresStore({ url });
   await before.open();
@@ -135,7 +135,7 @@ test("counts large properties of a database from before they were counted", asyn
   expect(await store.largeProperties()).toEqual([{ projectId: project, bytes: 70_000 }]);
 });
 
-test("leaves a database of a newer release alone", async () => {
+test("the PostgreSQL store rejects a database of a newer release", async () => {
   const url = await newDatabase(server);
   expect(await faultOf(url)).toBeUndefined();
   await asked(url, "UPDATE penstock_effects.schema_version SET version = 99");

@@ -1,5 +1,3 @@
-// Where a page ends, which the query for its rows cannot determine.
-
 import { expect, test } from "vitest";
 import type { PageOf } from "../../../../src/readers/effects/store/port.ts";
 import { cutPage } from "../../../../src/readers/effects/store/postgres/people.ts";
@@ -18,25 +16,25 @@ async function pageOf(
   return { page, read };
 }
 
-test("returns all rows if there are no more than the limit", async () => {
+test("a page has all rows if there are no more than the limit", async () => {
   const { page } = await pageOf([1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: undefined });
 });
 
-test("does not return the row beyond the limit, and the last one returned leads to the next page", async () => {
+test("a page omits the row beyond the limit, and its last row leads to the next page", async () => {
   const { page, read } = await pageOf([1, 1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: "key-b" });
   expect(read).toBe(2);
 });
 
-test("ends a page before its bytes exceed the maximum", async () => {
+test("a page ends before its bytes exceed the maximum", async () => {
   expect((await pageOf([4, 6, 1], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: ["a", "b"],
     next: "key-b",
   });
 });
 
-test("returns a first row that exceeds the maximum by itself", async () => {
+test("a page has a first row that exceeds the maximum by itself", async () => {
   expect((await pageOf([11, 1], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: ["a"],
     next: "key-a",
@@ -44,7 +42,7 @@ test("returns a first row that exceeds the maximum by itself", async () => {
   expect((await pageOf([11], { limit: 9, bytesMax: 10 })).page.next).toBeUndefined();
 });
 
-test("returns a page without next for no rows", async () => {
+test("a page without rows has no next page", async () => {
   expect((await pageOf([], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: [],
     next: undefined,

@@ -1,6 +1,3 @@
-// After the same commits, SQLite and PostgreSQL give the same dump byte for byte, the same answers,
-// and the same rows to the writer.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { EffectsStore } from "../../../../src/readers/effects/store/port.ts";
@@ -14,7 +11,6 @@ import { all, project } from "./row-kit.ts";
 
 const server = await postgresForFile();
 
-/** The store's answers about a project, in addition to its dump. */
 async function answersOf(store: EffectsStore, ids: readonly string[]): Promise<unknown> {
   const { reader } = store;
   const persons = [];
@@ -42,7 +38,7 @@ async function answersOf(store: EffectsStore, ids: readonly string[]): Promise<u
   };
 }
 
-test("after any commits, both stores hold the same", async () => {
+test("SQLite and PostgreSQL hold the same rows after any commits", async () => {
   const folder = temporaryFolder();
   let runs = 0;
   await fc.assert(

@@ -1,5 +1,3 @@
-// Settings of a database or its user do not affect what is stored and read.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { PostgresReader } from "../../../../src/readers/effects/store/postgres/reader.ts";
@@ -38,7 +36,7 @@ const registers = Uint8Array.from({ length: 256 }, (_, index) => index);
 const active = { projectId: project, day: "2026-11-22", registers, estimate: 1 / 3 };
 const commit = commitOf(0, { members: [personRow("ann")], activeIds: [active] });
 
-test("a database with its own settings stores and returns the same", async () => {
+test("the PostgreSQL store does not depend on settings of the database", async () => {
   const [url, plainUrl] = [await newDatabase(server), await newDatabase(server)];
   const name = new URL(url).pathname.slice(1);
   for (const [setting, value] of Object.entries(odd))
@@ -53,7 +51,7 @@ test("a database with its own settings stores and returns the same", async () =>
   expect(await linesOf(store.reader)).toEqual(await linesOf(plain.reader));
 });
 
-test("a database that is not in UTF-8 is rejected before anything is created in it", async () => {
+test("the PostgreSQL store rejects a database that is not in UTF-8 before it creates anything", async () => {
   await asked(
     server.url,
     "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
@@ -67,7 +65,7 @@ test("a database that is not in UTF-8 is rejected before anything is created in 
   ]);
 });
 
-test("a dump waits for a slow reader, longer than the server works on a part", async () => {
+test("a dump of PostgreSQL waits for a slow reader", async () => {
   const url = await newDatabase(server);
   const store = storeOf(url);
   await store.commit(commit);

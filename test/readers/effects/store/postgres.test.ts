@@ -1,6 +1,3 @@
-// The store on PostgreSQL, with what is specific to it: the server's restarts, its lock, and an
-// older copy of its data.
-
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -42,7 +39,6 @@ async function openStore(): Promise<StoreRig> {
 
 storeSuite("PostgreSQL", openStore);
 
-/** A store of a new database, and a rig for others; closed with the test. */
 async function newStore(): Promise<{ url: string; store: PostgresStore; other: PostgresStore }> {
   const url = await newDatabase(server);
   const [store, other] = [new PostgresStore({ url }), new PostgresStore({ url })];
@@ -82,7 +78,7 @@ async function halfWay(
 }
 
 // First of these, because each test leaves a database, and all of them are copied.
-test("has the older last commit after a restore from an older copy", async () => {
+test("the PostgreSQL store reports the older last commit after a restore from an older copy", async () => {
   const { store } = await newStore();
   await store.commit(annCommit);
   const copy = await server.copyData();
@@ -99,7 +95,7 @@ test("has the older last commit after a restore from an older copy", async () =>
 });
 
 test.each(["stop", "kill"] as const)(
-  "rejects the commit after %s of the server mid-transaction, and the next one works",
+  "the PostgreSQL store fails a commit after a %s of the server, and the next one works",
   async (how) => {
     const { url, store } = await newStore();
     await store.commit(annCommit);
@@ -116,7 +112,7 @@ test.each(["stop", "kill"] as const)(
   },
 );
 
-test("finds the last commit if the server was killed after writing it and before answering", async () => {
+test("the PostgreSQL store finds a commit whose acknowledgement was lost when the server was killed", async () => {
   const { url, store } = await newStore();
   await store.commit(annCommit);
   // A commit then waits for a missing standby after it is fully written.
@@ -136,7 +132,7 @@ test("finds the last commit if the server was killed after writing it and before
   expect((await store.reader.totals()).persons).toBe(2);
 });
 
-test("finds the lock taken after a writer's connection was lost, and then itself fenced", async () => {
+test("a writer that lost its connection and its lock to another writer cannot commit", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   const opened = other.open();
@@ -154,7 +150,7 @@ test("finds the lock taken after a writer's connection was lost, and then itself
   expect(await store.members(project, ["bob", "eve"])).toEqual([personRow("eve")]);
 });
 
-test("ends an earlier connection that the server still has, which commits no more", async () => {
+test("an earlier connection of a writer that the server still holds cannot commit", async () => {
   const direct = await newDatabase(server);
   const relay = await startRelay(server.port);
   const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
@@ -173,7 +169,7 @@ test("ends an earlier connection that the server still has, which commits no mor
   expect(await store.members(project, ["bob"])).toEqual([personRow("bob")]);
 });
 
-test("closes a store although the server does not answer, and releases its lock", async () => {
+test("the PostgreSQL store closes and releases its lock although the server does not respond", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   await store.reader.totals();
@@ -185,7 +181,7 @@ test("closes a store although the server does not answer, and releases its lock"
   await expect.poll(() => other.open().then(() => "open", String)).toBe("open");
 });
 
-test("loses only the read during which a connection is lost", async () => {
+test("a lost connection fails only the read that used it", async () => {
   const direct = await newDatabase(server);
   const relay = await startRelay(server.port);
   const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
@@ -223,7 +219,7 @@ async function startRelay(target: number): Promise<{ port: number; cut(): void }
   };
 }
 
-test("looks rows up one by one, however many the project has", async () => {
+test("the PostgreSQL store looks up rows by index, however many a project has", async () => {
   const { url, store } = await newStore();
   await asked(
     url,
@@ -242,7 +238,7 @@ test("looks rows up one by one, however many the project has", async () => {
   expect(Number(counted?.["rows"])).toBeLessThan(5_000);
 });
 
-test("measures few people for a page that few fill, and pages cover all", async () => {
+test("the PostgreSQL store reads only the persons that fit a page, and pages list all persons", async () => {
   const { url, store } = await newStore();
   const members = Array.from({ length: 1_000 }, (_, index) => personRow(`id-${index}`));
   await store.commit(commitOf(0, { members }));

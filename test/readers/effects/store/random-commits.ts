@@ -1,5 +1,4 @@
-// Random histories as commits that a writer could make: people who are seen, changed and merged,
-// and all other rows. For comparing stores.
+// Random histories as commits that a writer could make, for comparing stores.
 
 import fc from "fast-check";
 import type { Commit, MemberRow, PersonState } from "../../../../src/readers/effects/types.ts";
@@ -46,7 +45,6 @@ export const history: fc.Arbitrary<readonly Step[]> = fc.array(
   { minLength: 60, maxLength: 150 },
 );
 
-/** The commits of a history, starting with an empty store. */
 export function commitsOf(steps: readonly Step[]): Commit[] {
   const people = new Map<string, MemberRow>();
   const commits: Commit[] = [];
@@ -62,7 +60,6 @@ export function commitsOf(steps: readonly Step[]): Commit[] {
   return commits;
 }
 
-/** Returns the ids whose rows have changed. */
 function change(people: Map<string, MemberRow>, { what, a, b, n, json }: Step): string[] {
   const touched = [a, ...(what === "merge" ? [b] : [])].filter((id) => !people.has(id));
   for (const id of touched) people.set(id, personRow(id, { n }));
@@ -104,7 +101,6 @@ function replace(
   return row.distinctId;
 }
 
-/** An id that was never seen is its own. */
 function rootOf(people: ReadonlyMap<string, MemberRow>, id: string): MemberRow {
   let row = people.get(id) ?? personRow(id);
   while (row.mergedInto !== undefined) row = people.get(row.mergedInto)!;
@@ -123,7 +119,6 @@ function emptyParts() {
   };
 }
 
-/** The other rows that a step writes. */
 function note(parts: ReturnType<typeof emptyParts>, step: Step, at: number): void {
   const { what, a, b, n, json } = step;
   const day = `2026-11-${String(10 + (n % 9))}`;
@@ -134,7 +129,6 @@ function note(parts: ReturnType<typeof emptyParts>, step: Step, at: number): voi
   if (what !== "group") return;
   const member = { projectId: project, type: a, key: b, distinctId: a };
   parts.groupMembers.push({ ...member, firstSeenAtMs: noon + n });
-  // A commit has each group once.
   if (parts.groups.some(({ type, key }) => type === a && key === b)) return;
   parts.groupTypes.push({ projectId: project, type: a });
   parts.groups.push(groupRow(b, { type: a, properties: propertiesOf({ [a]: json }), version: at }));

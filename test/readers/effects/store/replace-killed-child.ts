@@ -1,5 +1,5 @@
-// Replaces a database by another, and is killed (SIGKILL) before the nth call that changes files:
-// `node replace-killed-child.ts <nth> <links> <file> <newFile>`.
+// Replaces a database, and is killed (SIGKILL) before the nth call that changes files: `node
+// replace-killed-child.ts <nth> <links> <file> <newFile>`.
 
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -7,7 +7,6 @@ import { syncBuiltinESMExports } from "node:module";
 const [nth, links, file = "", newFile = ""] = process.argv.slice(2);
 let left = Number(nth);
 
-/** The process ends in the nth call. */
 function count(): void {
   if (--left === 0) process.kill(process.pid, "SIGKILL");
 }
@@ -31,7 +30,6 @@ Object.assign(fs, {
     count();
     rmSync(...args);
   },
-  // Also in the middle of the call.
   copyFileSync: (...args: Parameters<typeof copyFileSync>) => {
     count();
     copyFileSync(...args);

@@ -1,5 +1,3 @@
-// Rows and commits for the tests of the stores. Fields that a test does not set have plain values.
-
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import {
   fromColumns,
@@ -22,7 +20,6 @@ import type {
 } from "../../../../src/readers/effects/types.ts";
 
 export const project = "proj_a";
-/** All of a few rows, and all of their days. */
 export const page: Page = { after: undefined, limit: 100, bytesMax: 1e6 };
 export const wholeYear = { from: "2026-01-01", to: "2026-12-31" };
 export const noon = Date.UTC(2026, 10, 22, 12);
@@ -78,7 +75,6 @@ export function joined(one: PropertyColumns, other: PropertyColumns): PropertyCo
 
 interface PersonOptions extends Partial<PersonState> {
   readonly projectId?: string;
-  /** The number of the frame in which the id was first seen. */
   readonly n?: number;
 }
 

@@ -1,5 +1,4 @@
-// The stored schema of both databases is an interface that people query. It is compared with a
-// recorded one, both after a new start and after the upgrade of a database of version 1.
+// The stored schema is an interface that people query.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +17,6 @@ function recorded(name: string): string {
   return readFileSync(path.join(import.meta.dirname, name), "utf8");
 }
 
-/** Reverts a current database to version 1. */
 const backToVersion1 = [
   "DROP TABLE large_properties",
   "DROP TABLE installation",
@@ -68,7 +66,7 @@ async function postgresSchema(url: string): Promise<string> {
   return `${parts.join("\n")}\n`;
 }
 
-test("a new SQLite database and an upgraded one have the recorded schema", async () => {
+test("a new and an upgraded SQLite database have the recorded schema", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-schema-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = path.join(folder, "effects.sqlite");
@@ -81,7 +79,7 @@ test("a new SQLite database and an upgraded one have the recorded schema", async
   expect(sqliteSchema(file)).toBe(recorded("schema.sqlite.txt"));
 });
 
-test("a new PostgreSQL database and an upgraded one have the recorded schema", async () => {
+test("a new and an upgraded PostgreSQL database have the recorded schema", async () => {
   const url = await newDatabase(server);
   await open(new PostgresStore({ url }));
   expect(await postgresSchema(url)).toBe(recorded("schema.postgres.txt"));
@@ -90,7 +88,7 @@ test("a new PostgreSQL database and an upgraded one have the recorded schema", a
   expect(await postgresSchema(url)).toBe(recorded("schema.postgres.txt"));
 });
 
-test("upgrades from released versions do not contain columns that a table gets later", async () => {
+test("upgrades from released versions do not include columns that are added later", async () => {
   const tables = "../../../../src/readers/effects/store/rows/tables.ts";
   vi.doMock(tables, async (original) => {
     const all = Object.entries(await original<Record<string, unknown>>());

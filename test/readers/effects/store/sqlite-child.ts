@@ -15,7 +15,6 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
-/** Commits two new persons at a time, and prints each commit's number once it is done. */
 async function writeForEver(): Promise<void> {
   const store = new SqliteStore({ file });
   await store.open();
@@ -48,7 +47,6 @@ async function read(): Promise<void> {
   await reader.close();
 }
 
-/** A commit that exceeds the limit on the file's size, and one that fits. */
 async function writeTooMuch(): Promise<void> {
   const store = new SqliteStore({ file });
   await store.open();

@@ -1,5 +1,3 @@
-// The file of the store on SQLite: its lock, its errors, and concurrent processes.
-
 import { execFileSync, spawn } from "node:child_process";
 import {
   chmodSync,
@@ -37,7 +35,6 @@ async function newStore(file = newFile()): Promise<SqliteStore> {
   return store;
 }
 
-/** The output of a process of this role, and how it ends. */
 function inProcess(role: string, file: string): unknown[] {
   const printed = execFileSync(process.execPath, [child, role, file], { encoding: "utf8" });
   return printed
@@ -58,7 +55,7 @@ function inOneFolder(folder: string, command: readonly string[]): string[] {
   return [...unshare, "sh", "-c", script, "sh", folder, ...command];
 }
 
-test("another process may read during and after the writer's run", async () => {
+test("another process can read the SQLite database while the writer runs and afterwards", async () => {
   const file = newFile();
   const store = await newStore(file);
   const ann = personRow("ann", { properties: propertiesOf({ plan: '"pro"' }) });
@@ -72,7 +69,7 @@ test("another process may read during and after the writer's run", async () => {
   expect(inProcess("read", file)).toEqual(seen);
 });
 
-test("another process may not write alongside the writer, and gets an error", async () => {
+test("another process cannot write the SQLite database alongside the writer", async () => {
   const file = newFile();
   const store = await newStore(file);
   const refused = `StoreError: open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
@@ -81,7 +78,7 @@ test("another process may not write alongside the writer, and gets an error", as
   expect(inProcess("open", file)).toEqual(["opened"]);
 });
 
-test("a lock whose file was removed blocks no process, and is recognised as invalid", async () => {
+test("a removed lock file blocks no process, and its writer detects that the lock is lost", async () => {
   const file = newFile();
   const store = await newStore(file);
   expect(await store.holdsLock()).toBe(true);
@@ -91,7 +88,7 @@ test("a lock whose file was removed blocks no process, and is recognised as inva
   expect(await store.holdsLock()).toBe(false);
 });
 
-test("every commit is complete after a kill -9, and the lock is free", async () => {
+test("every SQLite commit is complete after a kill -9, and the lock is free", async () => {
   const file = newFile();
   const writer = spawn(process.execPath, [child, "writeForEver", file], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -111,7 +108,7 @@ test("every commit is complete after a kill -9, and the lock is free", async () 
   expect((await store.reader.totals()).persons).toBe(2 * commits);
 });
 
-test("a commit that does not fit leaves nothing, and the next one works", () => {
+test("a SQLite commit that does not fit on the disk leaves nothing, and the next one works", () => {
   const file = newFile();
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
@@ -120,7 +117,7 @@ test("a commit that does not fit leaves nothing, and the next one works", () => 
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
 });
 
-test("a large database is written if only its own folder is writable", () => {
+test("a large SQLite database is written if only its own folder is writable", () => {
   const file = newFile();
   const command = inOneFolder(path.dirname(file), [process.execPath, child, "writeMany", file]);
   const { TMPDIR: _, SQLITE_TMPDIR: __, ...env } = process.env;
@@ -128,7 +125,7 @@ test("a large database is written if only its own folder is writable", () => {
   expect(JSON.parse(printed)).toMatchObject({ persons: 20_200 });
 });
 
-test("a writer whose thread has ended reopens by itself, with its lock", async () => {
+test("a SQLite writer whose thread has ended reopens with its lock", async () => {
   const threads: Worker[] = [];
   const note = (thread: Worker) => void threads.push(thread);
   process.on("worker", note);
@@ -147,7 +144,7 @@ test("a writer whose thread has ended reopens by itself, with its lock", async (
   expect(inProcess("open", file)[0]).toContain("another `penstock effects` writes to it");
 });
 
-test("its files are accessible only to their owner, and keep a mode that was set", async () => {
+test("the SQLite files are accessible to their owner only, and keep a mode that was set", async () => {
   const file = newFile();
   const store = await newStore(file);
   await store.commit(commitOf(0, {}));
@@ -163,7 +160,7 @@ test("its files are accessible only to their owner, and keep a mode that was set
   expect(modes(names)).toEqual(new Set([0o640]));
 });
 
-test("a reader of a missing file gets an error that names what creates it", async () => {
+test("reading a missing SQLite database names the command that creates it", async () => {
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
@@ -171,7 +168,7 @@ test("a reader of a missing file gets an error that names what creates it", asyn
   );
 });
 
-test("a missing folder, and a file that is not a database, are named", async () => {
+test("opening a SQLite database names a missing folder, and a file that is not a database", async () => {
   const missing = new SqliteStore({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => missing.close());
   await expect(missing.open()).rejects.toThrow(
@@ -185,7 +182,7 @@ test("a missing folder, and a file that is not a database, are named", async () 
   expect(readFileSync(file, "utf8")).toBe("name,age\n".repeat(1_000));
 });
 
-test("a damaged file is reported as damaged", async () => {
+test("reading a damaged SQLite database reports the damage", async () => {
   const file = newFile();
   const store = await newStore(file);
   const members = Array.from({ length: 2_000 }, (_, n) => personRow(`id-${n}`));
@@ -197,7 +194,7 @@ test("a damaged file is reported as damaged", async () => {
   await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy of it");
 });
 
-test("a database from before large properties were counted gets them counted", async () => {
+test("a SQLite database of an older release gets its large properties counted", async () => {
   const file = newFile();
   const store = await newStore(file);
   const large = (id: string, propertyBytes: number) => {
@@ -216,7 +213,7 @@ test("a database from before large properties were counted gets them counted", a
   expect(await again.largeProperties()).toEqual([{ projectId: project, bytes: 135_537 }]);
 });
 
-test("tables of a newer release are left alone", async () => {
+test("a SQLite database of a newer release is rejected", async () => {
   const file = newFile();
   await (await newStore(file)).close();
   const db = new DatabaseSync(file);
@@ -230,7 +227,7 @@ test("tables of a newer release are left alone", async () => {
   await expect(store.reader.totals()).rejects.toThrow("use a newer release");
 });
 
-test("the views show the person of an id and a uuid, and times as text", async () => {
+test("the SQLite views show the person of an id and a uuid, and times as text", async () => {
   const file = newFile();
   const store = await newStore(file);
   const anon = personUuid(project, "anon");

@@ -1,5 +1,3 @@
-// A database replaces another: one of the two exists at any time.
-
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -71,7 +69,7 @@ function numberIn(file: string): unknown {
   }
 }
 
-test("gives the new one the name, and the old one another, alongside those retained before", async () => {
+test("replacing a database retains the old one under another name, with those retained before", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(kept, 1);
   await make(file, 2);
@@ -82,7 +80,7 @@ test("gives the new one the name, and the old one another, alongside those retai
   expect(existsSync(rebuilt)).toBe(false);
 });
 
-test("removes a temporary name of the database itself that a killed process left", async () => {
+test("replacing a database removes a temporary name that a killed process left", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(file, 2);
   await make(rebuilt, 3);
@@ -92,7 +90,7 @@ test("removes a temporary name of the database itself that a killed process left
 });
 
 test.each(["with links", "without links"])(
-  "leaves one of the two whole after a kill at any point %s, and can be repeated",
+  "a replacement that is killed at any point %s leaves one complete database, and can be repeated",
   async (links) => {
     const { file, rebuilt, kept } = newNames();
     const before = { file: `${file}.template`, rebuilt: `${rebuilt}.template` };
@@ -119,7 +117,7 @@ test.each(["with links", "without links"])(
 );
 
 const isRoot = process.getuid?.() === 0;
-test("gives the new one the owner and mode of the old one, even if another user creates it", async () => {
+test("a replacement gets the owner and mode of the old database, even if another user creates it", async () => {
   const { file, rebuilt } = newNames();
   await make(file, 2);
   const lock = `${file}.writer-lock`;
@@ -138,7 +136,7 @@ test("gives the new one the owner and mode of the old one, even if another user 
   expect([statSync(lock).uid, statSync(lock).gid]).toEqual(owner);
 });
 
-test("does not follow links next to the database that lead elsewhere", async () => {
+test("replacing a database does not follow links next to it", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(file, 2);
   await make(rebuilt, 3);
@@ -167,14 +165,14 @@ test("does not follow links next to the database that lead elsewhere", async () 
   expect(lstatSync(kept).isFile()).toBe(true);
 });
 
-test("keeps the name with the old one if the new one cannot take it", async () => {
+test("a replacement that fails leaves the old database in place", async () => {
   const { file, rebuilt } = newNames();
   await make(file, 2);
   expect(() => replaceDatabase({ file, rebuilt })).toThrow(StoreError);
   expect(await numberOf(file)).toBe(2);
 });
 
-test("does not disturb readers that query occasionally, which get the new one afterwards", async () => {
+test("readers that query occasionally get the replacement afterwards", async () => {
   const { file, rebuilt } = newNames();
   await make(file, 2);
   await make(rebuilt, 3);
@@ -189,7 +187,7 @@ test("does not disturb readers that query occasionally, which get the new one af
   expect(after.version).toMatch(/:3$/);
 });
 
-test("keeps the name and log of a database that is being read", async () => {
+test("a database that is being read is not replaced", async () => {
   const { file, rebuilt } = newNames();
   await make(rebuilt, 3);
   const store = new SqliteStore({ file });

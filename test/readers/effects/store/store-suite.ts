@@ -11,7 +11,7 @@ import { personUuidTests } from "./suite-person-uuids.ts";
 import { transactionTests } from "./suite-transactions.ts";
 
 export function storeSuite(name: string, openStore: () => Promise<StoreRig>): void {
-  describe(name, () => {
+  describe(`the store on ${name}`, () => {
     const now = {} as { rig: StoreRig };
     beforeEach(async () => {
       now.rig = await openStore();

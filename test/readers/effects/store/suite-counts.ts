@@ -1,5 +1,3 @@
-// For every store: usage, spikes, incidents and rejections, and the applied positions of streams.
-
 import { expect, test } from "vitest";
 import {
   requireInstallation,
@@ -20,7 +18,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function countTests(now: { readonly rig: StoreRig }): void {
-  test("belongs to one installation; a database without a note belongs to that of its streams", async () => {
+  test("belongs to one installation, by its record or else by its streams", async () => {
     const { store } = now.rig;
     const { reader } = store;
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));
@@ -41,7 +39,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     await requireInstallation(reader, { prefix, shown });
   });
 
-  test("adds usage to existing sums, separately by day, lane and class", async () => {
+  test("adds usage to the sums by day, lane and class", async () => {
     const base = { projectId: project, day: "2026-11-22", lane: "live", class: "alias" } as const;
     const usage = [
       { ...base, events: 2, duplicates: 1 },
@@ -67,7 +65,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(4);
   });
 
-  test("stores the last written total of a project's large properties", async () => {
+  test("stores the last total of a project's large properties", async () => {
     const { store } = now.rig;
     expect(await store.largeProperties()).toEqual([]);
     const other = { projectId: "proj_b", bytes: 5_000_000_000 };
@@ -88,7 +86,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.projects()).toEqual(["Zoo", "app", "shop"]);
   });
 
-  test("replaces sketches, spikes and spike memory", async () => {
+  test("replaces sketches, spikes and project activity", async () => {
     const registers = Uint8Array.from({ length: 16_384 }, (_, n) => n % 64);
     const active = { projectId: project, day: "2026-11-22", registers, estimate: 12.5 };
     const spike = {
@@ -168,7 +166,7 @@ function entry(sequence: number, messageId: string): TrailEntry {
 }
 
 export function progressTests(now: { readonly rig: StoreRig }): void {
-  test("replaces the position of a stream, including its trail", async () => {
+  test("replaces the position of a stream with its trail", async () => {
     const trail = [3, 5, 8].map((sequence) => entry(sequence, `m-${sequence}`));
     const other = positionRow(4, { stream: "PENSTOCK_HISTORICAL_0", lane: "historical" });
     const trails: Position["trail"][] = [
@@ -191,7 +189,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     );
   });
 
-  test("keeps the newest rejections of each project, and counts all", async () => {
+  test("retains the newest rejections of each project, and counts all", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;
@@ -224,7 +222,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     expect(await store.reader.totals()).toMatchObject({ rejected: 10_103 });
   });
 
-  test("returns the oldest rows of the outbox until they are published", async () => {
+  test("returns the oldest outbox rows until they are published", async () => {
     const outbox = ["z", "a", "m"].map((messageId) => ({
       ...{ messageId, subject: "penstock.spike.proj_a" },
       json: '{"a":1}',

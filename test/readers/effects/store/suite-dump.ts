@@ -1,5 +1,3 @@
-// For every store: the dump, which is the same from each of them.
-
 import { expect, test } from "vitest";
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import {
@@ -20,7 +18,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function dumpTests(now: { readonly rig: StoreRig }): void {
-  test("the dump is sorted by bytes, and is the same however commits were split", async () => {
+  test("dumps rows sorted by bytes, however commits were split", async () => {
     const survivor = personRow("bob", {
       firstId: "Zoe",
       firstUuid: personUuid(project, "Zoe"),

@@ -1,5 +1,3 @@
-// For every store: groups, and pages of groups and of people.
-
 import { expect, test } from "vitest";
 import {
   all,
@@ -15,7 +13,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function groupTests(now: { readonly rig: StoreRig }): void {
-  test("reads groups back as they were written and rewritten", async () => {
+  test("returns groups as they were written, also after they are written again", async () => {
     const acme = groupRow("acme", { properties: propertiesOf({ seats: "10" }), propertyBytes: 39 });
     const other = groupRow("acme", { type: "team", version: 3 });
     await now.rig.store.commit(commitOf(0, { groups: [acme, other] }));
@@ -36,7 +34,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).groups).toBe(2);
   });
 
-  test("stores types once each, by project", async () => {
+  test("stores each group type of a project once", async () => {
     const types = [
       { projectId: project, type: "team" },
       { projectId: project, type: "Company" },
@@ -49,7 +47,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect(kept).toEqual([{ projectId: "proj_b", type: "team" }]);
   });
 
-  test("keeps the time at which a group's member was first seen", async () => {
+  test("stores the earliest time at which a group's member was seen", async () => {
     const member = { projectId: project, type: "company", key: "acme", distinctId: "ann" };
     for (const [after, time] of [noon, noon + 5, noon - 5].entries())
       await now.rig.store.commit(
@@ -84,7 +82,7 @@ export function pagingTests(now: { readonly rig: StoreRig }): void {
     }
   });
 
-  test("ends a page before its properties are too many, but after at least one result", async () => {
+  test("ends a page before its properties are too large, but after at least one result", async () => {
     const properties = propertiesOf({ text: JSON.stringify("x".repeat(1_000)) });
     const keys = ["a", "b", "c"];
     await now.rig.store.commit(
@@ -116,7 +114,7 @@ export function pagingTests(now: { readonly rig: StoreRig }): void {
     expect(next).toBeDefined();
   });
 
-  test("lists groups of a type in the order of their keys' bytes", async () => {
+  test("lists groups of a type in the byte order of their keys", async () => {
     const keys = ["B", "a", "é", "\u{ffee}", "😀"];
     const groups = [...keys.map((key) => groupRow(key)), groupRow("a", { type: "team" })];
     await now.rig.store.commit(commitOf(0, { groups: groups.reverse() }));

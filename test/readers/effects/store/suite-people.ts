@@ -1,5 +1,3 @@
-// For every store: people, their ids, uuids and links, and texts that could break it.
-
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
@@ -22,7 +20,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function peopleTests(now: { readonly rig: StoreRig }): void {
-  test("reads a person back as it was written and rewritten", async () => {
+  test("returns a person as it was written, also after it is written again", async () => {
     const full = personRow("ann", {
       firstId: "anon",
       firstStamp: stampOf(0),
@@ -56,7 +54,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("returns for an id all rows on the path to its person, once each", async () => {
+  test("returns all rows on the path from an id to its person, each once", async () => {
     const rows = [
       personRow("root", { idsTotal: 4 }),
       mergedRow("middle", "root"),
@@ -70,7 +68,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.members("proj_b", ["leaf"])).toEqual([]);
   });
 
-  test("does not look up rows together whose properties are too much in total", async () => {
+  test("refuses to look up rows together whose properties are too large in total", async () => {
     const large = { propertyBytes: 20 * 1_048_576, properties: propertiesOf({ n: "1" }) };
     const rows = ["ann", "bob"].map((id) => personRow(id, large));
     const groups = ["a", "b"].map((key) => groupRow(key, large));
@@ -83,7 +81,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await store.groups(names.slice(1))).toEqual([groups[1]]);
   });
 
-  test("finds a merged person under every id and every uuid it had", async () => {
+  test("finds a merged person under each of its ids and uuids", async () => {
     const anon = { id: "anon", uuid: personUuid(project, "anon") };
     const ann = { id: "ann", uuid: personUuid(project, "ann") };
     const old = { id: "old", uuid: personUuid(project, "old") };
@@ -139,7 +137,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(person?.mergedFrom).toEqual(ids.slice(1, 101).map((id) => personUuid(project, id)));
   });
 
-  test("reports a missing row that another one points to as damage", async () => {
+  test("reports damage if a row points to a missing one", async () => {
     const members = [personRow("ann", { idsTotal: 2 }), mergedRow("anon", "ann")];
     await now.rig.store.commit(commitOf(0, { members }));
     await now.rig.deleteAll("members WHERE distinct_id = 'ann'");
@@ -148,7 +146,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     );
   });
 
-  test("returns nothing for ids that an edit has merged in a circle, and does not hang", async () => {
+  test("returns nothing for ids that are merged in a circle", async () => {
     const { store } = now.rig;
     const members = [mergedRow("one", "two"), mergedRow("two", "one"), personRow("ann")];
     await store.commit(commitOf(0, { members }));
@@ -157,7 +155,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await store.reader.personByDistinctId(project, "ann")).toBeDefined();
   });
 
-  test("lists the links of all of a person's ids once each, oldest first", async () => {
+  test("lists the links of all ids of a person once each, oldest first", async () => {
     const links = [
       linkRow(1, "anon", "ann"),
       linkRow(2, "ann", "old", { kind: "alias", outcome: "already_one" }),
@@ -191,7 +189,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
 }
 
 export function hostileTests(now: { readonly rig: StoreRig }): void {
-  test("reads hostile texts back unchanged", async () => {
+  test("returns hostile strings unchanged", async () => {
     const properties = propertiesOf(
       Object.fromEntries([
         ...hostileTexts.map((text) => [`name ${text}`, JSON.stringify(text)]),

@@ -1,13 +1,10 @@
-// For every store: the persons of many ids, and the applied positions of streams, as a sink reads
-// them.
-
 import { expect, test } from "vitest";
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import { commitOf, mergedRow, personRow, positionRow, project } from "./row-kit.ts";
 import type { StoreRig } from "./store-rig.ts";
 
 export function personUuidTests(now: { readonly rig: StoreRig }): void {
-  test("returns the persons of many ids of several projects in order, through all pointers", async () => {
+  test("returns the persons of many ids of several projects in order", async () => {
     const firstUuid = personUuid(project, "leaf");
     const members = [
       personRow("root", { idsTotal: 3, firstId: "leaf", firstUuid }),
@@ -32,7 +29,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     expect((await store.reader.personUuids([])).answer).toEqual([]);
   });
 
-  test("reports a row that points to a missing one as damage, not as no person", async () => {
+  test("reports damage, not an unknown person, if a row points to a missing one", async () => {
     const { store } = now.rig;
     const members = [personRow("root"), mergedRow("leaf", "root")];
     await store.commit(commitOf(0, { members }));
@@ -41,7 +38,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     await expect(store.reader.personUuids(ids)).rejects.toThrow("damaged");
   });
 
-  test("returns positions with the message id, and the same version until a commit", async () => {
+  test("returns positions with their message ids, and the same version until a commit", async () => {
     const { store } = now.rig;
     const past = "PENSTOCK_HISTORICAL_0";
     const positions = [

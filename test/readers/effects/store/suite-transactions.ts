@@ -1,5 +1,3 @@
-// For every store: a commit is stored whole or not at all, and there is one writer.
-
 import { expect, test } from "vitest";
 import { StoreError } from "../../../../src/platform/base/store-error.ts";
 import { FencedError } from "../../../../src/readers/effects/store/port.ts";
@@ -19,14 +17,14 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function transactionTests(now: { readonly rig: StoreRig }): void {
-  test("counts commits from 0", async () => {
+  test("numbers commits from 0", async () => {
     expect(await now.rig.store.lastCommit()).toBe(0);
     await now.rig.store.commit(commitOf(0, {}));
     await now.rig.store.commit(commitOf(1, {}));
     expect(await now.rig.store.lastCommit()).toBe(2);
   });
 
-  test("fences a commit after another writer's, and writes nothing", async () => {
+  test("rejects a commit after one of another writer, and writes nothing", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
     const late = now.rig.store.commit(commitOf(0, { members: [personRow("bob")] }));
     await expect(late).rejects.toBeInstanceOf(FencedError);
@@ -34,7 +32,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.lastCommit()).toBe(1);
   });
 
-  test("stores a commit in several pieces whole or not at all", async () => {
+  test("stores a commit in several pieces completely or not at all", async () => {
     const { store } = now.rig;
     const members = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
     const broken = rejectedRow(1, { detail: null as never });
@@ -48,7 +46,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await store.positions()).toEqual([positionRow(1)]);
   });
 
-  test("returns rows after the commit if they are requested while a commit in parts ends", async () => {
+  test("returns the rows after the commit if they are requested while a commit in parts ends", async () => {
     const { store } = now.rig;
     const [early, late] = [personRow("early"), personRow("late")];
     const names = { projectId: project, type: "company", key: "acme" };
@@ -73,7 +71,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(found[2].map(({ type }) => type)).toEqual(["company"]);
   });
 
-  test("accepts a commit only after the one whose number it names, not after as many commits", async () => {
+  test("accepts a commit only after the commit that it names as its predecessor", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
     const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
@@ -82,7 +80,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);
   });
 
-  test("reports a second writer at once, which may open once the first has closed", async () => {
+  test("rejects a second writer until the first has closed", async () => {
     const second = now.rig.another();
     await expect(second.open()).rejects.toBeInstanceOf(StoreError);
     await expect(second.open()).rejects.toThrow("another `penstock effects`");
@@ -94,7 +92,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await second.members(project, ["ann"])).toEqual([personRow("ann")]);
   });
 
-  test("lets a reader check whether there is a writer, and blocks none", async () => {
+  test("shows a reader whether there is a writer", async () => {
     const { store } = now.rig;
     expect(await store.reader.hasWriter()).toBe(true);
     await store.commit(commitOf(0, {}));
@@ -106,7 +104,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await other.hasWriter()).toBe(true);
   });
 
-  test("stores nothing of a commit that fails half way, and the next one works", async () => {
+  test("stores nothing of a commit that fails in the middle, and the next one works", async () => {
     const usage = {
       projectId: project,
       day: "2026-11-22",
@@ -132,7 +130,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
   });
 
-  test("lets a commit be written in parts that only look-ups see until it is complete", async () => {
+  test("shows the parts of an incomplete commit to the writer, and not to readers", async () => {
     const { store } = now.rig;
     await store.commit(commitOf(0, { members: [personRow("ann")] }));
     const groupTypes = [{ projectId: project, type: "company" }];
@@ -179,7 +177,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await reopened.members(project, ["eve"])).toEqual([]);
   });
 
-  test("looks rows up at one moment while a commit is pending", async () => {
+  test("looks up rows at one point in time while a commit is pending", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
     for (let n = 1; n <= 20; n++) {
       const members = [
@@ -196,7 +194,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     }
   });
 
-  test("never shows a reader half a merge", async () => {
+  test("never shows a reader half of a merge", async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `id-${n}`);
     await now.rig.store.commit(commitOf(0, { members: ids.map((id, n) => personRow(id, { n })) }));
     let done = false;

@@ -1,6 +1,3 @@
-// A trail is stored as its difference from the previous one, so applying the difference must give
-// the later trail.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { trailChanges } from "../../../../src/readers/effects/store/rows/flat-commit.ts";
@@ -18,7 +15,7 @@ const trail: fc.Arbitrary<TrailEntry[]> = fc
   .map((some) => some.sort((one, other) => one.sequence - other.sequence))
   .map((some) => some.map(({ sequence, copy }) => entry(sequence, `${copy}-${sequence}`)));
 
-test("removals and additions turn the earlier trail into the later one", () => {
+test("the stored changes turn the earlier list of message ids into the later one", () => {
   fc.assert(
     fc.property(trail, trail, (before, after) => {
       const { removed, added } = trailChanges(before, after);
@@ -31,7 +28,7 @@ test("removals and additions turn the earlier trail into the later one", () => {
   );
 });
 
-test("only the difference is written", () => {
+test("the stored changes of a list of message ids are only its differences", () => {
   const before = [1, 2, 3, 4].map((sequence) => entry(sequence));
   const after = [entry(3), entry(4, "another"), entry(5)];
   expect(trailChanges(before, after)).toEqual({

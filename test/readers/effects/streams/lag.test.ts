@@ -17,7 +17,7 @@ function frame(messageId: string): TestFrame {
   return { lane: "live", projectId: "p", messageId, events };
 }
 
-test("counts all of a recreated stream as lag, whatever sequence was applied of the old one", async () => {
+test("all messages of a recreated stream are lag, whatever was applied of the old one", async () => {
   const nats = await startNatsServer({ syncInterval: "2m" });
   onTestFinished(() => nats.remove());
   const connection = await connect({ servers: nats.url });
@@ -47,7 +47,7 @@ test("counts all of a recreated stream as lag, whatever sequence was applied of 
   expect(await status({ ...position, created: old.created })).toMatchObject({ messages: 0 });
 });
 
-test("sums the lag of several streams in messages, and takes the oldest in time", () => {
+test("the total lag is the sum in messages and the maximum in time", () => {
   const lags = [
     { messages: 3, seconds: 2 },
     { messages: 0, seconds: 0 },

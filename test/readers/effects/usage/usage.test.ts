@@ -9,7 +9,6 @@ import { storedFrame, storedLine } from "../line-kit.ts";
 const dayMs = 24 * 3_600_000;
 const startMs = Date.UTC(2026, 10, 22);
 
-/** The usage as a database would hold it: sums, and the newest sketches. */
 class Kept {
   readonly sums = new Map<string, [events: number, duplicates: number]>();
   readonly sketches = new Map<string, ActiveIdsRow>();
@@ -51,7 +50,7 @@ function counted(...lines: (Partial<StoredLine> & { isDuplicate?: boolean })[]):
   return kept;
 }
 
-test("counts events and duplicates by project, UTC day, lane and class", () => {
+test("usage counts events and duplicates by project, UTC day, lane and class", () => {
   const historical = storedFrame({ lane: "historical" });
   const kept = counted(
     {},
@@ -73,7 +72,7 @@ test("counts events and duplicates by project, UTC day, lane and class", () => {
   });
 });
 
-test("counts as active the ids of live events with a person, without duplicates", () => {
+test("active ids are those of live events with a person, without duplicates", () => {
   const kept = counted(
     { distinctId: "a" },
     { distinctId: "a" },
@@ -87,7 +86,7 @@ test("counts as active the ids of live events with a person, without duplicates"
   ]);
 });
 
-test("does not write a day again whose ids were all seen", () => {
+test("a day whose ids were all seen is not written again", () => {
   const kept = new Kept();
   const usage = new Usage();
   usage.count(storedLine({ distinctId: "a" }), false);
@@ -99,7 +98,7 @@ test("does not write a day again whose ids were all seen", () => {
   expect(kept.endBatch(usage).activeIds).toEqual([]);
 });
 
-test("gives sums that do not depend on batches, failed commits, restarts and how much is cached", () => {
+test("usage does not depend on batches, failed commits, restarts or the cache", () => {
   const classes: UsageClass[] = ["identified", "anonymous", "identify"];
   const lines = fc.array(
     fc.record({
@@ -161,7 +160,7 @@ test("gives sums that do not depend on batches, failed commits, restarts and how
   );
 });
 
-test("does not change returned sums by later counts", () => {
+test("later counts do not change usage that was already returned", () => {
   const usage = new Usage();
   for (let at = 0; at < 1_000; at++) usage.count(storedLine({ distinctId: String(at) }), false);
   usage.apply();

@@ -48,7 +48,6 @@ function frameOf(some: readonly Pick<TestEvent, "distinctId" | "set">[]): Stream
   return { kind: "frame", frame, events: some.length, isReread: false, release: () => {} };
 }
 
-/** The number of frames until the applier is full. */
 async function framesUntilFull(applier: Applier, next: () => StreamItem): Promise<number> {
   for (let count = 1; count <= 1_000; count++) {
     await applier.apply([next()]);
@@ -57,7 +56,7 @@ async function framesUntilFull(applier: Applier, next: () => StreamItem): Promis
   throw new Error("it is never full");
 }
 
-test("counts large properties of a batch by their bytes", async () => {
+test("a batch is full by the bytes of its large properties", async () => {
   const text = "x".repeat(100_000);
   const next = () =>
     frameOf(
@@ -67,7 +66,7 @@ test("counts large properties of a batch by their bytes", async () => {
   expect(count).toBeLessThanOrEqual((64 * mebibyte) / 1_000_000 + 1);
 });
 
-test("counts a changed person with all its properties", async () => {
+test("a batch counts a changed person with all its properties", async () => {
   const applier = newApplier();
   const large = { text: "x".repeat(500_000) };
   for (let person = 0; person < 150; person++)
@@ -81,7 +80,7 @@ test("counts a changed person with all its properties", async () => {
   expect(await framesUntilFull(applier, next)).toBeLessThan(150);
 });
 
-test("counts people by their number, not the events of a few", async () => {
+test("a batch is full by the number of its persons, not by their events", async () => {
   const applier = newApplier();
   const few = () =>
     frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${at % 5}`, set: { at } })));
@@ -92,7 +91,7 @@ test("counts people by their number, not the events of a few", async () => {
   expect(await framesUntilFull(applier, many)).toBe(20);
 });
 
-test("yields to others while one large frame is applied", async () => {
+test("applying one large frame yields to other work on the event loop", async () => {
   const events = Array.from({ length: 30_000 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
   const frame = frameOf(events);
   let turns = 0;
@@ -108,7 +107,7 @@ test("yields to others while one large frame is applied", async () => {
   expect(turns).toBeGreaterThan(5);
 });
 
-test("reads only a few people with large properties at a time, and writes them before there are many", async () => {
+test("persons with large properties are read a few at a time and written in parts", async () => {
   const text = JSON.stringify("x".repeat(400_000));
   const stamp = { timeMs: 1, rank: "" };
   const asked: number[] = [];

@@ -1,9 +1,7 @@
-// When a batch is full.
-
 import { expect, test } from "vitest";
 import { Batch } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("has room for a number of events, and twice as many while another is pending", () => {
+test("a batch holds a maximum of events, and twice as many while another batch is pending", () => {
   const batch = new Batch();
   batch.events = 9;
   expect(batch.hasRoom(10, false)).toBe(true);
@@ -14,7 +12,7 @@ test("has room for a number of events, and twice as many while another is pendin
   expect(batch.hasRoom(10, true)).toBe(false);
 });
 
-test("ends when parts of it are written, however few events it has", () => {
+test("a batch ends when parts of it are written, however few events it has", () => {
   const batch = new Batch();
   expect(batch.hasRoom(10, true)).toBe(true);
   batch.hasParts = true;

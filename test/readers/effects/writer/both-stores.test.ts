@@ -1,6 +1,3 @@
-// The same streams applied to both databases: hostile events affect nothing else, and people,
-// groups and usage are returned over HTTP identically, character by character.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -56,7 +53,6 @@ interface Running {
   readonly url: string;
 }
 
-/** A writer on a new database; both are removed after the test. */
 async function startOn(of: EffectsDatabases): Promise<Running> {
   const place = await of.newDatabase();
   const store = await openedStore(place);
@@ -72,7 +68,6 @@ async function startOn(of: EffectsDatabases): Promise<Running> {
   return { store, url: urlOf(place) };
 }
 
-/** The results of the frames in both databases, SQLite first. */
 async function appliedOnBoth(frames: readonly TestFrame[]): Promise<readonly Running[]> {
   await storeFrames(connection, frames);
   const running = await Promise.all(databases.map(startOn));
@@ -125,7 +120,7 @@ const poison: readonly (readonly [string | Buffer, string | undefined])[] = [
   [lineWith({}, { properties: { $groups: { "nul\0type": "nul\0key" } } }), undefined],
 ];
 
-test("rejects only the invalid parts, identically in both databases, and rounds nothing", async () => {
+test("both databases reject only the invalid lines, and change no number", async () => {
   const lines = poison.flatMap(([line], nth) => {
     const well = event({ distinctId: `well-${nth}` });
     return [line, "\n", storedLine(well, "shop", "live"), "\n"];
@@ -172,7 +167,7 @@ describe("over HTTP", () => {
     return { distinctId: id, event: "$identify", kind: "identify", properties };
   };
 
-  test("both return the same for every request", async () => {
+  test("both databases return the same for every request", async () => {
     const running = await appliedOnBoth([
       frame([
         event({ distinctId: "ada", set: { plan: "pro", n: 1.5 } }),
@@ -225,7 +220,7 @@ describe("over HTTP", () => {
     expect(of(200).length).toBe(Object.keys(statuses).length - 9);
   });
 
-  test("no answer has half a merge during a burst of links, and each includes what it waits for", async () => {
+  test("no answer shows half a merge during a burst of links, and each includes what it waits for", async () => {
     const running = await Promise.all(databases.map(startOn));
     const count = 30;
     const own = Array.from({ length: count }, (_, n) =>

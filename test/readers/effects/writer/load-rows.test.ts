@@ -1,5 +1,3 @@
-// The rows of a batch, of many projects at once.
-
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
 import type { Missing } from "../../../../src/readers/effects/people/wanted.ts";
@@ -9,7 +7,6 @@ import { personRow } from "../store/row-kit.ts";
 
 const mebibyte = 1_048_576;
 
-/** Returns a row for each id, whose properties have this many bytes. */
 function storeOf(propertyBytes: number) {
   const asked: string[] = [];
   const members = async (projectId: string, ids: readonly string[]): Promise<MemberRow[]> => {
@@ -29,14 +26,14 @@ function missingOf(projects: number, idsEach: number): Missing {
   return { members, groups: [], groupTypes: [] };
 }
 
-test("loads all rows of all projects", async () => {
+test("the rows of a batch are read for all of its projects", async () => {
   const { store, asked } = storeOf(1_000);
   const { members } = await loadRows(store, missingOf(50, 3));
   expect(members).toHaveLength(150);
   expect(new Set(asked).size).toBe(50);
 });
 
-test("rejects rows of many projects that are too much in total before reading them", async () => {
+test("rows of many projects that are too large in total are rejected before they are read", async () => {
   const { store, asked } = storeOf(mebibyte / 2);
   await expect(loadRows(store, missingOf(33, 60))).rejects.toThrow(TooLargeError);
   expect(asked.length).toBeLessThanOrEqual(5);

@@ -1,10 +1,8 @@
-// Changes of the outbox wait for the end of the writer's transaction.
-
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OpenTransaction, outsideOf } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("removes rows from the outbox only while no transaction is open, and reads them at any time", async () => {
+test("outbox rows are removed only while no transaction is open, and can be read at any time", async () => {
   const done: string[] = [];
   const transaction = new OpenTransaction();
   const outbox = outsideOf(transaction, {
@@ -19,7 +17,6 @@ test("removes rows from the outbox only while no transaction is open, and reads 
   transaction.begin();
   const waiting = Promise.all([outbox.published(["b"]), outbox.trimOutbox(1)]);
   await outbox.outbox(1, 0);
-  // A later part of the same.
   transaction.begin();
   await turn();
   expect(done).toEqual(["published a", "outbox"]);

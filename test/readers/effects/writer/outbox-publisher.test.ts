@@ -37,7 +37,7 @@ async function parts() {
   return { connection, manager, store };
 }
 
-test("publishes the outbox's rows under their ids, whether a stream stores them or not, and removes them", async () => {
+test("outbox rows are published under their ids, with or without a stream, and then removed", async () => {
   const { connection, manager, store } = await parts();
   await manager.streams.add({ name: "KEPT", subjects: ["penstock.spike.kept"] });
   const heard: Msg[] = [];
@@ -60,7 +60,7 @@ test("publishes the outbox's rows under their ids, whether a stream stores them 
   expect((await manager.streams.info("KEPT")).state.messages).toBe(1);
 });
 
-test("does not block other rows for one that a stream refuses, retries it, and limits them", async () => {
+test("a refused outbox row is retried and does not block others, and the outbox is limited", async () => {
   const { connection, manager, store } = await parts();
   const full = { name: "FULL", subjects: ["penstock.spike.full"], discard: DiscardPolicy.New };
   await manager.streams.add({ ...full, max_msgs: 1 });

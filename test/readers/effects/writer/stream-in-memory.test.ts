@@ -13,7 +13,6 @@ function begun(): StreamInMemory {
   return stream;
 }
 
-/** Applies a frame of one event; returns whether it was a duplicate. */
 function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean {
   const frame = storedFrame({ sequence, messageId: `m${sequence}` });
   stream.beginFrame();
@@ -22,7 +21,7 @@ function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean 
   return isDuplicate;
 }
 
-test("recognises after a failed commit the duplicates of committed events, and no others", () => {
+test("deduplication after a failed commit recognises duplicates of committed events only", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const committed = stream.position();
@@ -35,7 +34,7 @@ test("recognises after a failed commit the duplicates of committed events, and n
   expect([20, 30, 10].map((uuid, at) => apply(stream, 2 + at, uuid))).toEqual([false, false, true]);
 });
 
-test("starts over if the store has another position", () => {
+test("deduplication starts again if the store has another position", () => {
   const stream = begun();
   apply(stream, 1, 10);
   stream.position();
@@ -45,7 +44,7 @@ test("starts over if the store has another position", () => {
   expect(stream.returnTo(stream.position())).toBe(false);
 });
 
-test("has no memory to store before everything was read again", () => {
+test("deduplication after a restart is not stored before all earlier events are read again", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const position = stream.position();

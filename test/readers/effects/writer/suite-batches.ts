@@ -1,5 +1,3 @@
-// The effects of events in any grouping: batches, lanes, order, partitions, and a rebuild.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
 import { appliedOf, rebuild } from "../../../../src/readers/effects/writer/rebuild.ts";
@@ -162,7 +160,7 @@ export function batchTests(rig: WriterRig): void {
     },
   );
 
-  test("gives the same result for any batch size and interleaving of lanes", async () => {
+  test("gives the same result for any batch size and order of lanes", async () => {
     await storeFrames(connection, randomFrames(numbersFrom(7), { count: 60 }));
     const whole = await rig.undisturbed();
     expect(whole.length).toBeGreaterThan(60);
@@ -170,7 +168,7 @@ export function batchTests(rig: WriterRig): void {
       expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
   });
 
-  test("applies what follows a transaction in parts with everything the parts wrote", async () => {
+  test("applies later events on top of everything that a commit in parts wrote", async () => {
     const fat = Array.from({ length: 20 }, (_, nth) => `fat-${nth}`);
     const small = Array.from({ length: 2_500 }, (_, nth) => `small-${nth}`);
     const blob = "x".repeat(100_000);
@@ -319,7 +317,6 @@ export function batchTests(rig: WriterRig): void {
       const comparing = { connection, prefix: "penstock", reader: store.reader };
       const same = await verify({ ...comparing, into: await rig.openStore() });
       expect(same).toMatchObject({ messages: 17, missing: 0, differences: [] });
-      // Everything unrelated to these links is compared as usual.
       const [row] = await store.members("shop", ["zoe"]);
       const members = [{ ...row!, person: { ...row!.person!, known: true, version: 9 } }];
       await store.commit(commitOf(await store.lastCommit(), { members }));
@@ -339,7 +336,6 @@ function withoutOrderOfLinks(line: string): string {
   return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');
 }
 
-/** Sets the properties of all of these. */
 function setFrame(set: Record<string, unknown>, ids: readonly string[], nth: number): TestFrame {
   const events = ids.map((distinctId, at) => ({
     uuid: `00000000-0000-4000-8000-${String(nth * 10_000 + at).padStart(12, "0")}`,

@@ -1,7 +1,3 @@
-// Failures of the database and its writers: commits that fail, two writers, a frozen writer while
-// another works, a server that dies, an older copy. The dump is that of an undisturbed run. Killed
-// writers are a scenario of test/faults.
-
 import { expect, test } from "vitest";
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
 import { type EffectsStore, FencedError } from "../../../../src/readers/effects/store/port.ts";
@@ -18,7 +14,6 @@ import { commitOf } from "../store/row-kit.ts";
 import type { WriterRig } from "./writer-kit.ts";
 import { writerProcess } from "./writer-process.ts";
 
-/** A database in which something happens before some of the commits. */
 function disturb(
   store: EffectsStore,
   before: (commit: Commit, undisturbed: EffectsStore["commit"]) => Promise<void>,
@@ -87,7 +82,6 @@ function manyLinks(lane: TestFrame["lane"]): TestFrame {
 export function failureTests(rig: WriterRig): void {
   const { connection, databases, nats } = rig;
 
-  /** The previous holder of the lock may quickly take it again. */
   async function openInItsPlace(place: StorePlace): Promise<EffectsStore> {
     for (let tries = 1; ; tries++) {
       await databases.breakLock(place);
@@ -100,7 +94,7 @@ export function failureTests(rig: WriterRig): void {
   }
 
   // First of these, because each test leaves a database, and all of a server's are copied.
-  test("continues from an older copy that the database was restored to", async () => {
+  test("continues after the database is restored to an older copy", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(14);
     const applyMore = async (): Promise<void> => {
@@ -121,7 +115,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(reader))).toEqual([]);
   });
 
-  test("makes up for failed commits and requests, even for commits that were written", async () => {
+  test("recovers from failed commits and requests, even if the commit was written", async () => {
     let nth = 0;
     const store = await rig.openStore();
     failTogether(store);
@@ -141,7 +135,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("stores a frame whose rows are written in parts whole or not at all", async () => {
+  test("stores a frame whose rows are written in parts completely or not at all", async () => {
     await storeFrames(connection, [manyLinks("live"), manyLinks("historical")]);
     const small = { changedBytesMax: 50_000, people: { cacheBytesMax: 0 } };
     let writes = 0;
@@ -205,7 +199,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("stops a writer whose every commit follows another's, and reports it", async () => {
+  test("stops, with a reason, if another writer commits before each of its commits", async () => {
     let number = 0;
     const store = await rig.openStore();
     disturb(store, async ({ after }, undisturbed) => {
@@ -218,7 +212,7 @@ export function failureTests(rig: WriterRig): void {
     expect(number).toBe(2);
   });
 
-  test("lets one of two writers whose lock is broken continue, and applies nothing twice", async () => {
+  test("continues in one of two processes if the lock is broken, and applies nothing twice", async () => {
     const place = await databases.newDatabase();
     await storeFrames(connection, randomFrames(numbersFrom(13), { count: 60 }));
     const first = rig.startWriter({ store: await rig.openStore(place), batchEventsMax: 5 });
@@ -230,7 +224,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("blocks other writers while frozen; once it has lost its lock, it does no harm", async () => {
+  test("blocks other writers while frozen, and does no harm after it has lost its lock", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(1);
     await storeFrames(connection, randomFrames(random, { count: 10 }));
@@ -294,7 +288,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("loses nothing when a server dies repeatedly within transactions", async () => {
+  test("loses nothing when the server is killed repeatedly within transactions", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store, batchEventsMax: 8 });
     const frames = randomFrames(numbersFrom(15), { count: 60 });

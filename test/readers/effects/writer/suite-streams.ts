@@ -1,6 +1,3 @@
-// Streams that are recreated or restored to an older copy, and messages that leave them before they
-// were read. The effects are those of all messages that were ever read, once.
-
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -36,7 +33,6 @@ export function streamTests(rig: WriterRig): void {
     return Object.fromEntries(applied.map(({ stream, epoch }) => [stream, epoch]));
   }
 
-  /** The effects of these frames in separate streams, undisturbed. */
   async function apartFromWhole(store: EffectsStore, frames: TestFrame[]): Promise<string[]> {
     const dump = await dumpOf(store.reader);
     await deleteStreams(connection, nats);
@@ -81,7 +77,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, ...after])).toEqual([]);
   });
 
-  test("applies nothing twice and omits nothing after an older copy of the streams", async () => {
+  test("applies nothing twice and omits nothing after the streams are restored to an older copy", async () => {
     const lostCount = 10;
     const store = await rig.openStore();
     const random = numbersFrom(8);
@@ -188,7 +184,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
   });
 
-  test("stops at messages that left unread by age or limit, until an operator accepts that", async () => {
+  test("stops at messages that expired unread, until an operator accepts the gap", async () => {
     const store = await rig.openStore();
     const random = numbersFrom(9);
     const writer = rig.startWriter({ store });
@@ -214,7 +210,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
   });
 
-  test("takes over unpublished announcements in a rebuild, and no others", async () => {
+  test("copies unpublished spike announcements in a rebuild, and no others", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, liveFrames(numbersFrom(19), 5));
@@ -230,7 +226,7 @@ export function streamTests(rig: WriterRig): void {
 
   // How it reads the streams does not depend on the database.
   if (databases.kind === "SQLite") {
-    test("counts messages missing from the middle in a rebuild, before and while it reads", async () => {
+    test("counts messages missing from the middle of a stream in a rebuild", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       const random = numbersFrom(13);
@@ -269,7 +265,7 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
-    test("reports deleted messages as missing, whether or not they had been applied", async () => {
+    test("verifies a database with deleted messages, which are reported as missing", async () => {
       await storeFrames(connection, liveFrames(numbersFrom(17), 12));
       const manager = await jetstreamManager(connection);
       for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
@@ -303,7 +299,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
     });
 
-    test("ends a rebuild at once when it is interrupted, and when nothing moves", async () => {
+    test("ends a rebuild when it is interrupted, stands still, or cannot write", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
@@ -399,7 +395,7 @@ export function streamTests(rig: WriterRig): void {
     });
   }
 
-  test("compares a database with the streams, line by line", async () => {
+  test("verifies a database against the streams, line by line", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, randomFrames(numbersFrom(10), { count: 30 }));

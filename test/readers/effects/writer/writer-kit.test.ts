@@ -1,5 +1,3 @@
-// Tests of the kit itself, where it is easy to get wrong: recreated streams.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { natsServerForFile } from "../../../kit/for-file.ts";
@@ -11,7 +9,7 @@ const nats = await natsServerForFile({ syncInterval: "2m" });
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-test("streams that are deleted and recreated are empty, however soon that is", async () => {
+test("streams that are deleted and recreated by the test kit are empty", async () => {
   const lanes = ["live", "historical"] as const;
   for (let time = 0; time < 60; time++) {
     await deleteStreams(connection, nats);

@@ -1,6 +1,3 @@
-// Shared by the tests of the writer: databases of both kinds, each with one of the supported
-// nats-servers, writers on them, and the dump of an undisturbed run.
-
 import { rmSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -56,7 +53,6 @@ const servers: Readonly<Record<DatabaseKind, () => string>> = {
   PostgreSQL: oldestNatsServer,
 };
 
-/** Each test begins with empty streams. */
 export async function describeWriter(
   kind: DatabaseKind,
   tests: (rig: WriterRig) => void,
@@ -72,7 +68,7 @@ export async function describeWriter(
     await databases.remove();
     await nats.remove();
   });
-  describe(kind, () => {
+  describe(`the effects writer on ${kind}`, () => {
     beforeEach(async () => {
       await deleteStreams(connection, nats);
       await makeStreams(connection);
@@ -115,7 +111,6 @@ function rigOf(parts: Pick<WriterRig, "nats" | "databases" | "connection">): Wri
   };
 }
 
-/** Deletes all streams of the server, so that they can be recreated. */
 export async function deleteStreams(
   connection: NatsConnection,
   nats: Pick<TestNatsServer, "storeDir">,

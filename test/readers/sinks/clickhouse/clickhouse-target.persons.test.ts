@@ -1,6 +1,3 @@
-// A sink that writes events with the uuid of their person into ClickHouse, if this host can run
-// one.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
 import { ClickHouseTarget } from "../../../../src/readers/sinks/clickhouse/clickhouse-target.ts";
@@ -19,7 +16,7 @@ const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 const within = { timeout: 30_000 };
 
-test("prints the column only for a sink with persons", () => {
+test("the ClickHouse tables have a person_uuid column only for a sink with persons", () => {
   const column = /ALTER TABLE warehouse.events ADD COLUMN IF NOT EXISTS person_uuid Nullable/;
   expect(ddl("warehouse", modernForm, { withPerson: true })).toMatch(column);
   expect(ddl("warehouse", modernForm, { withPerson: false })).not.toMatch(/person_uuid/);
@@ -27,8 +24,8 @@ test("prints the column only for a sink with persons", () => {
   expect(old).toMatch(/ADD COLUMN person_uuid Nullable/);
 });
 
-describe.each(clickHouses)("ClickHouse", ({ url }) => {
-  test("adds the column to a table created without it, with the person of each event", async () => {
+describe.each(clickHouses)("the ClickHouse sink with persons", ({ url }) => {
+  test("adds the column to a table created without it, and fills it with each event's person", async () => {
     await makeStreams(connection);
     const random = numbersFrom(1);
     const before = randomFrames(random, { count: 10, linkedLanes: [] });

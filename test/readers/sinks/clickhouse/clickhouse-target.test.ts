@@ -1,5 +1,3 @@
-// A sink with ClickHouse as its target, both real, if this host can run ClickHouse.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
@@ -58,7 +56,7 @@ function frameOf(text: string): TestFrame {
   return { lane: "live", projectId: "shop", messageId: uuid(), events: [], text };
 }
 
-test("uses milliseconds and durable acknowledgements in tables for current servers, and seconds for older ones", () => {
+test("ClickHouse tables have milliseconds and durable inserts on current servers, and seconds on older ones", () => {
   const modern = ddl("warehouse", modernForm, { withPerson: false });
   expect(modern).toMatch(/timestamp DateTime64\(3, 'UTC'\),\n/);
   expect(modern).toMatch(/fsync_after_insert = 1/);
@@ -67,7 +65,7 @@ test("uses milliseconds and durable acknowledgements in tables for current serve
   expect(old).not.toMatch(/SETTINGS|INDEX/);
 });
 
-describe.each(clickHouses)("ClickHouse", (clickhouse) => {
+describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
   const { url } = clickhouse;
 
   beforeEach(async () => {
@@ -111,7 +109,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("writes a record's fields as columns, including odd spellings", async () => {
+  test("writes the fields of a record as columns, including unusual JSON", async () => {
     const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';
     const first = `{"uuid":"${uuid()}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1\\u0000","timestamp":"2026-11-22T03:04:05.678Z","timestamp_sent":"0001-11-22T03:00:00.001Z","received_at":"2026-11-22T03:04:06.678Z","sent_at":"2026-11-22T03:04:05.000Z","ip":"1.2.3.4","kind":"pageview","person_profile":false,"historical":true,"properties":${properties},"$set":{"x":1},"$set_once":{"y":{}},"$unset":["z"]}`;
     const second = `{ "distinct_id":"d", "uuid":"${uuid().toUpperCase()}", "batch":[1], "properties":{"event":"no"}, "event":"odd", "project_id":"shop", "timestamp":"2026-11-23T23:59:59.999Z" }`;
@@ -146,7 +144,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     ]);
   });
 
-  test("rejects what is not a record, and what ClickHouse does not accept, and stops for neither", async () => {
+  test("rejects lines that are not records or that ClickHouse does not accept, and continues", async () => {
     const good = Array.from({ length: 20 }, () => line({}));
     const lines = [
       ...good.slice(0, 7),
@@ -178,7 +176,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: good.length, duplicates: 0 });
   });
 
-  test("does not take times outside ClickHouse's range as a sign of a wrong table, however many", async () => {
+  test("does not report a wrong table because of many times outside ClickHouse's range", async () => {
     const lines = Array.from({ length: 120 }, () => line({ timeMs: Date.UTC(9999, 0) }));
     const half = line({ event: "half" }).replace('"half"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${[...lines, half, line({})].join("\n")}\n`)]);
@@ -187,7 +185,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: 1, duplicates: 0 });
   });
 
-  test("continues after more than a hundred rejected events, even with an empty table", async () => {
+  test("continues after more than 100 rejected events, even with an empty table", async () => {
     const half = () => line({ event: "half" }).replace('"half"', '"\\ud800"');
     const bad = (count: number) => Array.from({ length: count }, half);
     await storeFrames(connection, [frameOf(`${bad(120).join("\n")}\n`)]);
@@ -219,7 +217,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: 3, duplicates: 1 });
   });
 
-  test("rejects one event before it writes another of its uuid", async () => {
+  test("rejects an event before it writes another event with the same uuid", async () => {
     const one = uuid();
     const half = line({ uuid: one }).replace('"d"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
@@ -234,7 +232,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toHaveLength(2);
   });
 
-  test("does not write rows again that a batch wrote without its position", async () => {
+  test("does not repeat rows of a batch whose position was not written", async () => {
     const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
     await storeFrames(connection, frames);
     const first = new ClickHouseTarget({ url, database });
@@ -255,7 +253,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await asked(url, twice)).toEqual([{ n: "0" }]);
   });
 
-  test("does not write those of a message again that an erasure has rewritten meanwhile", async () => {
+  test("does not repeat rows of a message that an erasure has rewritten meanwhile", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOfEvents(["ada", "bob", "eve"].map((id) => eventOf(id)))]);
     const first = new ClickHouseTarget({ url, database });
@@ -271,7 +269,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toHaveLength(3);
   });
 
-  test("lets one of two sinks stand by, which takes over when the other is gone", async () => {
+  test("stands by while another sink writes, and takes over when that one ends", async () => {
     const targets = [1, 2].map(() => new ClickHouseTarget({ url, database }));
     const [first, second] = targets.map((target) => startSink(connection, target));
     const states = () => [first, second].map((sink) => sink?.writer.status(Date.now()).state);
@@ -288,7 +286,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("waits for a server that dies, and for one that is frozen", async () => {
+  test("waits for a server that was killed, and for one that is frozen", async () => {
     const frames = randomFrames(numbersFrom(5), { count: 40, partitions: 2 });
     const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
     await storeFrames(connection, frames.slice(0, 20));
@@ -321,7 +319,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(1);
   });
 
-  test("reports a wrong password without showing it, and a table that lacks a column", async () => {
+  test("reports a wrong password without showing it, and a table without a required column", async () => {
     const wrong = new ClickHouseTarget({
       url: url.replace(clickhouse.password, "hunter2"),
       database,
@@ -339,7 +337,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     for (const one of [wrong, target, strict]) await one.close();
   });
 
-  test("treats an answer that turns into an exception after its 200 as one", async () => {
+  test("treats a response with an exception after its 200 as an error", async () => {
     const { origin, username, password } = new URL(url);
     const sql = "SELECT throwIf(number = 900000), number FROM numbers(1000000)";
     const answer = await fetch(`${origin}/?max_block_size=1000`, {

@@ -24,11 +24,11 @@ test.each([
   ["https://me:pass@ch:443/proxy/?insert_quorum=2", "https://ch:443/proxy", "/proxy/"],
   ["http://me:12@[::1]:9000", "http://[::1]:9000", "/"],
   ["http://me:12@ch", "http://ch:8123", "/"],
-])("%s is %s", (text, shown, path) => {
+])("the ClickHouse address of %s is %s", (text, shown, path) => {
   expect(readAddress(text)).toMatchObject({ shown, path });
 });
 
-test("sends user and password decoded as headers, and the rest as settings", () => {
+test("the user and password of a ClickHouse URL are sent as headers, and its query as settings", () => {
   const address = readAddress("https://me%40x:p%3Ass@[::1]/?insert_quorum=2&async_insert=0");
   expect(address).toMatchObject({
     host: "::1",
@@ -37,7 +37,7 @@ test("sends user and password decoded as headers, and the rest as settings", () 
   });
 });
 
-test("reports an invalid password without showing it", () => {
+test("an invalid password in a ClickHouse URL is reported without showing it", () => {
   const read = (): unknown => readAddress("https://me:geh%C3%B6im@ch");
   expect(read).toThrow(/must be visible ASCII/);
   expect(read).not.toThrow(/geh/);

@@ -1,5 +1,3 @@
-// Shared by the tests of Parquet files: folders, and targets that are removed with the test.
-
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

@@ -1,6 +1,3 @@
-// A sink into Parquet files when its folder has changed, when another process uses it, or when
-// files cannot be created.
-
 import {
   cpSync,
   existsSync,
@@ -36,7 +33,6 @@ beforeEach(async () => {
   await makeStreams(connection);
 });
 
-/** Stored frames without repeated events. */
 async function stored(): Promise<TestFrame[]> {
   const seen = new Set<string>();
   const frames = randomFrames(random, { count: 20 }).map((frame) => ({
@@ -47,10 +43,9 @@ async function stored(): Promise<TestFrame[]> {
   return frames;
 }
 
-/** The events in files, each as often as it is there. */
 const events = (folder: string) => () => eventsOfParquet(folder).catch(() => []);
 
-test("lets one of two sinks on one folder write, and the other take over when that one is gone", async () => {
+test("a Parquet sink stands by while another writes to its folder, and takes over when that one ends", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const first = startSink(connection, target);
@@ -69,7 +64,7 @@ test("lets one of two sinks on one folder write, and the other take over when th
   await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("does not recreate a folder that is moved away, and continues when it is restored", async () => {
+test("a Parquet sink does not recreate a folder that was moved away, and continues when it returns", async () => {
   const folder = newFolder();
   const { writer } = startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
   const frames = await stored();
@@ -90,7 +85,7 @@ test("does not recreate a folder that is moved away, and continues when it is re
   expect(reasons()).toBe("");
 });
 
-test("creates a folder whose first file could not be written once it can be", async () => {
+test("a Parquet sink creates its folder once the first file can be written", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "_penstock/folder.json.new");
   mkdirSync(inTheWay, { recursive: true });
@@ -102,7 +97,7 @@ test("creates a folder whose first file could not be written once it can be", as
   await target.close();
 });
 
-test("does not write to events without the bookkeeping", async () => {
+test("a Parquet sink does not write to a folder with events but without its own state", async () => {
   const folder = newFolder();
   mkdirSync(path.join(folder, "events"), { recursive: true });
   const { writer } = startSink(connection, parquetTarget(folder));
@@ -111,7 +106,7 @@ test("does not write to events without the bookkeeping", async () => {
     .toMatch(/has events, but no _penstock, which has their positions/);
 });
 
-test("holds events while files cannot be created, and loses and duplicates none", async () => {
+test("a Parquet sink holds events while files cannot be created, and loses and duplicates none", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const { writer } = startSink(connection, target);
@@ -129,7 +124,6 @@ test("holds events while files cannot be created, and loses and duplicates none"
   await expect.poll(reasons, within).toBe("");
 });
 
-/** A batch of one event, with its own message. */
 function batchOf(sequence: number): SinkBatch {
   const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
   const place = { epoch: 1, created: "2026-11-01T00:00:00Z", sequence, trail: [] };
@@ -170,7 +164,7 @@ async function twoCommits() {
   return { folder, files, before, back };
 }
 
-test("reads a segment again after a kill before its manifest is written", async () => {
+test("a Parquet sink that was killed before its manifest was written reads the segment again", async () => {
   const { folder, before, back } = await twoCommits();
   back(2);
   writeFileSync(path.join(folder, "_penstock/manifest.json"), JSON.stringify(before));
@@ -183,17 +177,20 @@ test("reads a segment again after a kill before its manifest is written", async 
   expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
 });
 
-test.each([1, 2])("moves %i files into place after a kill", async (n) => {
-  const { folder, back } = await twoCommits();
-  back(n);
-  const target = parquetTarget(folder);
-  expect(sequencesOf(await target.open())).toEqual([2]);
-  await target.close();
-  expect(await uuidsIn(folder)).toEqual([1, 2, 3].map(uuidOf));
-  expect(existsSync(path.join(folder, "_penstock/making"))).toBe(false);
-});
+test.each([1, 2])(
+  "a Parquet sink that was killed moves the remaining %i files into place",
+  async (n) => {
+    const { folder, back } = await twoCommits();
+    back(n);
+    const target = parquetTarget(folder);
+    expect(sequencesOf(await target.open())).toEqual([2]);
+    await target.close();
+    expect(await uuidsIn(folder)).toEqual([1, 2, 3].map(uuidOf));
+    expect(existsSync(path.join(folder, "_penstock/making"))).toBe(false);
+  },
+);
 
-test("does not restore a file that was removed from its place", async () => {
+test("a Parquet sink does not restore a file that was removed", async () => {
   const { folder, files } = await twoCommits();
   for (const { place } of files) rmSync(path.join(folder, place));
   const target = parquetTarget(folder);
@@ -205,27 +202,30 @@ test("does not restore a file that was removed from its place", async () => {
 test.each([
   ["before its manifest", "_penstock/manifest.json.new"],
   ["after its manifest", "events/project_id=shop/day=2026-11-23"],
-])("adds no batch to a segment whose commit failed %s until it is committed", async (_, name) => {
-  const folder = newFolder();
-  const target = parquetTarget(folder, { segmentBytesMax: 1 });
-  await target.open();
-  const inTheWay = path.join(folder, name);
-  mkdirSync(path.dirname(inTheWay), { recursive: true });
-  if (name.startsWith("events")) writeFileSync(inTheWay, "");
-  else mkdirSync(inTheWay);
-  await expect(target.write(batchOf(1))).rejects.toThrow(/warehouse/);
-  await expect(target.write(batchOf(2))).rejects.toThrow(/warehouse/);
-  await expect(target.open()).rejects.toThrow(/warehouse/);
-  expect(target.faults.join()).toMatch(/warehouse/);
-  rmSync(inTheWay, { recursive: true });
-  expect(sequencesOf(await target.open())).toEqual([1]);
-  expect(target.faults).toEqual([]);
-  await target.write(batchOf(2));
-  await target.close();
-  expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
-});
+])(
+  "a Parquet sink adds no batch to a segment whose commit failed %s until it is committed",
+  async (_, name) => {
+    const folder = newFolder();
+    const target = parquetTarget(folder, { segmentBytesMax: 1 });
+    await target.open();
+    const inTheWay = path.join(folder, name);
+    mkdirSync(path.dirname(inTheWay), { recursive: true });
+    if (name.startsWith("events")) writeFileSync(inTheWay, "");
+    else mkdirSync(inTheWay);
+    await expect(target.write(batchOf(1))).rejects.toThrow(/warehouse/);
+    await expect(target.write(batchOf(2))).rejects.toThrow(/warehouse/);
+    await expect(target.open()).rejects.toThrow(/warehouse/);
+    expect(target.faults.join()).toMatch(/warehouse/);
+    rmSync(inTheWay, { recursive: true });
+    expect(sequencesOf(await target.open())).toEqual([1]);
+    expect(target.faults).toEqual([]);
+    await target.write(batchOf(2));
+    await target.close();
+    expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
+  },
+);
 
-test("commits a batch that only moves positions, without a file", async () => {
+test("a Parquet sink commits a batch that only moves positions, without a file", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 10 });
   await target.open();
@@ -235,7 +235,7 @@ test("commits a batch that only moves positions, without a file", async () => {
   await target.close();
 });
 
-test("counts what is not committed as unread, by stream", async () => {
+test("a Parquet sink counts uncommitted events as unread, by stream", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 2_000 });
   const { writer, counts } = startSink(connection, target);
@@ -248,7 +248,7 @@ test("counts what is not committed as unread, by stream", async () => {
   expect(read().sort()).toEqual(sequencesOf(target.committed).sort());
 });
 
-test("stops at a damaged manifest, and names the file", async () => {
+test("a Parquet sink stops at a damaged manifest, and names the file", async () => {
   const { folder } = await twoCommits();
   truncateSync(path.join(folder, "_penstock/manifest.json"), 20);
   const target = parquetTarget(folder);
@@ -256,7 +256,7 @@ test("stops at a damaged manifest, and names the file", async () => {
   await target.close();
 });
 
-test("continues a folder of release 0.1: completes its commit, and reads the rest again", async () => {
+test("a Parquet sink continues a folder of release 0.1", async () => {
   const folder = newFolder();
   cpSync(path.join(import.meta.dirname, "folder-0.1"), folder, { recursive: true });
   const target = parquetTarget(folder);

@@ -1,5 +1,3 @@
-// A sink that writes events with the uuid of their person into Parquet files.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { natsServerForFile } from "../../../kit/for-file.ts";
@@ -15,7 +13,7 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-test("writes the person of each event, or null, as the column always is without persons", async () => {
+test("a Parquet sink writes the person of each event or null; without --with-person the column is null", async () => {
   await makeStreams(connection);
   const frames = randomFrames(numbersFrom(1), { count: 40, linkedLanes: [] });
   await storeFrames(connection, frames);

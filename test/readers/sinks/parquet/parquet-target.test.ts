@@ -1,5 +1,3 @@
-// A sink with Parquet files as its target. The files are read back by DuckDB.
-
 import { cpSync, globSync } from "node:fs";
 import path from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -38,7 +36,7 @@ async function untilWritten(folder: string): Promise<void> {
   await expect.poll(() => positionsOfParquet(folder).catch(() => ({})), within).toEqual(last);
 }
 
-test("writes every event of every stream to a file of its project and day", async () => {
+test("a Parquet sink writes every event of every stream to a file of its project and day", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 8_192, segmentAgeMsMax: 20 });
   const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
@@ -65,7 +63,7 @@ test("writes every event of every stream to a file of its project and day", asyn
   expect(own.sort()).toEqual(["folder.json", "holder.json", "lock", "manifest.json", "rows"]);
 });
 
-test("writes a record's fields as columns, with its JSON as it was sent", async () => {
+test("a Parquet sink writes the fields of a record as columns, with JSON as it was sent", async () => {
   const folder = newFolder();
   const properties =
     '{"a":  1e400000,\r"b":"\\u00e9 \\" \\\\ \\u0000 \\ud800","c":[null,12345678901234567890.12345]}';
@@ -156,7 +154,7 @@ streamTests(connection, async () => {
   };
 });
 
-test("writes what is not a record to separate files, and does not stop for it", async () => {
+test("a Parquet sink writes lines that are not records to separate files, and continues", async () => {
   const folder = newFolder();
   const line = (distinctId: string): string =>
     storedLine({ uuid: uuid(), distinctId, receivedAtMs }, "shop", "live");
@@ -191,7 +189,7 @@ test("writes what is not a record to separate files, and does not stop for it", 
   expect(counts).toMatchObject({ events: 2, rejected: 5, duplicates: 0 });
 });
 
-test("continues from the last commit in a copy of the folder", async () => {
+test("a Parquet sink continues from the last commit in a copy of its folder", async () => {
   const folder = newFolder();
   const copy = newFolder();
   const random = numbersFrom(4);
@@ -214,7 +212,7 @@ test("continues from the last commit in a copy of the folder", async () => {
   expect([...new Set(found)]).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("writes events of many projects to a file each", async () => {
+test("a Parquet sink writes the events of many projects to one file each", async () => {
   const folder = newFolder();
   const projects = Array.from({ length: 60 }, (_, index) => `p${index}`);
   await storeFrames(
@@ -235,7 +233,7 @@ test("writes events of many projects to a file each", async () => {
   );
 });
 
-test("reads only the events of a folder whose name looks like a pattern", async () => {
+test("a Parquet sink reads only its own folder if its name looks like a pattern", async () => {
   const above = newFolder();
   const names = ["w*y", "way", "w?y", "[w]ay"];
   await storeFrames(connection, randomFrames(numbersFrom(2), { count: 20, partitions: 2 }));

@@ -1,5 +1,3 @@
-// The layout of events in a segment before they become files.
-
 import { expect, test } from "vitest";
 import { rowsFileBytes, rowsOf } from "../../../../src/readers/sinks/parquet/rows.ts";
 import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
@@ -12,7 +10,7 @@ function event(projectId: string, properties: Uint8Array): SinkRecord {
   return sinkRecord({ storedAtMs, projectId, properties });
 }
 
-test("keeps rows of a project and day together, whatever is between them", () => {
+test("the rows of a project and day are grouped, in any order of events", () => {
   const events = ["a", "b", "a"].map((project) => event(project, json(1)));
   const { runs, bytes } = rowsOf({ events, rejected: [], incidents: [] }, 0);
   expect(runs.map(({ folder, rows }) => [folder, rows])).toEqual([
@@ -22,7 +20,7 @@ test("keeps rows of a project and day together, whatever is between them", () =>
   expect(runs.reduce((sum, run) => sum + run.bytes, 0)).toBe(bytes.length);
 });
 
-test("splits long rows between rows into runs that DuckDB can read as a whole", () => {
+test("large rows are split into files that DuckDB can read at once", () => {
   const long = json(1_000_000);
   const events = Array.from({ length: 40 }, () => event("a", long));
   const { runs, bytes, rowBytesMax } = rowsOf({ events, rejected: [], incidents: [] }, 0);
@@ -32,7 +30,7 @@ test("splits long rows between rows into runs that DuckDB can read as a whole", 
   expect(bytes.length).toBe(40 * rowBytesMax);
 });
 
-test("gives each row its own times, address, kind and flags, whatever those before it have", () => {
+test("each row has its own times, address, kind and flags, whatever those before it have", () => {
   const base = event("a", json(1));
   const changes: Partial<SinkRecord["origin"]>[] = [
     ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],

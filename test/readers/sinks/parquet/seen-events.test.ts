@@ -1,5 +1,3 @@
-// The events that a sink remembers as written.
-
 import { expect, test } from "vitest";
 import { SeenEvents } from "../../../../src/readers/sinks/parquet/seen-events.ts";
 
@@ -9,7 +7,7 @@ const inProject = (uuid: string, projectId = "shop", event = "e", distinctId = "
   ...{ uuid, projectId, event, distinctId },
 });
 
-test("treats an event as new once in each project, whichever digit differs", () => {
+test("an event counts as seen only in its own project and with the same uuid", () => {
   const seen = new SeenEvents();
   const first = "00000000-0000-4000-8000-000000000000";
   expect(seen.add(inProject(first))).toBe(true);
@@ -23,7 +21,7 @@ test("treats an event as new once in each project, whichever digit differs", () 
   }
 });
 
-test("treats two events under one uuid as two", () => {
+test("two events with one uuid count as two", () => {
   const seen = new SeenEvents();
   const names = ["", "a", "b", "ab", "ä", "aa"];
   const all = names.flatMap((event) => names.map((id) => inProject(uuidOf(1), "shop", event, id)));
@@ -31,7 +29,7 @@ test("treats two events under one uuid as two", () => {
   expect(all.map((event) => seen.add(event))).toEqual(all.map(() => false));
 });
 
-test("remembers a million events, and forgets those before two million", () => {
+test("between one and two million events are remembered", () => {
   const seen = new SeenEvents();
   const million = 2 ** 20;
   let count = 0;
@@ -41,7 +39,7 @@ test("remembers a million events, and forgets those before two million", () => {
   expect(seen.add(inProject(uuidOf(0)))).toBe(true);
 });
 
-test("treats forgotten events as new", () => {
+test("forgotten events count as new", () => {
   const seen = new SeenEvents();
   seen.add(inProject(uuidOf(1)));
   seen.forget();

@@ -1,5 +1,3 @@
-// Whether the effects have applied what will be written, judged by what both know of a stream.
-
 import { expect, test } from "vitest";
 import {
   type AppliedTo,
@@ -14,20 +12,24 @@ const applied: AppliedTo = {
 };
 
 test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
-  ["there", {}, undefined],
-  ["further, and the message is forgotten", { sequence: 5_000, messageId: undefined }, undefined],
-  ["not there yet", { sequence: 6, messageId: undefined }, false],
-  ["nothing of it", undefined, false],
-  ["another message under that number", { sequence: 9, messageId: "m-x" }, true],
-  ["a frame rewritten by an erasure since", { messageId: "rewrite/x/7/y" }, undefined],
-  ["recreated while they were running", { created: late, epoch: 2, sequence: 1 }, undefined],
-  ["another NATS, or not seen here yet", { created: late, epoch: 1 }, true],
-])("%s", (_, found, isOther) => {
+  ["the same", {}, undefined],
+  ["later, with the message forgotten", { sequence: 5_000, messageId: undefined }, undefined],
+  ["earlier", { sequence: 6, messageId: undefined }, false],
+  ["missing", undefined, false],
+  ["a different message under that number", { sequence: 9, messageId: "m-x" }, true],
+  ["a frame that an erasure has rewritten", { messageId: "rewrite/x/7/y" }, undefined],
+  [
+    "in a stream that was recreated while they ran",
+    { created: late, epoch: 2, sequence: 1 },
+    undefined,
+  ],
+  ["in a stream of a different NATS server", { created: late, epoch: 1 }, true],
+])("a sink decides whether to wait for effects whose position is: %s", (_, found, isOther) => {
   const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
   expect(missing?.isOther).toBe(isOther);
 });
 
-test("waits for a recreated stream that they have not seen, whatever its numbers", () => {
+test("a sink waits for the effects to see a recreated stream, whatever its sequences are", () => {
   const recreated = { ...needed, created: late, sequence: 1 };
   expect(notApplied([recreated], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
@@ -35,7 +37,7 @@ test("waits for a recreated stream that they have not seen, whatever its numbers
   });
 });
 
-test("reports the one missing stream of several", () => {
+test("a sink that waits for the effects names the one missing stream of several", () => {
   const other = { ...needed, stream: "T" };
   expect(notApplied([needed, other], [applied])?.why).toBe("they have applied nothing of T yet");
 });

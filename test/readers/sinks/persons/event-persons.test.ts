@@ -1,5 +1,3 @@
-// A sink that adds persons to events, into PostgreSQL, alongside effects on either database.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
@@ -72,7 +70,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(there, within).toBe(sequence);
   }
 
-  test("writes the uuid of every event's person, including merges, or null if it has none", async () => {
+  test("a sink with persons writes the uuid of each event's person, after merges too, or null", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(1), { count: 80 });
     const live = frames.filter(({ lane }) => lane === "live");
@@ -92,7 +90,7 @@ function tests(rig: WriterRig): void {
     expect(persons.waitSeconds).toBe(0);
   });
 
-  test("writes nothing while the effects lag or are away, reports why, and then writes everything", async () => {
+  test("a sink with persons writes nothing while the effects lag or are down, and reports why", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(2);
     const first = randomFrames(random, { count: 20, linkedLanes: [] });
@@ -118,7 +116,7 @@ function tests(rig: WriterRig): void {
     expect(written).toEqual(wanted);
   });
 
-  test("ends while it waits, and the next one writes what it had in hand", async () => {
+  test("a sink with persons can be stopped while it waits, and the next one writes the batch", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(3), { count: 20 });
     await storeFrames(connection, frames);
@@ -132,7 +130,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(() => eventsAt(url), within).toEqual(eventsIn(frames));
   });
 
-  test("does not block other events for one erased after the effects had applied it", async () => {
+  test("a sink with persons is not blocked by an event that was erased after the effects applied it", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     await addProjects(connection);
     const frame = frameOf([eventOf("bob"), eventOf("person-to-erase")]);
@@ -146,7 +144,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(() => rows().catch(() => []), within).toEqual([bob]);
   });
 
-  test("waits until the effects see a stream that was recreated while they were down", async () => {
+  test("a sink with persons waits until the effects see a stream that was recreated while they were down", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(4);
     const options = { count: 20, linkedLanes: [] };
@@ -173,7 +171,7 @@ function tests(rig: WriterRig): void {
   });
 }
 
-test("adds the column to a table created without it, and a sink without persons leaves it", async () => {
+test("a sink with persons adds the person_uuid column to a table, and a sink without persons keeps it", async () => {
   const url = await newDatabase(postgres);
   const batchOf = (sequence: number) => ({
     before: new Map(

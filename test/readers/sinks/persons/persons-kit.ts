@@ -1,6 +1,3 @@
-// Shared by the tests of targets: effects that apply the streams to a SQLite database, and persons
-// from there.
-
 import type { NatsConnection } from "@nats-io/nats-core";
 import { onTestFinished } from "vitest";
 import { readerAt, type StorePlace } from "../../../../src/readers/effects/store/open.ts";
@@ -15,7 +12,6 @@ interface PersonsRig {
   wantedOf(rows: readonly Record<string, unknown>[]): Promise<string[]>;
 }
 
-/** Ends with the test. */
 export async function personsOn(connection: NatsConnection): Promise<PersonsRig> {
   const databases = await startDatabases("SQLite");
   onTestFinished(() => databases.remove());
@@ -44,7 +40,6 @@ export async function personsOn(connection: NatsConnection): Promise<PersonsRig>
   };
 }
 
-/** Like `wantedOf`, from the target. */
 export function personsIn(rows: readonly Record<string, unknown>[]): string[] {
   return rows.map(({ uuid, person_uuid: person }) => `${uuid} ${person}`).sort();
 }

@@ -1,5 +1,3 @@
-// Shared by the tests of the target without streams: events of one stream, and their batches.
-
 import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
 import type { SinkBatch } from "../../../../src/readers/sinks/sink-target.ts";
 import { sinkRecord } from "../../../kit/sink-record.ts";

@@ -1,5 +1,3 @@
-// Additions of users to the table of events may reject an event, and stop nothing.
-
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
 import { startPostgres } from "../../../kit/postgres.ts";
@@ -8,10 +6,7 @@ import { rejectedAt, sinkSchema as schema } from "../../../kit/sink-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { batchOf, sinkRecordOf, stream } from "./postgres-kit.ts";
 
-/**
- * The fewest locks that a server can be configured with: some hundred for all its sessions
- * together.
- */
+/** The fewest locks that a server can be configured with: some hundred for all its sessions. */
 const postgres = await startPostgres({ settings: { max_locks_per_transaction: "10" } });
 afterAll(() => postgres.remove());
 
@@ -60,23 +55,26 @@ test.each([
     ALTER TABLE ${table} ADD price text GENERATED ALWAYS AS (properties->>'price') STORED,
       ADD FOREIGN KEY (price) REFERENCES ${schema}.prices DEFERRABLE INITIALLY DEFERRED`,
   ],
-])("rejects two events of forty for %s, on this day and the next", async (_, added) => {
-  const url = await newDatabase(postgres);
-  const target = await opened(url);
-  const todayMs = Date.UTC(2026, 10, 22, 12);
-  await target.write(batchOf([sinkRecordOf(1, { price: "1" }, todayMs)], 0));
-  await asked(url, added);
-  for (const [nth, storedAtMs] of [todayMs, todayMs + dayMs].entries()) {
-    const from = 2 + 40 * nth;
-    const events = Array.from({ length: 40 }, (_, at) =>
-      sinkRecordOf(from + at, { price: at === 7 || at === 31 ? "free" : String(at) }, storedAtMs),
-    );
-    const outcome = await target.write(batchOf(events, from - 1));
-    expect(outcome).toEqual({ written: 38, duplicates: 0, refused: 2 });
-  }
-  expect(await asked(url, `SELECT count(*)::int AS n FROM ${table}`)).toEqual([{ n: 77 }]);
-  expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
-});
+])(
+  "the PostgreSQL sink rejects two of forty events for %s, today and tomorrow",
+  async (_, added) => {
+    const url = await newDatabase(postgres);
+    const target = await opened(url);
+    const todayMs = Date.UTC(2026, 10, 22, 12);
+    await target.write(batchOf([sinkRecordOf(1, { price: "1" }, todayMs)], 0));
+    await asked(url, added);
+    for (const [nth, storedAtMs] of [todayMs, todayMs + dayMs].entries()) {
+      const from = 2 + 40 * nth;
+      const events = Array.from({ length: 40 }, (_, at) =>
+        sinkRecordOf(from + at, { price: at === 7 || at === 31 ? "free" : String(at) }, storedAtMs),
+      );
+      const outcome = await target.write(batchOf(events, from - 1));
+      expect(outcome).toEqual({ written: 38, duplicates: 0, refused: 2 });
+    }
+    expect(await asked(url, `SELECT count(*)::int AS n FROM ${table}`)).toEqual([{ n: 77 }]);
+    expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
+  },
+);
 
 test.each([
   [
@@ -84,7 +82,7 @@ test.each([
     `CREATE DOMAIN place AS text NOT NULL; ALTER TABLE ${table} ALTER ip TYPE place`,
   ],
   ["a type of short texts", `ALTER TABLE ${table} ALTER event TYPE varchar(20)`],
-])("rejects only what %s does not accept", async (_, added) => {
+])("the PostgreSQL sink rejects only what %s does not accept", async (_, added) => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, added);
@@ -97,7 +95,7 @@ test.each([
   expect(outcome).toEqual({ written: 1, duplicates: 0, refused: 1 });
 });
 
-test("writes the first event of a uuid that the table accepts", async () => {
+test("the PostgreSQL sink writes the first event with a uuid that the table accepts", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -119,7 +117,7 @@ test("writes the first event of a uuid that the table accepts", async () => {
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
-test("does not take a repeatedly sent and rejected event as a sign of a wrong table", async () => {
+test("the PostgreSQL sink does not report a wrong table because one event is sent and rejected often", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -133,7 +131,7 @@ test("does not take a repeatedly sent and rejected event as a sign of a wrong ta
   expect(outcome).toEqual({ written: 0, duplicates: 0, refused: 120 });
 });
 
-test("uses up none of the server's locks for some hundred rejected events of one batch", async () => {
+test("the PostgreSQL sink does not exhaust the server's locks with hundreds of rejected events in a batch", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -144,7 +142,7 @@ test("uses up none of the server's locks for some hundred rejected events of one
   expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
 });
 
-test("rejects nothing for a broken trigger", async () => {
+test("the PostgreSQL sink rejects nothing because of a broken trigger", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
@@ -155,7 +153,7 @@ test("rejects nothing for a broken trigger", async () => {
   expect(await target.write(batch)).toMatchObject({ written: 1, refused: 0 });
 });
 
-test("rejects nothing if the partition of a day was dropped meanwhile", async () => {
+test("the PostgreSQL sink rejects nothing if the partition of a day was dropped meanwhile", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
@@ -183,7 +181,7 @@ test.each([
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE ${schema}.rest PARTITION OF ${table} DEFAULT;
     INSERT INTO ${table} SELECT * FROM part`,
   ],
-])("writes later events of a day whose partition is %s", async (_, sql) => {
+])("the PostgreSQL sink writes later events of a day whose partition is %s", async (_, sql) => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
@@ -203,7 +201,7 @@ test.each([
   expect(row).toEqual({ n: 3 });
 });
 
-test("rejects a project that no text of PostgreSQL can hold", async () => {
+test("the PostgreSQL sink records a rejected project id that PostgreSQL cannot hold", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const line = { stream, sequence: 1, line: 0, storedAtMs: 0, projectId: "a\0b" };

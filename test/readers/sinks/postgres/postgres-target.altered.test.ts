@@ -1,6 +1,3 @@
-// A table of events that was altered. The sink stops at a column of a wrong type, and reports it.
-// It never stops at a constraint, however many events that rejects.
-
 import { expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
 import { postgresForFile } from "../../../kit/for-file.ts";
@@ -33,22 +30,25 @@ test.each([
   ["person_profile", "integer", "boolean"],
   ["timestamp", "date", "timestamptz"],
   ["person_uuid", "text", "uuid"],
-])("rejects nothing for a column %s that is %s", async (column, type, wanted) => {
-  const url = await newDatabase(postgres);
-  const target = await opened(url, true);
-  await asked(
-    url,
-    `DROP INDEX ${schema}.events_by_time;
+])(
+  "the PostgreSQL sink stops, and rejects nothing, if the column %s is altered to %s",
+  async (column, type, wanted) => {
+    const url = await newDatabase(postgres);
+    const target = await opened(url, true);
+    await asked(
+      url,
+      `DROP INDEX ${schema}.events_by_time;
     ALTER TABLE ${table} ALTER COLUMN ${column} TYPE ${type} USING ${column}::${type}`,
-  );
-  const fault = `the column ${column} of ${table} is ${type}, and must be ${wanted}`;
-  await expect(target.write(batchOf(eventsOf(20), 0))).rejects.toThrow();
-  await expect(target.open()).rejects.toThrow(fault);
-  expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
-  expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
-});
+    );
+    const fault = `the column ${column} of ${table} is ${type}, and must be ${wanted}`;
+    await expect(target.write(batchOf(eventsOf(20), 0))).rejects.toThrow();
+    await expect(target.open()).rejects.toThrow(fault);
+    expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
+    expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
+  },
+);
 
-test("treats a column of the type name, which truncates texts, as wrong", async () => {
+test("the PostgreSQL sink stops at a column of type name, which truncates text", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ALTER event TYPE name`);
@@ -58,7 +58,7 @@ test("treats a column of the type name, which truncates texts, as wrong", async 
   expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
 });
 
-test("writes columns of another string type, an enum, a domain or a timestamp", async () => {
+test("the PostgreSQL sink accepts columns altered to another string type, an enum, a domain or a timestamp", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(
@@ -90,7 +90,7 @@ test("writes columns of another string type, an enum, a domain or a timestamp", 
   expect(kinds).toEqual([{ n: 5 }]);
 });
 
-test("does not stop for a constraint that stored rows also violate, however many events it rejects", async () => {
+test("the PostgreSQL sink does not stop for a constraint, however many events it rejects", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await target.write(batchOf([sinkRecordOf(1, { price: "free" }, todayMs)], 0));
@@ -105,7 +105,7 @@ test("does not stop for a constraint that stored rows also violate, however many
   expect(await target.write(good)).toEqual({ written: 1, duplicates: 0, refused: 0 });
 });
 
-test("treats a rejected event as new when it repeats, and writes it once it is accepted", async () => {
+test("the PostgreSQL sink writes a rejected event when it is sent again and accepted", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(
@@ -127,7 +127,7 @@ test("treats a rejected event as new when it repeats, and writes it once it is a
   expect(await target.write(again(6))).toEqual({ written: 2, duplicates: 1, refused: 0 });
 });
 
-test("rejects no known event for a unique index of the user", async () => {
+test("the PostgreSQL sink counts a repeated event as a duplicate even if a user's unique index rejects it", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(

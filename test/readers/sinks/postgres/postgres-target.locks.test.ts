@@ -1,5 +1,3 @@
-// A target that fails leaves no locks, because the next try follows only after a pause.
-
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
@@ -30,7 +28,7 @@ async function locksAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("the check of a column's type fails without waiting for readers, and leaves nothing locked", async () => {
+test("a failed check of a column's type waits for no reader and leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const first = targetAt(url);
   await first.open();
@@ -45,7 +43,7 @@ test("the check of a column's type fails without waiting for readers, and leaves
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a table whose column was altered while it was open leaves nothing locked", async () => {
+test("a column that was altered while the sink ran leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();
@@ -55,7 +53,7 @@ test("a table whose column was altered while it was open leaves nothing locked",
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a database in which another process has written leaves nothing locked", async () => {
+test("a target in which another process has written leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();

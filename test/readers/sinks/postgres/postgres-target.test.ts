@@ -1,5 +1,3 @@
-// A sink with PostgreSQL as its target, both real.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -53,7 +51,7 @@ async function untilWritten(url: string, streams = 4): Promise<void> {
   await expect.poll(there, { timeout: 30_000 }).toEqual(last);
 }
 
-test("writes every event of every stream once, with its whole record", async () => {
+test("the PostgreSQL sink writes every event of every stream once, with its whole record", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
   const warned: unknown[] = [];
@@ -69,7 +67,7 @@ test("writes every event of every stream once, with its whole record", async () 
   expect(counts.duplicates).toBe(sent - counts.events);
 });
 
-test("writes two events under one uuid once each, and honours keys of older releases", async () => {
+test("the PostgreSQL sink writes two events with one uuid once each, and recognises keys of older releases", async () => {
   const url = await newDatabase(postgres);
   const one = { uuid: uuid(), receivedAtMs };
   const events = [
@@ -101,7 +99,7 @@ test("writes two events under one uuid once each, and honours keys of older rele
   expect(await names()).toEqual(["ad", "ae", "bd", "newd"]);
 });
 
-test("writes a record's fields as columns, including years 0 and 9999 and odd spellings", async () => {
+test("the PostgreSQL sink writes the fields of a record as columns, including the years 0 and 9999", async () => {
   const url = await newDatabase(postgres);
   const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';
   const first = `{"uuid":"${uuid()}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1","timestamp":"0000-01-02T03:04:05.678Z","timestamp_sent":"2026-11-22T03:00:00.001Z","received_at":"2026-11-22T03:04:05.678Z","sent_at":"2026-11-22T03:04:05.000Z","ip":"1.2.3.4","kind":"pageview","person_profile":false,"historical":true,"properties":${properties},"$set":{"x":1},"$set_once":{"y":{}},"$unset":["z"]}`;
@@ -145,7 +143,7 @@ test("writes a record's fields as columns, including years 0 and 9999 and odd sp
   ]);
 });
 
-test("rejects what is not a record, and what PostgreSQL does not accept, and stops for neither", async () => {
+test("the PostgreSQL sink rejects lines that are not records or that PostgreSQL does not accept, and continues", async () => {
   const url = await newDatabase(postgres);
   const line = (properties: string, more: object = {}) => {
     const event = { uuid: uuid(), distinctId: "d", receivedAtMs, ...more };
@@ -197,7 +195,7 @@ test("rejects what is not a record, and what PostgreSQL does not accept, and sto
   expect(counts).toMatchObject({ events: 2, rejected: 10, duplicates: 0 });
 });
 
-test("omits projects and lanes that are not selected", async () => {
+test("the PostgreSQL sink omits projects and lanes that are not selected", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(2), { count: 40, partitions: 2 });
   await storeFrames(connection, frames);
@@ -214,7 +212,7 @@ test("omits projects and lanes that are not selected", async () => {
   ]);
 });
 
-test("lets one of two sinks on one target write, and the other take over when that one is gone", async () => {
+test("the PostgreSQL sink stands by while another sink writes, and takes over when that one ends", async () => {
   const url = await newDatabase(postgres);
   const random = numbersFrom(3);
   const frames = randomFrames(random, { count: 30, partitions: 2 });
@@ -244,7 +242,7 @@ test("lets one of two sinks on one target write, and the other take over when th
   expect(await eventsAt(url)).toEqual(eventsIn([...frames, ...more, ...last]));
 });
 
-test("continues after another sink moved the target on, and writes nothing twice", async () => {
+test("the PostgreSQL sink continues after another sink moved the target on, and repeats nothing", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(4), { count: 60, partitions: 2 });
   await storeFrames(connection, frames);

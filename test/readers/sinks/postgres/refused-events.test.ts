@@ -9,20 +9,20 @@ function errorOf(code: string): DatabaseError {
   return error;
 }
 
-test.each(["22001", "22P02", "22021"])("%s is an error of a value", (code) => {
+test.each(["22001", "22P02", "22021"])("the PostgreSQL error %s is caused by an event", (code) => {
   expect(isOfValue(errorOf(code))).toBe(true);
 });
 
 // Of each class: the server itself, its resources, its shutdown, a missing object, a privilege.
 test.each(["XX000", "XX001", "XX002", "53100", "57P01", "58030", "F0000", "42P01", "42501"])(
-  "%s is not an error of a value",
+  "the PostgreSQL error %s is not caused by an event",
   (code) => {
     expect(isOfValue(errorOf(code))).toBe(false);
   },
 );
 
 test.each(["08006", "57P01", "F0001", "58030", "XX000", "XX001"])(
-  "the connection is not used again after %s",
+  "the connection is not used again after the PostgreSQL error %s",
   (code) => {
     expect(leavesConnection(errorOf(code))).toBe(false);
   },

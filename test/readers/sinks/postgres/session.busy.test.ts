@@ -1,5 +1,3 @@
-// A target that is used during a write: two on one connection would end each other's transactions.
-
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
@@ -10,7 +8,7 @@ import { batchOf, sinkRecordOf } from "./postgres-kit.ts";
 
 const { url } = await postgresForFile();
 
-test("is not opened during a late write, which is written whole or not at all", async () => {
+test("the PostgreSQL sink is not reopened while a late write is still running", async () => {
   const target = new PostgresTarget({ url, schema });
   onTestFinished(() => target.close());
   await target.open();

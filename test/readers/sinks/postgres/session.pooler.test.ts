@@ -1,5 +1,5 @@
-// A pooler in transaction mode: settings and locks are in another session of the server than the
-// next transaction. A trigger changes the session as such a pooler does.
+// A pooler in transaction mode changes the session between transactions. A trigger imitates it
+// here.
 
 import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/platform/postgres/address.ts";
@@ -43,7 +43,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("writes nothing in the session of another sink, and the sink reports why", async () => {
+test("behind a pooler, the PostgreSQL sink writes nothing in another sink's session, and reports why", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -57,7 +57,7 @@ test("writes nothing in the session of another sink, and the sink reports why", 
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-test("does not open a target in another session", async () => {
+test("behind a pooler, the PostgreSQL sink does not open its target in another session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await changeSession(url, { "penstock.session": "" });
@@ -66,7 +66,7 @@ test("does not open a target in another session", async () => {
   expect(await target.open()).toMatchObject([{ sequence: 1 }]);
 });
 
-test("writes events into their schema even if a program has set another search path", async () => {
+test("the PostgreSQL sink writes to its schema even if another program has set a search path", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -91,13 +91,13 @@ async function pooled() {
   return { session, holder, work: async (): Promise<string> => "done" };
 }
 
-test("does not report a taken lock behind a pooler as another sink's", async () => {
+test("behind a pooler, the PostgreSQL sink does not report a lock as that of another sink", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("reports a taken lock as another sink's once it has had the lock again", async () => {
+test("the PostgreSQL sink reports a lock as that of another sink once it has had the lock itself", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

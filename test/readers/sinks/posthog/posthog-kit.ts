@@ -1,6 +1,3 @@
-// Shared by the tests of the sink to PostHog: a target with short pauses, whose folder is removed
-// with the test.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

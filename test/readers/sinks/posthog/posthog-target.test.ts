@@ -1,5 +1,3 @@
-// A sink with an upstream that answers as PostHog's capture does, over real HTTP.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -47,7 +45,6 @@ function asideIn(folder: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** Each event at its first arrival. */
 function eachOnce(all: Record<string, string[]>): Record<string, string[]> {
   return Object.fromEntries(
     Object.entries(all).map(([name, uuids]) => [name, [...new Set(uuids)]]),
@@ -58,7 +55,7 @@ function hasBad({ body }: UpstreamRequest): boolean {
   return body.batch.some(({ properties }) => properties["bad"] === true);
 }
 
-test("delivers every event of every stream once, in the order of its project and lane", async () => {
+test("the PostHog sink delivers every event of every stream once, in order per project and lane", async () => {
   const frames = randomFrames(numbersFrom(21), { count: 80, partitions: 2 });
   await storeFrames(connection, frames);
   upstream.play = () => delay(2, undefined);
@@ -74,7 +71,7 @@ test("delivers every event of every stream once, in the order of its project and
   expect(target.requests.get("taken")).toBe(upstream.taken.length);
 });
 
-test("delivers an event as it was stored, with its address and $unset", async () => {
+test("the PostHog sink delivers an event as it was stored, with its address and $unset", async () => {
   const uuids = [1, 2, 3, 4].map((n) => `00000000-0000-4000-a000-00000000000${n}`);
   const record = (at: number, more: string): string =>
     `{"uuid":"${uuids[at]}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1","timestamp":"2026-01-02T03:04:05.678Z","received_at":"2026-11-22T03:04:05.678Z"${more}}`;
@@ -113,7 +110,7 @@ test("delivers an event as it was stored, with its address and $unset", async ()
   });
 });
 
-test("delivers each event in order through outages of every kind, and rejects none", async () => {
+test("the PostHog sink delivers each event in order through outages of every kind, and rejects none", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder, limits: { requestEventsMax: 9, answerMsMax: 100 } });
   let asked = 0;
@@ -150,7 +147,7 @@ test("delivers each event in order through outages of every kind, and rejects no
   expect(target.faults).toEqual([]);
 });
 
-test("rejects one event that the upstream refuses, with the reason, and stops no other", async () => {
+test("the PostHog sink rejects one event that the upstream rejects, with the reason, and continues", async () => {
   const folder = newFolder();
   upstream.play = (request) =>
     hasBad(request) ? { status: 400, body: "a number is out of range" } : undefined;
@@ -174,7 +171,7 @@ test("rejects one event that the upstream refuses, with the reason, and stops no
   expect(upstream.events().map(({ uuid }) => uuid)).toEqual(expected);
 });
 
-test("shrinks requests to what the upstream accepts, and rejects what is too large alone", async () => {
+test("the PostHog sink reduces requests to the upstream's limit, and rejects an event above it", async () => {
   const folder = newFolder();
   const limit = 150_000;
   upstream.play = ({ bytes }) => (bytes > limit ? { status: 413, body: "too large" } : undefined);
@@ -196,7 +193,7 @@ test("shrinks requests to what the upstream accepts, and rejects what is too lar
   expect(upstream.requests.filter(({ bytes }) => bytes > limit).length).toBe(refused);
 });
 
-test("stops only the project of a refused key, until the key is accepted", async () => {
+test("the PostHog sink stops only the project of a rejected key, until the key is accepted", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
@@ -222,7 +219,7 @@ test("stops only the project of a refused key, until the key is accepted", async
   expect(asideIn(folder)).toEqual([]);
 });
 
-test("continues other projects while one waits, until four batches wait with it", async () => {
+test("the PostHog sink continues with other projects for four batches while one project waits", async () => {
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-slow" ? { status: 503 } : undefined;
   const target = targetTo(upstream);
@@ -239,7 +236,7 @@ test("continues other projects while one waits, until four batches wait with it"
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
-test("is finally blocked by one event of a stopped project, and names the project", async () => {
+test("the PostHog sink is blocked in the end by an event of a stopped project, and names the project", async () => {
   const others = Array.from({ length: 8 }, (_, n) => `other-${n}`);
   const isTaken = new Set(["fast"]);
   const keyOf = async (project: string) => (isTaken.has(project) ? `key-${project}` : undefined);
@@ -266,7 +263,7 @@ test("is finally blocked by one event of a stopped project, and names the projec
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("rejects the events of a stopped project that blocks all, until its key is accepted", async () => {
+test("the PostHog sink rejects events of a stopped project that blocks all others, until its key is accepted", async () => {
   const folder = newFolder();
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-closed" ? { status: 401, body: "API key is not valid" } : undefined;
@@ -290,7 +287,7 @@ test("rejects the events of a stopped project that blocks all, until its key is 
   expect(counts.rejected).toBe(12);
 });
 
-test("rejects nothing while an upstream accepts nothing of any project", async () => {
+test("the PostHog sink rejects nothing while an upstream accepts nothing of any project", async () => {
   const folder = newFolder();
   upstream.play = () => ({ status: 401, body: "no" });
   const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, rejectAfterMs: 20 };
@@ -316,30 +313,33 @@ test.each([
       return { status: 200, body: { status: 1, dropped: batch.length, errors } };
     },
   ],
-])("stops at an upstream that %s, unless it is configured to reject all", async (_, why, play) => {
-  const folder = newFolder();
-  upstream.play = play;
-  const events = Array.from({ length: 20 }, () => ({}));
-  await storeFrames(connection, [frameOf("shop", events)]);
-  const limits = { refusedMax: 8 };
-  const stopped = targetTo(upstream, { folder, limits });
-  const first = startSink(connection, stopped);
-  const message = new RegExp(
-    `it has refused 8 events in a row, the last with ${why}: .*--accept-refused`,
-  );
-  await expect.poll(() => stopped.faults.join(), within).toMatch(message);
-  await first.writer.close();
-  await stopped.close();
-  expect(asideIn(folder)).toEqual([]);
-  const { counts } = startSink(
-    connection,
-    targetTo(upstream, { folder, limits, acceptRefused: true }),
-  );
-  await expect.poll(() => counts.rejected, within).toBe(20);
-  expect(asideIn(folder).length).toBe(20);
-});
+])(
+  "the PostHog sink stops at an upstream that %s, unless it is configured to reject all",
+  async (_, why, play) => {
+    const folder = newFolder();
+    upstream.play = play;
+    const events = Array.from({ length: 20 }, () => ({}));
+    await storeFrames(connection, [frameOf("shop", events)]);
+    const limits = { refusedMax: 8 };
+    const stopped = targetTo(upstream, { folder, limits });
+    const first = startSink(connection, stopped);
+    const message = new RegExp(
+      `it has refused 8 events in a row, the last with ${why}: .*--accept-refused`,
+    );
+    await expect.poll(() => stopped.faults.join(), within).toMatch(message);
+    await first.writer.close();
+    await stopped.close();
+    expect(asideIn(folder)).toEqual([]);
+    const { counts } = startSink(
+      connection,
+      targetTo(upstream, { folder, limits, acceptRefused: true }),
+    );
+    await expect.poll(() => counts.rejected, within).toBe(20);
+    expect(asideIn(folder).length).toBe(20);
+  },
+);
 
-test("rejects what is not a record, and never sends it", async () => {
+test("the PostHog sink rejects lines that are not records, and never sends them", async () => {
   const folder = newFolder();
   const events = [{}, {}, { uuid: almostUuid }];
   const frame = withProperties(frameOf("shop", events), ['{"fine":1}', "{broken", "{}"]);
@@ -352,7 +352,7 @@ test("rejects what is not a record, and never sends it", async () => {
   ]);
 });
 
-test("reports an upstream without a configuration for a key, and sends it the events", async () => {
+test("the PostHog sink reports a project key unknown to the upstream, and still sends the events", async () => {
   upstream.unknownKeys.add("key-typo");
   const target = targetTo(upstream);
   const { counts } = startSink(connection, target);
@@ -363,7 +363,7 @@ test("reports an upstream without a configuration for a key, and sends it the ev
     .toMatch(/for the keys of typo: a PostHog/);
 });
 
-test("makes another writer on the same target wait for rejections of the previous one", async () => {
+test("a second PostHog sink on the same target waits for rejections of the first", async () => {
   const target = targetTo(upstream);
   await startSink(connection, target).writer.close();
   let refused = 0;

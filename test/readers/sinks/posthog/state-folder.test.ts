@@ -1,5 +1,3 @@
-// The state folder of the sink to PostHog: positions and rejected events.
-
 import {
   appendFileSync,
   existsSync,
@@ -37,7 +35,6 @@ afterEach(() => {
   upstream.play = () => undefined;
 });
 
-/** A sink that ends when this many events are written or rejected. */
 async function untilDone(folder: string, events: number): Promise<void> {
   const target = targetTo(upstream, { folder });
   const { writer, counts } = startSink(connection, target);
@@ -64,7 +61,7 @@ streamTests(connection, async () => {
   };
 });
 
-test("continues where the previous one ended, and sends nothing twice", async () => {
+test("the PostHog sink continues where the previous one ended, and sends nothing twice", async () => {
   const folder = newFolder();
   const frames = [1, 2].map((n) => frameOf("shop", [{ properties: { n } }, {}]));
   for (const frame of frames) {
@@ -74,7 +71,7 @@ test("continues where the previous one ended, and sends nothing twice", async ()
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("sends an unfinished batch again under the same uuids", async () => {
+test("the PostHog sink sends an unfinished batch again with the same uuids", async () => {
   const folder = newFolder();
   const frame = frameOf("shop", [{}, {}]);
   await storeFrames(connection, [frame]);
@@ -85,7 +82,7 @@ test("sends an unfinished batch again under the same uuids", async () => {
   expect(takenUuids(upstream)).toEqual({ "key-shop false": [...uuids, ...uuids] });
 });
 
-test("stores rejections of an unfinished batch once in the end", async () => {
+test("the PostHog sink records the rejections of an unfinished batch once", async () => {
   const folder = newFolder();
   const aside = path.join(folder, "aside.ndjson");
   const linesIn = () => readFileSync(aside, "utf8").split("\n").length - 1;
@@ -112,7 +109,7 @@ test("stores rejections of an unfinished batch once in the end", async () => {
   expect(linesIn()).toBe(1);
 });
 
-test("makes a second sink stand by, which takes over when the first is gone", async () => {
+test("the PostHog sink stands by while another sink writes, and takes over when that one ends", async () => {
   const folder = newFolder();
   const first = targetTo(upstream, { folder });
   const one = startSink(connection, first);
@@ -130,7 +127,7 @@ test("makes a second sink stand by, which takes over when the first is gone", as
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("leaves a folder unchanged that holds something else, or another upstream's state", async () => {
+test("the PostHog sink does not change a folder that holds the state of another upstream or other files", async () => {
   const folder = newFolder();
   await storeFrames(connection, [frameOf("shop", [{}])]);
   await untilDone(folder, 1);
@@ -149,7 +146,7 @@ test("leaves a folder unchanged that holds something else, or another upstream's
   writeFileSync(file, state);
 });
 
-test("does not follow a link in place of the rejected events' file", async () => {
+test("the PostHog sink does not follow a link in place of its file of rejected events", async () => {
   const folder = newFolder();
   const other = path.join(folder, "other");
   writeFileSync(other, "foreign");
@@ -160,7 +157,7 @@ test("does not follow a link in place of the rejected events' file", async () =>
   expect(readFileSync(other, "utf8")).toBe("foreign");
 });
 
-test("counts nothing while the folder is not writable, and continues when it is", async () => {
+test("the PostHog sink waits while its folder is not writable, and continues when it is", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
@@ -172,7 +169,7 @@ test("counts nothing while the folder is not writable, and continues when it is"
   expect(new Set(upstream.events().map(({ uuid }) => uuid)).size).toBe(1);
 });
 
-test("sends nothing at start until the state can be written", async () => {
+test("the PostHog sink sends nothing at the start until its state can be written", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "positions.json.new");
   mkdirSync(inTheWay);

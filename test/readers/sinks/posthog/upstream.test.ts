@@ -1,5 +1,3 @@
-// Addresses of the gateway on this host.
-
 import { expect, test } from "vitest";
 import {
   isHere,
@@ -14,7 +12,7 @@ test.each([
   ["http://127.0.0.1", false],
   ["https://192.0.2.1:8000", false],
   ["http://unknown.invalid:8000", false],
-])("checks whether %s is the gateway on port 8000: %s", async (upstream, expected) => {
+])("%s is the local gateway on port 8000: %s", async (upstream, expected) => {
   expect(await isHere(upstream, 8_000)).toBe(expected);
 });
 
