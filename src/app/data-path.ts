@@ -224,6 +224,5 @@ async function lowerBackgroundThreads(): Promise<void> {
     const priority = Math.min(getPriority() + stepsBelow, priorityMin);
     for (const [index, thread] of threads.entries())
       if (names[index] === poolThread) setPriority(Number(thread), priority);
-  } catch {
-  }
+  } catch {}
 }

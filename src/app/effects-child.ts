@@ -100,8 +100,7 @@ function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
-  } catch {
-  }
+  } catch {}
 }
 
 function endOf(child: ChildProcess): Promise<object> {

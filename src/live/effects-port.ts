@@ -46,11 +46,6 @@ interface UsageAnswer {
   readonly days: readonly { readonly duplicates: number }[];
 }
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
 const snapshotMsMax = 900;
 const personMsMax = 2_000;
 const unknownLag = { lagSeconds: null, lagMessages: null } as const;
@@ -133,7 +128,7 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
   return { state: "waiting", reasons: [detail], ...nothingKnown };
 }
 
-async function ask(url: string, signal: AbortSignal): Promise<Answer> {
+async function ask(url: string, signal: AbortSignal) {
   const response = await fetch(url, { signal, redirect: "error" });
   const parts: Uint8Array[] = [];
   let bytes = 0;

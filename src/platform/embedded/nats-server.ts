@@ -248,11 +248,6 @@ export class EmbeddedNats {
   }
 }
 
-interface Ports {
-  readonly nats: number;
-  readonly monitoring: number;
-}
-
 interface PortWait {
   readonly server: LeashedServer;
   readonly dataDir: string;
@@ -261,7 +256,7 @@ interface PortWait {
 }
 
 /** Waits without a time limit while the server runs: it listens only after reading its store. */
-async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
+async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
   void server.ended.then(({ stderrText }) => {
