@@ -12,7 +12,7 @@ import { openStoreSide, type StoreSide } from "./store-side.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** 0 for a worker, which has no admin port. */
+  /** The admin port; 0 for a worker, which has none. */
   readonly adminPort: number;
   /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;

@@ -7,7 +7,7 @@ import { totalLag } from "../readers/effects/streams/lag.ts";
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** Undefined while the database does not respond. */
+  /** The totals are undefined while the database does not respond. */
   readonly totals?: Totals;
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
@@ -55,7 +55,7 @@ const notAnswering: EffectsSnapshot = {
   reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** Larger than any person with properties and ids. */
+/** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
 /** Returns undefined if no effects process responds. Usage that arrives too late is omitted. */

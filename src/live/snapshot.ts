@@ -123,7 +123,7 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /** Pairs of a bound in seconds (null for all) and the number of requests up to it. */
+  /** Each pair is a bound in seconds (null for all) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

@@ -42,7 +42,7 @@ interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /** If undefined, the values of the last start are used. The first start chooses both. */
+  /** By default the port and token of the last start are used. The first start chooses both. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
   /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
