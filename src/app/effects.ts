@@ -46,7 +46,6 @@ interface ServeOptions {
  * the gateway's throughput, and nats-server needs up to 1.2 GB more memory.
  */
 const childEventsPerSecondMax = 10_000;
-/** An eighth of the default. */
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
 const sayAgainMs = 30_000;

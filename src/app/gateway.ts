@@ -12,7 +12,7 @@ import { openStoreSide, type StoreSide } from "./store-side.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** 0 for a worker, which has no admin port. */
+  /** The admin port; 0 for a worker, which has none. */
   readonly adminPort: number;
   /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;
@@ -69,13 +69,8 @@ export async function startGateway(
   }
 }
 
-interface OperatorSide {
-  readonly admin: AdminServer;
-  readonly port: number;
-}
-
 /** The admin port responds while the other parts still start. */
-async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
+async function openOperatorSide(base: GatewayBase) {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort } = base;
   const live = livePageOf(config, {
@@ -134,15 +129,10 @@ function watchSides(
   });
 }
 
-interface DrainOptions {
-  readonly admin: AdminServer | undefined;
-  readonly drainDelayMs: number;
-}
-
 async function drain(
   { config, log, clock, status, closers }: GatewayBase,
   { http, publisher }: DataPath,
-  { admin, drainDelayMs }: DrainOptions,
+  { admin, drainDelayMs }: { admin: AdminServer | undefined; drainDelayMs: number },
 ): Promise<void> {
   status.setBusy("shutting down");
   admin?.readinessChanged();

@@ -101,9 +101,8 @@ async function run(
     if (!context.stop.aborted) await once(context.stop, "abort");
     log.info({}, "stopping");
   } finally {
-    await gateway?.close();
-    // Events that are stored later are applied at the next start.
-    await effects?.close();
+    // The effects apply later events at the next start.
+    await Promise.all([gateway?.close(), effects?.close()]);
     await embedded?.close();
   }
 }

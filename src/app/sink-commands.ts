@@ -60,12 +60,8 @@ function addPostgres(sink: Command, context: CommandContext): void {
       const config = configOf(command, context);
       if (named !== undefined && options.to !== undefined)
         throw new CommandError("give the target once: as the argument or with --to", usageExitCode);
-      const url = named ?? options.to ?? config.sinkTo;
-      if (url === undefined)
-        throw new CommandError(
-          "no target: use penstock sink postgres postgres://user@host/database, or PENSTOCK_SINK_TO",
-          usageExitCode,
-        );
+      const example = "postgres postgres://user@host/database";
+      const url = requireTarget(named ?? options.to ?? config.sinkTo, example);
       const { PostgresTarget } = await import("../readers/sinks/postgres/postgres-target.ts");
       const { runSink } = await import("./sink.ts");
       const { schema, withPerson } = options;
@@ -92,17 +88,13 @@ function addClickHouse(sink: Command, context: CommandContext): void {
     .action(async (named: string | undefined, options: ClickHouseOptions, command: Command) => {
       const { database, create: makesTables, lock: hasLock, withPerson } = options;
       const config = configOf(command, context);
-      const url = named ?? config.sinkTo;
-      if (url === undefined) {
-        if (!options.ddl)
-          throw new CommandError(
-            "no target: use penstock sink clickhouse https://user@host:8443, or PENSTOCK_SINK_TO",
-            usageExitCode,
-          );
+      const given = named ?? config.sinkTo;
+      if (given === undefined && options.ddl) {
         const { ddl, modernForm } = await import("../readers/sinks/clickhouse/tables.ts");
         context.stdout.write(ddl(database, modernForm, options));
         return;
       }
+      const url = requireTarget(given, "clickhouse https://user@host:8443");
       const { ClickHouseTarget } = await import("../readers/sinks/clickhouse/clickhouse-target.ts");
       const target = orUsageFault(
         () => new ClickHouseTarget({ url, database, makesTables, hasLock, withPerson }),
@@ -127,7 +119,7 @@ function addParquet(sink: Command, context: CommandContext): void {
   withPersons(withReading(parquet, own)).action(
     async (named: string | undefined, options: ParquetOptions, command: Command) => {
       const config = configOf(command, context);
-      const folder = localFolder(named ?? config.sinkTo);
+      const folder = localFolder(requireTarget(named ?? config.sinkTo, "parquet <folder>"));
       const { duckdb } = await import("../readers/sinks/parquet/parquet-maker.ts");
       try {
         duckdb();
@@ -155,13 +147,16 @@ function addParquet(sink: Command, context: CommandContext): void {
   );
 }
 
-/** Throws if the folder is missing or a URL, which would become a local folder of that name. */
-function localFolder(folder: string | undefined): string {
-  if (folder === undefined)
-    throw new CommandError(
-      "no target: use penstock sink parquet <folder>, or PENSTOCK_SINK_TO",
-      usageExitCode,
-    );
+function requireTarget(target: string | undefined, example: string): string {
+  if (target !== undefined) return target;
+  throw new CommandError(
+    `no target: use penstock sink ${example}, or PENSTOCK_SINK_TO`,
+    usageExitCode,
+  );
+}
+
+/** Throws for a URL, which would become a local folder of that name. */
+function localFolder(folder: string): string {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
     throw new CommandError(
       `${folder.replace(/:\/\/.*/s, "://…")} is a URL, not a local folder: use a local folder and copy its files to the remote storage`,
@@ -199,12 +194,7 @@ function addPosthog(sink: Command, context: CommandContext): void {
         await printAside(folder, context.stdout);
         return;
       }
-      const url = named ?? config.sinkTo;
-      if (url === undefined)
-        throw new CommandError(
-          "no target: use penstock sink posthog https://us.i.posthog.com, or PENSTOCK_SINK_TO",
-          usageExitCode,
-        );
+      const url = requireTarget(named ?? config.sinkTo, "posthog https://us.i.posthog.com");
       const { runPosthogSink } = await import("./sink-posthog.ts");
       const { acceptRefused, key: keys } = options;
       const run = { url, folder, keys, acceptRefused, ...readingOf(options) };

@@ -7,7 +7,6 @@ import { AdminServer } from "../gateway/admin/server.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../platform/base/retry.ts";
-import type { NatsAccess } from "../platform/nats/access.ts";
 import { connectNats, type NatsLink } from "../platform/nats/link.ts";
 import { NatsRefusedError, violationIn } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -132,11 +131,6 @@ interface SinkLinkOptions {
   readonly waits: (reason: string) => void;
 }
 
-interface SinkLink {
-  readonly access: NatsAccess;
-  readonly link: NatsLink;
-}
-
 const againMs = 1_000;
 const sayAgainMs = 30_000;
 
@@ -144,7 +138,7 @@ const sayAgainMs = 30_000;
  * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
  * project is unknown: the sink would skip its events for good.
  */
-async function sinkLink(config: Config, options: SinkLinkOptions): Promise<SinkLink> {
+async function sinkLink(config: Config, options: SinkLinkOptions) {
   const { host, log, signal, named, waits } = options;
   const warning = new SparseWarning(log, sayAgainMs);
   for (;;) {

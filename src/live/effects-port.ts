@@ -7,7 +7,7 @@ import { totalLag } from "../readers/effects/streams/lag.ts";
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** Undefined while the database does not respond. */
+  /** The totals are undefined while the database does not respond. */
   readonly totals?: Totals;
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
@@ -46,11 +46,6 @@ interface UsageAnswer {
   readonly days: readonly { readonly duplicates: number }[];
 }
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
 const snapshotMsMax = 900;
 const personMsMax = 2_000;
 const unknownLag = { lagSeconds: null, lagMessages: null } as const;
@@ -60,7 +55,7 @@ const notAnswering: EffectsSnapshot = {
   reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** Larger than any person with properties and ids. */
+/** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
 /** Returns undefined if no effects process responds. Usage that arrives too late is omitted. */
@@ -133,7 +128,7 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
   return { state: "waiting", reasons: [detail], ...nothingKnown };
 }
 
-async function ask(url: string, signal: AbortSignal): Promise<Answer> {
+async function ask(url: string, signal: AbortSignal) {
   const response = await fetch(url, { signal, redirect: "error" });
   const parts: Uint8Array[] = [];
   let bytes = 0;

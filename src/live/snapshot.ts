@@ -24,11 +24,6 @@ export interface LiveSource {
   readonly effectsUrl?: () => string | undefined;
 }
 
-interface PageSnapshot {
-  readonly state: string;
-  readonly clientWarnings: string;
-}
-
 const waitMs = 900;
 const unknownStore: StoreSnapshot = {
   connected: false,
@@ -65,7 +60,7 @@ export class Snapshots {
   }
 
   /** `projects` are those with a viewer of their own. Never rejects. */
-  async take(viewers: number, projects: readonly string[]): Promise<PageSnapshot> {
+  async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
     // Not awaited: the gateway's own state must not wait for another process.
     void this.#effects.refresh();
@@ -128,7 +123,7 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /** Pairs of a bound in seconds (null for all) and the number of requests up to it. */
+  /** Each pair is a bound in seconds (null for all) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

@@ -19,7 +19,7 @@ export interface StoreSnapshot {
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** May exceed the number of listed streams. */
+  /** The total may exceed the number of listed streams. */
   readonly streamsTotal: number;
 }
 

@@ -37,7 +37,7 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Frames that each source requests ahead. A frame may exceed half a MiB. */
+/** Each source requests this number of frames ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
 const messagesBeforeDefault = 10;
 /** The server removes a consumer after this time without contact. */

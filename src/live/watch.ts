@@ -11,7 +11,7 @@ export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** Without `project`, returns no ids if the list would be too long. */
+  /** Returns the ids of all projects. Without `project`, returns none if the list is too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,

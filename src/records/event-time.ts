@@ -86,9 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/**
- * NaN for other numbers. Creates no string, because posthog-js sends an offset with every event.
- */
+/** Returns NaN for other numbers. Creates no string, because posthog-js always sends an offset. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

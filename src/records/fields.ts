@@ -36,7 +36,7 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** Undefined if the addon returns the value itself or a flag. */
+  /** The part is undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
   readonly isOptional?: boolean;
   /** Origin of the value in an event or request, in Markdown. */

@@ -43,7 +43,7 @@ const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
-/** Most events: `properties` is an object, and `$set` and `$set_once` are absent. */
+/** In most events `properties` is an object, and `$set` and `$set_once` are absent. */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 const traceIdName = Buffer.from('"$ai_trace_id"');

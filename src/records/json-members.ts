@@ -32,7 +32,7 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** Reused for many texts, one at a time. Call `begin`, then `next` until it returns false. */
+/** One iterator reads many texts in turn. Call `begin`, then `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;

@@ -32,7 +32,7 @@ export const LineFlag = {
   Written: 1,
   SameProject: 2,
   PersonProfile: 4,
-  /** Has non-empty person fields, at the top level or in its properties, or non-empty `$groups`. */
+  /** The line has person fields or `$groups` that are not empty. */
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
@@ -47,7 +47,7 @@ export const LineFlag = {
   SameOrigin: 512,
 } as const;
 
-/** Bit positions in Line.Flags, above the flags. */
+/** The kind is above the flags in Line.Flags. */
 export const LineShift = { Kind: 12 } as const;
 
 /** The functions throw for wrong arguments. */
@@ -75,12 +75,12 @@ export class RecordView {
   body: Buffer = Buffer.alloc(0);
   view: DataView = new DataView(new ArrayBuffer(0));
   line = 0;
-  /** Of the line in the frame's data. `end` excludes the line feed. */
+  /** The offset of the line in the frame's data. `end` excludes the line feed. */
   start = 0;
   end = 0;
   /** The offset of a byte in the frame's data minus its offset in `body`. */
   shift = 0;
-  /** "" if the record has no valid project id. */
+  /** The project is "" if the record has no valid project id. */
   projectId = "";
   profileType: TokenType = TokenType.True;
   /** The words of this line begin at the index `at`. */

@@ -35,7 +35,7 @@ interface Addon extends LineFunctions {
     nonFinite: Uint32Array,
     progress: Uint32Array,
   ) => void;
-  /** From now on the process returns freed blocks of 4 MiB and more to the system at once. */
+  /** Makes the process return freed blocks of 4 MiB and more to the system at once. */
   readonly returnLargeBlocks: () => void;
   /** The CPU time of the calling thread in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;

@@ -120,7 +120,7 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** In UTC if the text has no zone; NaN if the text is not a time. */
+  /** The moment, in UTC if the text has no zone; NaN if the text is not a time. */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -210,7 +210,7 @@ function yearOf(text: string): number {
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** Counted from 0; NaN for an unknown name. */
+/** Returns the month counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

@@ -12,7 +12,7 @@ import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts
 export const mergedBytesMax = 524_288;
 /** Merging takes 2 ms at worst. */
 export const namesBytesMax = 65_536;
-/** Two braces and a comma, added by joining two objects. */
+/** Joining two objects adds two braces and a comma. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
@@ -51,8 +51,7 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // Reused for the next event: `#joined` has the members of both places, `#merged` their plain
-  // form.
+  // Both buffers are reused: `#joined` has the members of both places, `#merged` their plain form.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);

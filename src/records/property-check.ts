@@ -85,7 +85,7 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/** True also if `$groups` is repeated: only an iteration finds the right one. */
+/** Returns true also if `$groups` is repeated: only an iteration finds the right one. */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
   const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);

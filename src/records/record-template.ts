@@ -13,9 +13,9 @@ export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** NaN omits `sent_at` from the records. */
+  /** The records have no `sent_at` if this is NaN. */
   readonly sentAtMs: number;
-  /** "" omits `ip` from the records. */
+  /** The records have no `ip` if this is "". */
   readonly clientAddress: string;
 }
 
@@ -27,7 +27,7 @@ const receivedAtStart = beforeReceivedAt.length;
 /** One head per project that sends at the same time. */
 const headsMax = 1_024;
 
-/** Two texts for each kind: without a person profile, and with one. */
+/** Returns two texts for each kind: without a person profile, and with one. */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -52,7 +52,7 @@ export class RecordTemplate {
   /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /** From after the timestamp to the properties, by tail; created by a record after the first. */
+  /** The texts from after the timestamp to the properties, by tail, for records after the first. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 

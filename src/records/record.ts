@@ -28,7 +28,9 @@ const closingBytes = 2;
 
 /** {"distinct_id":1} and a comma, for an item that needs no name. */
 const storedItemBytesMin = 18;
-/** By how much a record may exceed its item: constant text, times and an escaped distinct id. */
+/**
+ * A record exceeds its item by constant text, times and an escaped distinct id, at most by this.
+ */
 export const recordOverheadBytesMax = 1_024;
 
 /**
@@ -42,7 +44,7 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/** Above it history gets frames of its own, so that every gateway recognises an import's bodies. */
+/** Larger history gets frames of its own, so that every gateway recognises an import's bodies. */
 export const sharedHistoryBytesMax = 524_288;
 
 /** The usual constant text, project id, address, id and times, minus the punctuation of an item. */

@@ -38,11 +38,11 @@ export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 /** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** For an Array, its items are the rows. Only an Object or Array has the other words. */
+  /** The items of an Array are the rows. Only an Object or Array has the other words. */
   RootType: 1,
   /** The envelope's `batch`. If it is Absent in an object, the body is one event, in row 0. */
   BatchType: 2,
-  /** Items of `batch` or the array, or 1 for one event, including items without a row. */
+  /** The number of items of `batch` or the array, with or without a row; 1 for one event. */
   ItemCount: 3,
   RowCount: 4,
   /**
@@ -63,7 +63,7 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
-  /** Length of `Repair.malformed`. This and `NonFinite` are 0 without `RepairedBytes`. */
+  /** The length of `Repair.malformed`. This and `NonFinite` are 0 without `RepairedBytes`. */
   Malformed: 16,
   /**
    * Size of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
@@ -138,7 +138,7 @@ export const Extra = {
   Words: 17,
 } as const;
 
-/** Bit positions in Row.FieldTypes. */
+/** The bit positions in Row.FieldTypes. */
 export const FieldShift = {
   Event: 0,
   DistinctId: 4,
@@ -150,7 +150,7 @@ export const FieldShift = {
   PropertiesDistinctId: 28,
 } as const;
 
-/** Bit positions in Row.PropertyTypes, for reserved keys directly inside `properties`. */
+/** The bit positions in Row.PropertyTypes, for reserved keys directly inside `properties`. */
 export const PropertyShift = {
   Alias: 0,
   GroupType: 4,
@@ -173,7 +173,7 @@ export const MoreShift = {
   Flags: 20,
 } as const;
 
-/** Bit positions in Extra.Types. */
+/** The bit positions in Extra.Types. */
 export const ExtraShift = {
   PropertiesSet: 0,
   PropertiesSetOnce: 4,
@@ -192,7 +192,7 @@ export const ExtraShift = {
 export const ItemFlag = {
   /** A key of the item or of its `properties` has an escape. */
   EscapedKey: 1,
-  /** In `properties` or further inside. The table has the last one of the item's own keys. */
+  /** A key is repeated in `properties` or deeper. The table has the last one of other keys. */
   DuplicateKey: 2,
   /** A string anywhere in the item, key or value, has \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
@@ -212,7 +212,9 @@ export const numberDigitsMax = 400;
 /** Maximum recorded positions of either kind in a repair. Later ones are replaced too. */
 export const repairPlacesMax = 1_048_576;
 
-/** Beyond it "?" replaces malformed UTF-8, so that no text grows to three times its length. */
+/**
+ * A larger text gets "?" for malformed UTF-8, so that it does not grow to three times its length.
+ */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
@@ -221,7 +223,9 @@ export interface Repair {
   readonly malformed: Uint32Array;
   /** Header.NonFinite offsets of `null` in place of a number, by the same rule. */
   readonly nonFinite: Uint32Array;
-  /** Bytes read and written, offsets in both arrays, the scanner's state. Initially zeros. */
+  /**
+   * The bytes read and written, the offsets in both arrays, and the scanner's state; first zeros.
+   */
   readonly progress: Uint32Array;
 }
 

@@ -40,7 +40,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/** Such a body usually has several events. Through a view a UUID takes 27 ns instead of 65. */
+/** A body of this size usually has several events. Through a view a UUID takes 27 ns, not 65. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));

@@ -29,7 +29,7 @@ export const Kind = {
 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
-/** Bit n of `Verdict.warnings` is warningCodes[n]. */
+/** The bit of each warning in `Verdict.warnings`, in the order of warningCodes. */
 export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
@@ -39,9 +39,9 @@ export interface RequestFacts {
   readonly needsTimestamp: boolean;
   /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
-  /** By the wall clock, in milliseconds since 1970. */
+  /** The receive time by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** By which the client's clock is ahead of the gateway's; 0 if unknown. */
+  /** The client's clock is ahead of the gateway's by this time; 0 if unknown. */
   readonly skewMs: number;
 }
 
@@ -49,16 +49,16 @@ export interface RequestFacts {
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** 0 if there is nothing to store. */
+  /** The end is 0 if there is nothing to store. */
   end = 0;
 }
 
-/** Reused for every item. If a `…Text` is undefined, the record copies the token from the body. */
+/** One verdict serves every item. If a `…Text` is undefined, the record copies the token. */
 export class Verdict {
   /** `removed`: the event is useless; only protocols that answer each event report it. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** For the client. Set only with `error`. */
+  /** The client receives the detail, which is set only with `error`. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
@@ -72,9 +72,9 @@ export class Verdict {
   /** `sent`: the token is stored. `converted`: `uuidText` is. `new`: one is generated. */
   uuid: "sent" | "converted" | "new" = "sent";
   uuidText = "";
-  /** In milliseconds since 1970, in the years 0 to 9999. */
+  /** The stored time in milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
-  /** By the client's timestamp, in milliseconds since 1970; NaN if it was absent or invalid. */
+  /** The time of the client's timestamp, in milliseconds since 1970; NaN if it has no valid one. */
   timestampSentMs = Number.NaN;
   /** Whether a person field was sent at any level. If so, the three slices must be filled. */
   hasPersonFields = false;

@@ -142,7 +142,11 @@ function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }
 
-export class Rounds<Key, Value> {
+/**
+ * Visits the entries of a map in rotation, two per step, to find obsolete entries without a full
+ * scan. With one step per added entry, all are visited before the size of the map has doubled.
+ */
+class Rounds<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>;
   readonly #visit: (value: Value, key: Key) => void;
   #entries: MapIterator<[Key, Value]>;

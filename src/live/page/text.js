@@ -69,7 +69,7 @@ export function timeText(isoTime) {
   return Number.isNaN(at) ? "" : clock.format(at);
 }
 
-/** Such as `Europe/Berlin (GMT+1)`. */
+/** Returns the time zone, such as `Europe/Berlin (GMT+1)`. */
 export function zoneText() {
   const format = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
   const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value ?? "";

@@ -3,18 +3,18 @@ import type { Problem } from "./errors.ts";
 /** Unknown fields are "". */
 export interface ClientWarningOrigin {
   readonly projectId: string;
-  /** Without parts that may be a key. Only the beginning of a path that does not exist. */
+  /** The path has no parts that may be a key. An unknown path is cut. */
   readonly path: string;
   /** The SDK or program and its version, from its own header. */
   readonly client: string;
 }
 
-/** May contain a path, misspelt names and the beginning of an unknown key; no value of an event. */
+/** A warning may contain a path, misspelt names and the beginning of an unknown key. */
 export interface ClientWarning extends ClientWarningOrigin {
   readonly atMs: number;
-  /** In a flood only some occurrences per second are counted. */
+  /** The number of occurrences. In a flood only some per second are counted. */
   readonly times: number;
-  /** If it is 200, some events of the request are not stored. */
+  /** If the status is 200, some events of the request are not stored. */
   readonly status: number;
   readonly code: string;
   readonly detail: string;

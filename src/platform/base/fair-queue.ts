@@ -3,7 +3,7 @@
 
 export interface QueuedWork {
   readonly deadlineMs: number;
-  /** May change while the item has a slot. */
+  /** The group may change while the item has a slot. */
   readonly group: string;
   /** Called with a slot, which the item keeps until `again`, `rest` or `leave`. */
   run(): void;
@@ -55,7 +55,7 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** May call `run` or `late` of the item before it returns. */
+  /** The queue may call `run` or `late` of the item before `add` returns. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);

@@ -18,3 +18,14 @@ export function isLowerCaseUuid(text: string): boolean {
 export function isProjectId(text: string): boolean {
   return projectIdForm.test(text);
 }
+
+export type Version = readonly [number, number, number];
+
+export function parseVersion(text: string): Version | undefined {
+  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
+  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3])];
+}
+
+export function compareVersions(left: Version, right: Version): number {
+  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
+}

@@ -8,5 +8,5 @@ export const SentWith = {
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/** Pairs of a line and the `SentWith` from it on. Lines before the first pair have uuids. */
+/** Each pair is a line and the `SentWith` from it on. Lines before the first pair have uuids. */
 export type SentWithRuns = readonly number[];

@@ -31,7 +31,7 @@ export interface Table<Types extends Columns = Columns> {
   readonly name: string;
   /** Irrelevant if rows are only appended. */
   readonly key: readonly string[];
-  /** Key columns first. */
+  /** The columns of the key come first. */
   readonly columns: readonly string[];
   readonly types: Types;
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
-import { compareVersions, parseVersion, type Version } from "../nats/versions.ts";
+import { compareVersions, parseVersion, type Version } from "../base/forms.ts";
 import { EmbeddedError } from "./data-lock.ts";
 
 interface NatsServerSearch {

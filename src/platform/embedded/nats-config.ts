@@ -16,7 +16,7 @@ import { join } from "node:path";
 
 interface NatsConfig {
   readonly dataDir: string;
-  /** -1 makes nats-server choose a free port. */
+  /** The port -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
   readonly storeBytesMax: number;
@@ -27,7 +27,7 @@ export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
   readonly pid: number;
-  /** In the form of process-identity.ts. */
+  /** The start time has the form of process-identity.ts. */
   readonly startedAt: string;
 }
 
@@ -96,7 +96,7 @@ export function monitoringPath(token: string): string {
 export interface WrittenNatsConfig {
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** Undefined if the server chose the port, or if the port is unreadable. */
+  /** The port is undefined if the server chose it, or if it is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string | undefined;

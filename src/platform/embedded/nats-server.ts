@@ -42,7 +42,7 @@ interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /** If undefined, the values of the last start are used. The first start chooses both. */
+  /** By default the port and token of the last start are used. The first start chooses both. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
   /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
@@ -248,11 +248,6 @@ export class EmbeddedNats {
   }
 }
 
-interface Ports {
-  readonly nats: number;
-  readonly monitoring: number;
-}
-
 interface PortWait {
   readonly server: LeashedServer;
   readonly dataDir: string;
@@ -261,7 +256,7 @@ interface PortWait {
 }
 
 /** Waits without a time limit while the server runs: it listens only after reading its store. */
-async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
+async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
   void server.ended.then(({ stderrText }) => {

@@ -16,14 +16,14 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** -1 makes nats-server choose a free port. */
+  /** The port -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
 }
 
 interface WantedAccess {
   readonly dataDir: string;
-  /** If undefined, the port of the last start is used, else a free port. */
+  /** By default the port of the last start is used, else a free port. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string;

@@ -43,10 +43,10 @@ export const apiCodes = {
   streamOffline: 10_118,
   /** No limit of the account applies to this number of replicas. */
   noLimits: 10_120,
-  /** Since 2.11. Older servers return sequence 0 with `duplicate: true` instead. */
+  /** Servers before 2.11 return sequence 0 with `duplicate: true` instead. */
   streamDuplicateMessageConflict: 10_158,
   streamTooManyRequests: 10_167,
-  /** Since 2.12. The stream stores counters, and rejects all other messages. */
+  /** The stream stores counters, and rejects all other messages (since 2.12). */
   messageIncrementMissing: 10_169,
   /** Atomic batches, since 2.12. The code for too many batches is used since 2.14. */
   atomicPublishDisabled: 10_174,
@@ -107,7 +107,7 @@ export function isConnected(connection: NatsConnection): boolean {
 
 interface ManagerOptions {
   readonly timeoutMs: number;
-  /** If it differs from the domain of the connection. */
+  /** The domain is set if it differs from that of the connection. */
   readonly domain?: string;
 }
 
@@ -160,8 +160,8 @@ export async function ledStreamInfo(
 }
 
 /**
- * Other members respond with their own state, which may be old, and list the leader among the
- * replicas. Without a cluster there is no `cluster`.
+ * Other members respond with their own state, which may be old, and list the leader as a replica.
+ * Without a cluster, `cluster` is absent.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -4,9 +4,9 @@ import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { shownUrls } from "./access.ts";
 
-/** As reported by /livez. */
+/** An installation as reported by /livez. */
 export interface Instance {
-  /** Without credentials; null while the address of an embedded server is unknown. */
+  /** The servers without credentials; null while an embedded server has no address. */
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;

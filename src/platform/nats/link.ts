@@ -29,7 +29,7 @@ interface NatsLinkOptions {
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /** As announced by the server, headers included. Unchanged while the connection is lost. */
+  /** The maximum that the server announced, headers included. It stays during a loss. */
   readonly messageBytesMax: number;
   /**
    * Sends one whole protocol message without a copy: the caller must not change it until the server

@@ -16,7 +16,7 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** Such as `PENSTOCK_LIVE_0` for prefix `penstock`. */
+/** Returns `PENSTOCK_LIVE_0` for prefix `penstock`, for example. */
 export function streamName(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
@@ -59,6 +59,6 @@ export function streamSubject(prefix: string, lane: Lane, partition: number): st
   return `${prefix}.${lane}.${partition}.*`;
 }
 
-/** Fixed headers and a message id of up to 256 characters, which count towards max_payload. */
+/** The headers are fixed, plus a message id of up to 256 characters. max_payload includes them. */
 export const headerBytesMax = 512;
 export const messageIdLengthMax = 256;

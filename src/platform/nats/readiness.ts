@@ -14,7 +14,7 @@ export interface StreamState {
   /** Whether the last rejected frame found the whole server or account full. */
   isServerFull: boolean;
   /**
-   * Why the stream would not fulfil the promise of a 200. Then nothing is sent to it, and its
+   * The reason why a 200 would promise too much. Nothing is sent to the stream, and its
    * acknowledgements do not count.
    */
   refusal: Problem | undefined;
@@ -22,19 +22,19 @@ export interface StreamState {
   messageBytesMax: number;
   /** Whether the stream accepts atomic batches and its leader stores them efficiently. */
   takesAtomicBatches: boolean;
-  /** "" for no domain, undefined while it is unknown. */
+  /** The domain is "" if the stream has none, undefined while it is unknown. */
   domain: string | undefined;
   sequence: number;
   ackedMonotonicMs: number;
   /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
   silentMonotonicMs: number | undefined;
-  /** Why events of a stream that acknowledges no message are rejected, except probes. */
+  /** The reason for rejecting events of a stream that acknowledges no message, except probes. */
   silence: Problem | undefined;
-  /** Why NATS last rejected a publish, until an acknowledgement or a new connection. */
+  /** The last rejection of a publish. An acknowledgement or a new connection resets it. */
   denial: string | undefined;
-  /** From this time requests to the silent stream pass, until one of them has lines. */
+  /** Requests to a silent stream pass from this time on, until one of them has lines. */
   probeMonotonicMs: number;
-  /** Since when the stream has stored nothing from this process; undefined while it stores. */
+  /** The stream has stored nothing of this process since then; undefined while it stores. */
   awaySinceMonotonicMs: number | undefined;
   /** A sign of lost data. A check of the description from the leader resets it. */
   wentBack: WentBack | undefined;
@@ -42,7 +42,7 @@ export interface StreamState {
   wentBackMonotonicMs: number;
   /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
-  /** From this time sending a frame to the stream calls `ask`. */
+  /** Sending a frame to the stream calls `ask` from this time on. */
   askMonotonicMs: number;
   /** Requests the state of the stream immediately. Set by the watch of the stream. */
   ask: () => void;

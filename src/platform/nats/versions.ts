@@ -7,19 +7,9 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { compareVersions, parseVersion, type Version } from "../base/forms.ts";
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
-
-export type Version = readonly [number, number, number];
-
-export function parseVersion(text: string): Version | undefined {
-  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
-  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3])];
-}
-
-export function compareVersions(left: Version, right: Version): number {
-  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
-}
 
 interface VersionFault {
   /** The rest of a sentence that begins with the version. */

@@ -4,7 +4,7 @@ import type { ClientConfig } from "pg";
 import { StoreError } from "../base/store-error.ts";
 
 export interface PostgresAddress {
-  /** For display: `host:port/database`, or `/folder/database` for a socket. */
+  /** The text for display is `host:port/database`, or `/folder/database` for a socket. */
   readonly shown: string;
   readonly config: ClientConfig;
   /** Whether TLS is optional: `sslmode=prefer`, the default. */

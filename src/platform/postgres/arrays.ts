@@ -3,7 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/** Far below the server's limit for one value, 1 GB. */
+/** The server's limit for one value is 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 

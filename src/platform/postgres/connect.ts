@@ -15,7 +15,7 @@ import { selectRows } from "./select-rows.ts";
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
 export const closeMsMax = 3_000;
-/** Added to the server's timeout, so that the client's timeout is longer. */
+/** The client's timeout is longer than the server's by this time. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {

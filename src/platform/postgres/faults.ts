@@ -3,7 +3,7 @@
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
 
-/** By SQLSTATE, or by the code of the system or of TLS. */
+/** The keys are SQLSTATEs, and codes of the system or of TLS. */
 const hints: Readonly<Record<string, string>> = {
   "28P01": "wrong user or password",
   "28000": "the server rejects this user",
@@ -38,7 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/** For codes with several causes, by the routine, which is the same in every language. */
+/** Some codes have several causes. The routine tells them apart in every language. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",
@@ -54,7 +54,7 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** For the client's errors without a code. */
+/** Some errors of the client have no code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
