@@ -133,12 +133,7 @@ function buildIn(tree, addon, runner) {
   const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
   const directory = join(tree, addon.folder);
   const args = [
-    ...links,
-    gyp,
-    "rebuild",
-    "--directory",
-    directory,
-    `--jobs=${compilersMax()}`,
+    ...[...links, gyp, "rebuild", "--directory", directory, `--jobs=${compilersMax()}`],
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
   ];
   return runner.run(runtimeNode(), args, {

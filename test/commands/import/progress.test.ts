@@ -24,7 +24,7 @@ function progressTo(isTerminal: boolean) {
   return { world, progress, at };
 }
 
-test("prints a line every five seconds, with the recent rate and the remaining time", () => {
+test("prints a line every five seconds, with the rate and the remaining time", () => {
   const { world, progress, at } = progressTo(false);
   progress.begin(at(0));
   for (let second = 1; second <= 12; second++) progress.update(at(second));
