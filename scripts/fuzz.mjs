@@ -1,7 +1,7 @@
 // Fuzzes the core of the scan addon: with libFuzzer if clang++ has it, which searches for inputs
 // with new coverage; else by replaying the corpus, and seeded mutations of it, under the same
 // sanitizers and oracles. Prints which of the two it uses.
-//   npm run fuzz -- [--seconds 60] [--jobs 1] [--seed N] [--engine libfuzzer|replay]
+//   npm run fuzz -- [--seconds 60] [--seed N] [--engine libfuzzer|replay]
 //   npm run fuzz -- --reference [--seconds 60] [--seed N]
 //                                  compares the addon with the reference scanner
 //   npm run fuzz -- --planted [--seconds 10] [--seed N] [--engine …]
@@ -55,7 +55,7 @@ function wholeNumber(name, text) {
 }
 
 function readOptions() {
-  const kinds = { seconds: "60", jobs: "1", seed: String(1 + (Date.now() % 1_000_000)) };
+  const kinds = { seconds: "60", seed: String(1 + (Date.now() % 1_000_000)) };
   const options = Object.fromEntries(
     Object.entries(kinds).map(([name, value]) => [name, { type: "string", default: value }]),
   );
@@ -186,11 +186,11 @@ async function runJob(engine, program, options, log) {
     said += text;
   });
   writeFileSync(log, said);
-  return { code, said, log, seconds: (performance.now() - begin) / 1000 };
+  return { code, said, seconds: (performance.now() - begin) / 1000 };
 }
 
 async function fuzz(options) {
-  const { seconds, jobs, seed, engine: wanted, files } = options;
+  const { seconds, seed, engine: wanted, files } = options;
   const engine = findEngine(wanted);
   const program = buildTarget(engine, say);
   for (const folder of [grownDir, findsDir, logsDir]) mkdirSync(folder, { recursive: true });
@@ -201,31 +201,21 @@ async function fuzz(options) {
   const lines = corpusLines();
   unpackCorpus(lines, seedsDir);
   const grown = readdirSync(grownDir).length;
-  say(
-    `${seconds} s, ${jobs} job(s), seed ${seed}; corpus: ${lines.length} of the tree, ${grown} grown here`,
-  );
+  say(`${seconds} s, seed ${seed}; corpus: ${lines.length} of the tree, ${grown} grown here`);
   say(`${engine.name} (${engine.compiler}): ${engine.does}`);
-  const results = await Promise.all(
-    Array.from({ length: jobs }, (_, index) =>
-      runJob(
-        engine,
-        program,
-        { seconds, seed: seed + index },
-        join(logsDir, `fuzz-${index + 1}.log`),
-      ),
-    ),
-  );
-  for (const { said, seconds: took } of results.filter(({ code }) => code === 0)) {
-    const executions = figure(said, "number_of_executed_units");
-    say(
-      `${executions} executions, ${Math.round(executions / took)} a second, ` +
-        `${figure(said, "new_units_added")} inputs grown`,
-    );
+  const log = join(logsDir, "fuzz.log");
+  const { code, said, seconds: took } = await runJob(engine, program, { seconds, seed }, log);
+  if (code !== 0) {
+    say(`FOUND, log: ${relative(root, log)}\n${findIn(said)}`);
+    return 1;
   }
-  const finds = results.filter(({ code }) => code !== 0);
-  for (const { said, log } of finds) say(`FOUND, log: ${relative(root, log)}\n${findIn(said)}`);
-  if (finds.length === 0) say("nothing found");
-  return finds.length === 0 ? 0 : 1;
+  const executions = figure(said, "number_of_executed_units");
+  const perSecond = Math.round(executions / took);
+  say(
+    `${executions} executions, ${perSecond} a second, ${figure(said, "new_units_added")} inputs grown`,
+  );
+  say("nothing found");
+  return 0;
 }
 
 /** Each bug is built into a separate program, which the fuzzing must crash. */
@@ -239,12 +229,8 @@ async function findPlanted(options) {
     const folder = mkdtempSync(join(tmpdir(), "penstock-fuzz-"));
     try {
       const program = buildWithBug(engine, folder, bug);
-      const { code, said, seconds } = await runJob(
-        engine,
-        program,
-        { ...options, folder },
-        join(folder, "log"),
-      );
+      const log = join(folder, "log");
+      const { code, said, seconds } = await runJob(engine, program, { ...options, folder }, log);
       const claim = /does not hold: (.*)|ERROR: (.*)|(runtime error: .*)/
         .exec(said)
         ?.slice(1)

@@ -7,7 +7,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -15,7 +14,15 @@ import {
 } from "node:fs";
 import { cpus, freemem, tmpdir } from "node:os";
 import { join } from "node:path";
-import { announce, cacheDir, modulesDir, pinnedNodeDir, root, runtimeNode } from "./project.mjs";
+import {
+  announce,
+  cacheDir,
+  listOf,
+  modulesDir,
+  pinnedNodeDir,
+  root,
+  runtimeNode,
+} from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
 
 const logsDir = join(cacheDir, "logs");
@@ -133,12 +140,7 @@ function buildIn(tree, addon, runner) {
   const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
   const directory = join(tree, addon.folder);
   const args = [
-    ...links,
-    gyp,
-    "rebuild",
-    "--directory",
-    directory,
-    `--jobs=${compilersMax()}`,
+    ...[...links, gyp, "rebuild", "--directory", directory, `--jobs=${compilersMax()}`],
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
   ];
   return runner.run(runtimeNode(), args, {
@@ -153,11 +155,7 @@ export function compilersMax() {
 }
 
 function builtIn(folder) {
-  try {
-    return readdirSync(join(folder, "build", "Release")).filter((name) => name.endsWith(".node"));
-  } catch {
-    return [];
-  }
+  return listOf(join(folder, "build", "Release")).filter((name) => name.endsWith(".node"));
 }
 
 /** The compiler's first error, else node-gyp's. */

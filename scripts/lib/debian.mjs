@@ -24,15 +24,9 @@ export function canFetch() {
  * Tries the suites in turn until one has the package. Throws a SetupError that states what failed
  * in each.
  *
- * - `name`: of the package
- * - `parts`: matches the names of those packages that it depends on, and that the host lacks, that
- *   are unpacked with it
- * - `also`: packages that are unpacked with it if the suite has them
- * - `dir`: where the work is done; only what `keep` moves there stays
- * - `suites`: of `{ isUbuntu }`, the suites to try; default: the host's own
- * - `keep`: gets the folder with the unpacked packages and moves what it wants; returns what is wrong
- *   with it, or undefined
- * - `help`: what else the user can do
+ * `parts` matches needed packages, and `also` names others, that are unpacked too. Work is done in
+ * `dir`; `keep` gets the folder with the unpacked packages, moves what it wants, and returns an
+ * error or undefined. `suites` gets `{ isUbuntu }`; the default is the host's own suite.
  */
 export async function fetchPackage({ name, parts, also, dir, suites, keep, help }, runner) {
   if (!canFetch()) throw new SetupError(`${name} cannot be fetched on this host\n${help}`);
@@ -159,8 +153,4 @@ function osRelease() {
   } catch {
     return {};
   }
-}
-
-export function listOf(folder) {
-  return existsSync(folder) ? readdirSync(folder) : [];
 }

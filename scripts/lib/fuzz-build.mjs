@@ -23,13 +23,8 @@ const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
 
 const sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 const common = [
-  "-std=c++17",
-  "-O1",
-  "-g1",
-  "-fno-omit-frame-pointer",
-  ...sanitizers,
-  "-isystem",
-  simdjsonDir,
+  ...["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...sanitizers],
+  ...["-isystem", simdjsonDir],
 ];
 // Small limits, so that short texts exceed them. The oracles must use the same ones.
 const limits = [
@@ -39,17 +34,8 @@ const limits = [
 ];
 const own = [...common, ...limits, "-I", coreDir, "-I", fuzzDir];
 const core = [
-  ...[
-    "array_keys",
-    "ascii_text",
-    "event_scan",
-    "event_walk",
-    "item_reader",
-    "json_fault",
-    "json_walk",
-    "name_set",
-  ],
-  ...["normalise", "stored_lines", "token_index", "text_repair"],
+  ...["array_keys", "ascii_text", "event_scan", "event_walk", "item_reader", "json_fault"],
+  ...["json_walk", "name_set", "normalise", "stored_lines", "token_index", "text_repair"],
 ];
 // So that short texts cross windows, and have more tokens than are held.
 const coreDefines = [
@@ -58,15 +44,8 @@ const coreDefines = [
   "-DPENSTOCK_INDEX_ENTRIES_MAX=100",
 ];
 const oracles = [
-  "target",
-  "scan_run",
-  "plain_form",
-  "dom_oracle",
-  "table_oracle",
-  "key_oracle",
-  "fault_oracle",
-  "stored_lines_oracle",
-  "lexer",
+  ...["target", "scan_run", "plain_form", "dom_oracle", "table_oracle", "key_oracle"],
+  ...["fault_oracle", "stored_lines_oracle", "lexer"],
 ];
 
 /** In order of preference. `watched` makes the compiler record the coverage of an input. */
@@ -147,26 +126,15 @@ export function buildTarget(engine, announce) {
   if (!stampIs(simdjsonStamp, simdjsonKey) || !existsSync(simdjson)) {
     announce(`building simdjson with sanitizers (${engine.compiler}), once`);
     removeStamp(simdjsonStamp);
-    compile(engine.compiler, [
-      ...common,
-      "-w",
-      "-c",
-      join(simdjsonDir, "simdjson.cpp"),
-      "-o",
-      simdjson,
-    ]);
+    const source = join(simdjsonDir, "simdjson.cpp");
+    compile(engine.compiler, [...common, "-w", "-c", source, "-o", simdjson]);
     writeStamp(simdjsonStamp, simdjsonKey);
   }
   announce(`building the fuzz target (${engine.compiler})`);
   removeStamp(stamp);
   for (const { name, folder, flags } of units) {
-    compile(engine.compiler, [
-      ...flags,
-      "-c",
-      join(folder, `${name}.cc`),
-      "-o",
-      objectOf(engine, name),
-    ]);
+    const source = join(folder, `${name}.cc`);
+    compile(engine.compiler, [...flags, "-c", source, "-o", objectOf(engine, name)]);
   }
   const objects = units.map(({ name }) => objectOf(engine, name));
   compile(engine.compiler, [...sanitizers, ...engine.link, ...objects, simdjson, "-o", program]);
@@ -188,14 +156,8 @@ export function buildWithBug(engine, folder, [file, from, to]) {
   const isChanged = (name) => file.endsWith(".h") || file === `${name}.cc`;
   const changed = core.filter(isChanged);
   for (const name of changed) {
-    compile(engine.compiler, [
-      ...coreFlags(engine),
-      "-w",
-      "-c",
-      join(copy, `${name}.cc`),
-      "-o",
-      join(folder, `${name}.o`),
-    ]);
+    const [source, object] = [join(copy, `${name}.cc`), join(folder, `${name}.o`)];
+    compile(engine.compiler, [...coreFlags(engine), "-w", "-c", source, "-o", object]);
   }
   const objects = [
     ...core.map((name) => (isChanged(name) ? join(folder, `${name}.o`) : objectOf(engine, name))),

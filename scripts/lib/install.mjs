@@ -5,7 +5,6 @@ import {
   chmodSync,
   cpSync,
   existsSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -19,6 +18,7 @@ import {
   announce,
   cacheDir,
   hostEnvironment,
+  listOf,
   modulesDir,
   pinnedNodeDir,
   root,
@@ -122,16 +122,12 @@ function dropOtherPlatforms() {
   const own = `uws_${process.platform}_${process.arch}_${abi}.node`;
   const library = join(modulesDir, "uWebSockets.js");
   for (const folder of [library, join(library, "dist"), join(library, "dist", "bin")]) {
-    const binaries = filesIn(folder).filter((name) => /^uws_\w+\.node$/.test(name));
+    const binaries = listOf(folder).filter((name) => /^uws_\w+\.node$/.test(name));
     if (!binaries.includes(own)) continue;
     for (const name of binaries) if (name !== own) rmSync(join(folder, name));
   }
   const headers = join(pinnedNodeDir(), "include", "node", "openssl");
   rmSync(headers, { recursive: true, force: true });
-}
-
-function filesIn(folder) {
-  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 function isUnreachable(said) {

@@ -3,9 +3,9 @@
 
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { canFetch, fetchPackage, listOf } from "./debian.mjs";
+import { canFetch, fetchPackage } from "./debian.mjs";
 import { findOnPath } from "./prerequisites.mjs";
-import { announce, cacheDir, isAtLeast, SetupError, versionOf } from "./project.mjs";
+import { announce, cacheDir, isAtLeast, listOf, SetupError, versionOf } from "./project.mjs";
 
 const natsDir = join(cacheDir, "nats-server");
 /** The first with `sync_interval: always`. */

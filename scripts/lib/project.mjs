@@ -2,7 +2,7 @@
 // files run before anything is installed.
 
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -80,4 +80,9 @@ export function hostEnvironment() {
   const own = join(modulesDir, ".bin");
   const path = (process.env.PATH ?? "").split(":").filter((folder) => resolve(folder) !== own);
   return { ...process.env, PATH: path.join(":") };
+}
+
+/** The names in a folder; none if there is no such folder. */
+export function listOf(folder) {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }

@@ -4,11 +4,11 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { fetchPackage, listOf } from "./debian.mjs";
+import { fetchPackage } from "./debian.mjs";
 import { takeLock } from "./lock.mjs";
 import { fetchOldestNatsServer, findOldestNatsServer } from "./nats-server.mjs";
 import { findOnPath } from "./prerequisites.mjs";
-import { announce, cacheDir, hostEnvironment, SetupError } from "./project.mjs";
+import { announce, cacheDir, hostEnvironment, listOf, SetupError } from "./project.mjs";
 
 /** Debian's folder of libraries is named after the architecture. */
 const triple = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";

@@ -239,39 +239,20 @@ function usageJson(usage: ProjectUsage): object {
 
 /** Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
-  const rate = (perSecond: number): string => perSecond.toFixed(1);
-  return table([
-    [
-      ...[
-        "ID",
-        "ACCEPTED",
-        "ACCEPTED/S",
-        "STORED BYTES",
-        "UNKNOWN",
-        "DROPPED",
-        "RATE-LIMITED",
-        "RATE-LIMITED/S",
-      ],
-      ...["REQUESTS REFUSED", "BYTES REFUSED", "SINCE", "LAST"],
-    ],
-    ...usages.map((usage) => [
-      ...[
-        usage.projectId,
-        String(usage.accepted),
-        rate(usage.acceptedPerSecond),
-        String(usage.storedBytes),
-      ],
-      ...[String(usage.unknown), String(usage.dropped)],
-      ...[
-        String(usage.rateLimitedEvents),
-        rate(usage.rateLimitedPerSecond),
-        String(usage.rateLimitedRequests),
-      ],
-      ...[
-        String(usage.rateLimitedBytes),
-        new Date(usage.sinceMs).toISOString(),
-        new Date(usage.atMs).toISOString(),
-      ],
-    ]),
-  ]);
+  const columns: Record<string, (usage: ProjectUsage) => string | number> = {
+    ID: ({ projectId }) => projectId,
+    ACCEPTED: ({ accepted }) => accepted,
+    "ACCEPTED/S": ({ acceptedPerSecond }) => acceptedPerSecond.toFixed(1),
+    "STORED BYTES": ({ storedBytes }) => storedBytes,
+    UNKNOWN: ({ unknown }) => unknown,
+    DROPPED: ({ dropped }) => dropped,
+    "RATE-LIMITED": ({ rateLimitedEvents }) => rateLimitedEvents,
+    "RATE-LIMITED/S": ({ rateLimitedPerSecond }) => rateLimitedPerSecond.toFixed(1),
+    "REQUESTS REFUSED": ({ rateLimitedRequests }) => rateLimitedRequests,
+    "BYTES REFUSED": ({ rateLimitedBytes }) => rateLimitedBytes,
+    SINCE: ({ sinceMs }) => new Date(sinceMs).toISOString(),
+    LAST: ({ atMs }) => new Date(atMs).toISOString(),
+  };
+  const rows = usages.map((usage) => Object.values(columns).map((of) => String(of(usage))));
+  return table([Object.keys(columns), ...rows]);
 }

@@ -111,18 +111,13 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 /** Checks the stream on the server. `sequence` is the last message that was read. */
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
-interface CheckerOptions extends FoundStream {
-  readonly readTo: number;
-  readonly options: ReadOptions;
-}
-
 /**
  * Rejects if the stream was replaced, or if NATS does not respond. If no message was read since the
  * last check, asks the server whether more follow.
  */
 async function checkerOf(
   connection: NatsConnection,
-  { name, state, readTo: begin, options }: CheckerOptions,
+  { name, state, readTo: begin, options }: FoundStream & { readTo: number; options: ReadOptions },
 ): Promise<Check> {
   const { stream } = name;
   const manager = await managerOf(connection, { timeoutMs: questionMs });

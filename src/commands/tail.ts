@@ -79,7 +79,7 @@ export async function tail(
   const open = async () => await openNats(access, { pingInterval: pingMs, reconnect: false });
   const positions = new Map<string, Position>();
   let connection: NatsConnection | undefined = await open();
-  if (project !== undefined) void warnIfUnknown(connection, { config, project, say });
+  if (project !== undefined) void warnIfUnknown(connection, config, { project, say });
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
@@ -108,27 +108,16 @@ export async function tail(
   }
 }
 
-interface Sought {
-  readonly config: Config;
-  readonly project: string;
-  readonly say: (line: string) => void;
-}
-
-/**
- * A project that does not exist is followed anyway: it may be added later, or have been removed.
- */
+/** A project that does not exist is followed anyway: it may be added later. */
 async function warnIfUnknown(
   connection: NatsConnection,
-  { config, project, say }: Sought,
+  config: Config,
+  { project, say }: { readonly project: string; readonly say: Tail["say"] },
 ): Promise<void> {
-  try {
-    const known = await registeredProjects(connection, config);
-    if (known.includes(project)) return;
-    const what = `there is no project ${project}`;
-    say(`${unknownText(what, project, known)}; waiting for its events`);
-  } catch {
-    // The loop that follows the events reports a lost connection.
-  }
+  // The loop that follows the events reports a lost connection.
+  const known = await registeredProjects(connection, config).catch(() => undefined);
+  if (known === undefined || known.includes(project)) return;
+  say(`${unknownText(`there is no project ${project}`, project, known)}; waiting for its events`);
 }
 
 /** Rejects if a source cannot be followed. */

@@ -147,8 +147,8 @@ interface Scripts {
 }
 
 /**
- * `read` returns the files that a gateway would serve, or throws. `setting` is `off` if none should
- * be served.
+ * Checks the scripts for pages with the HTML snippet. Without them, a page sends no events and shows
+ * no error. `read` returns the served files, or throws. `setting` is `off` if none should be served.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

@@ -25,6 +25,7 @@ interface MonitoredJetStream {
 }
 
 interface Varz {
+  readonly server_id?: string;
   readonly server_name?: string;
   readonly jetstream?: {
     readonly config?: { max_storage?: number; sync_interval?: number; sync_always?: boolean };
@@ -47,33 +48,20 @@ export async function readMonitor(url: string, timeoutMs: number): Promise<Monit
     },
   );
   if (!response.ok) throw new Error(`responds with ${response.status}`);
-  const varz = await varzOf(response);
-  const { config, stats, meta } = varz.jetstream ?? {};
-  return {
-    url: shownMonitor(url),
-    serverName: varz.server_name ?? "",
-    jetStream:
-      config === undefined
-        ? undefined
-        : {
-            isDurable: config.sync_always === true,
-            syncIntervalMs:
-              config.sync_interval === undefined ? undefined : config.sync_interval / nanosPerMs,
-            storeBytesMax: config.max_storage ?? 0,
-            reservedBytes: stats?.reserved_storage ?? 0,
-            clusterSize: meta?.cluster_size ?? 1,
-          },
-  };
-}
-
-async function varzOf(response: Response): Promise<Varz> {
   if (Number(response.headers.get("content-length") ?? 0) > answerBytesMax)
     throw new Error("the response is too large");
-  try {
-    const value: unknown = await response.json();
-    if (typeof value === "object" && value !== null && "server_id" in value) return value as Varz;
-  } catch {}
-  throw new Error("the response is not that of nats-server's monitoring port");
+  const varz = (await response.json().catch(() => undefined)) as Varz | undefined;
+  if (varz?.server_id === undefined)
+    throw new Error("the response is not that of nats-server's monitoring port");
+  const { config, stats, meta } = varz.jetstream ?? {};
+  const jetStream = config && {
+    isDurable: config.sync_always === true,
+    syncIntervalMs: config.sync_interval && config.sync_interval / nanosPerMs,
+    storeBytesMax: config.max_storage ?? 0,
+    reservedBytes: stats?.reserved_storage ?? 0,
+    clusterSize: meta?.cluster_size ?? 1,
+  };
+  return { url: shownMonitor(url), serverName: varz.server_name ?? "", jetStream };
 }
 
 export function shownMonitor(url: string): string {
@@ -101,39 +89,29 @@ export function checkSync(known: {
   monitors: readonly MonitorFacts[];
 }): Finding[] {
   const check = checkOf("sync_interval");
-  const fix =
-    "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it";
-  if (known.embedded !== undefined) {
-    if (known.embedded)
-      return [check.ok("always, set by the configuration of the embedded nats-server")];
-    return [
-      check.fail(
-        "the configuration in the data folder was changed",
-        "restart Penstock: it rewrites the file",
-      ),
-    ];
+  if (known.embedded === true)
+    return [check.ok("always, set by the configuration of the embedded nats-server")];
+  if (known.embedded === false) {
+    const found = "the configuration in the data folder was changed";
+    return [check.fail(found, "restart Penstock: it rewrites the file")];
   }
-  if (known.monitors.length === 0) {
-    const how = "give nats-server's monitoring port: `penstock doctor --monitor http://host:8222`";
+  if (known.monitors.length === 0)
     return [
       check.warn(
         "unknown: the client API does not report it",
-        `${how}; or check the jetstream block of its configuration`,
+        "give nats-server's monitoring port: `penstock doctor --monitor http://host:8222`; or check the jetstream block of its configuration",
       ),
     ];
-  }
   return known.monitors.map(({ url, serverName, jetStream }) => {
-    const who = `${serverName === "" ? url : `${serverName} (${url})`}`;
-    if (jetStream === undefined)
-      return check.fail(
-        `${who} runs without JetStream`,
-        "add a jetstream block to its configuration",
-      );
+    const who = serverName === "" ? url : `${serverName} (${url})`;
+    if (jetStream === undefined) {
+      const fix = "add a jetstream block to its configuration";
+      return check.fail(`${who} runs without JetStream`, fix);
+    }
     if (jetStream.isDurable) return check.ok(`always, at ${who}`);
-    const seconds = jetStream.syncIntervalMs === undefined ? 120 : jetStream.syncIntervalMs / 1_000;
     return check.warn(
-      `${seconds} s at ${who}: a power failure can lose the acknowledged events of that time`,
-      fix,
+      `${(jetStream.syncIntervalMs ?? 120_000) / 1_000} s at ${who}: a power failure can lose the acknowledged events of that time`,
+      "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it",
     );
   });
 }

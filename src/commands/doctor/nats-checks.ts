@@ -129,7 +129,6 @@ interface NatsQuestions {
   readonly names: readonly string[];
   /** Returns the timeout of the next request. */
   readonly timeoutMs: () => number;
-  readonly wallMs: () => number;
 }
 
 /** Resolves within the timeouts, even if NATS does not respond. */
@@ -170,20 +169,11 @@ async function askJetStream(
   connection: NatsConnection,
   questions: NatsQuestions,
 ): Promise<NatsFacts["jetStream"]> {
-  const { timeoutMs } = questions;
+  const manager = () => managerOf(connection, { timeoutMs: questions.timeoutMs() });
   try {
-    const account = await (
-      await managerOf(connection, { timeoutMs: timeoutMs() })
-    ).getAccountInfo();
-    const streams = await findStreams(
-      await managerOf(connection, { timeoutMs: timeoutMs() }),
-      questions,
-    );
-    const clock = await readClock(
-      await managerOf(connection, { timeoutMs: timeoutMs() }),
-      streams,
-      questions.wallMs,
-    );
+    const account = await (await manager()).getAccountInfo();
+    const streams = await findStreams(await manager(), questions);
+    const clock = await readClock(await manager(), streams);
     return { account, streams, clock };
   } catch (error) {
     return { fault: (error as Error).message };
@@ -212,13 +202,12 @@ async function findStreams(
 async function readClock(
   jsm: JetStreamManager,
   streams: ReadonlyMap<string, StreamInfo>,
-  wallMs: () => number,
 ): Promise<ClockReading | undefined> {
   const [name] = streams.keys();
   if (name === undefined) return undefined;
-  const askedMs = wallMs();
+  const askedMs = Date.now();
   const info = await jsm.streams.info(name);
-  const answeredMs = wallMs();
+  const answeredMs = Date.now();
   // nats-server adds its time, `ts`, to every such response since 2.9. The types do not have it.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };

@@ -83,8 +83,7 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
     [bucketStream(usageBucketName(subjectPrefix)), usageBytesMax],
   ]);
   const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
-  const wallMs = (): number => Date.now();
-  const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs, wallMs });
+  const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs });
   const isClustered = config.replicas > 1 || facts.server.cluster !== undefined;
   const server = [checkConnection(facts), checkVersion(facts.server.version, isClustered)];
   const size = checkMessageBytes(facts.server.max_payload, config.frameBytesMax);

@@ -22,20 +22,15 @@ export interface PortQuestion {
 
 interface PortCheck {
   readonly name: string;
-  readonly portSetting: string;
-  readonly hostSetting: string;
+  /** The beginning of the names of the settings of host and port. */
+  readonly setting: string;
   /** A host that exists on every machine. */
   readonly usualHost: string;
 }
 
-const publicPort: PortCheck = {
-  ...{ name: "public port", portSetting: "PENSTOCK_PORT" },
-  ...{ hostSetting: "PENSTOCK_HOST", usualHost: "0.0.0.0" },
-};
-const adminPort: PortCheck = {
-  ...{ name: "admin port", portSetting: "PENSTOCK_ADMIN_PORT" },
-  ...{ hostSetting: "PENSTOCK_ADMIN_HOST", usualHost: "127.0.0.1" },
-};
+const publicPort = { name: "public port", setting: "PENSTOCK", usualHost: "0.0.0.0" };
+const effectsPort = { name: "effects port", setting: "PENSTOCK_EFFECTS", usualHost: "127.0.0.1" };
+const adminPort = { name: "admin port", setting: "PENSTOCK_ADMIN", usualHost: "127.0.0.1" };
 
 type Reach = "open" | "closed" | "silent";
 
@@ -102,7 +97,7 @@ async function otherThan(mine: Mine, body: string | undefined): Promise<string |
   return isSameInstance(await mine(), found) ? undefined : shownInstance(found);
 }
 
-function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
+function otherOne({ name, setting }: PortCheck, port: number, other: string): Finding {
   if (other === unnamed) {
     return checkOf(name).warn(
       `${port} is taken by an older Penstock, which does not name its installation`,
@@ -111,7 +106,7 @@ function otherOne({ name, portSetting }: PortCheck, port: number, other: string)
   }
   return checkOf(name).fail(
     `${port} is taken by a Penstock of another installation: ${other}`,
-    `set ${portSetting} to another port, or run doctor with the settings of that installation`,
+    `set ${setting}_PORT to another port, or run doctor with the settings of that installation`,
   );
 }
 
@@ -134,14 +129,17 @@ async function unready(
 /** Returns undefined if a program accepts connections on the port. */
 async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
-  { name, hostSetting, usualHost }: PortCheck,
+  { name, setting, usualHost }: PortCheck,
 ): Promise<Finding | undefined> {
   const check = checkOf(name);
   if (port === 0) return check.ok("any free port");
   if (port < unprivilegedLeast || !anyAddress.has(host)) {
     const fault = await bindFault(host, port);
     if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
-      return check.fail(`${host} is not an address of this machine`, `${hostSetting}=${usualHost}`);
+      return check.fail(
+        `${host} is not an address of this machine`,
+        `${setting}_HOST=${usualHost}`,
+      );
     if (fault === "EACCES") {
       const fix =
         "use a port of at least 1024, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
@@ -153,18 +151,14 @@ async function unusedPort(
     : undefined;
 }
 
-function taken(
-  { name, portSetting }: PortCheck,
-  port: number,
-  answer: Answer | undefined,
-): Finding {
+function taken({ name, setting }: PortCheck, port: number, answer: Answer | undefined): Finding {
   const who =
     answer === undefined
       ? "a program that accepts connections and does not respond"
       : "a program that is not Penstock";
   return checkOf(name).fail(
     `${port} is taken by ${who}`,
-    `find it with \`ss -ltnp sport = :${port}\` and stop it, or set ${portSetting} to another port`,
+    `find it with \`ss -ltnp sport = :${port}\` and stop it, or set ${setting}_PORT to another port`,
   );
 }
 
@@ -243,10 +237,6 @@ function fieldOf(body: string | undefined, name: string): unknown {
   }
 }
 
-const effectsPort: PortCheck = {
-  ...{ name: "effects port", portSetting: "PENSTOCK_EFFECTS_PORT" },
-  ...{ hostSetting: "PENSTOCK_EFFECTS_HOST", usualHost: "127.0.0.1" },
-};
 /** A running process lags by seconds. With a longer lag it is down, or too slow. */
 export const lagSecondsMax = 60;
 

@@ -172,6 +172,7 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   ];
 }
 
+/** The registry at a leaf node, which must be a mirror of the hub's. */
 export interface Mirror {
   readonly hubDomain: string;
   /** The name of the stream, the same at the hub and at the leaf. */

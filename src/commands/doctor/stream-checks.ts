@@ -12,6 +12,8 @@ import {
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
 const nanosPerSecond = 1e9;
+const check = checkOf("streams");
+const replicaCheck = checkOf("replicas");
 
 interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
@@ -36,7 +38,6 @@ function pairsOf({ wanted, streams }: StreamQuestion): Pair[] {
 }
 
 export function checkStreams(question: StreamQuestion): Finding[] {
-  const check = checkOf("streams");
   const { wanted, messageBytes, sinkFileSeconds } = question;
   const pairs = pairsOf(question);
   if (pairs.length === 0)
@@ -44,50 +45,38 @@ export function checkStreams(question: StreamQuestion): Finding[] {
       check.ok(`none of the ${wanted.length} exists yet: the gateway creates them at its start`),
     ];
   const findings: Finding[] = [];
+  const warn = (found: string, fix: string): void => void findings.push(check.warn(found, fix));
   const missing = wanted.filter(({ name }) => !question.streams.has(name)).map(({ name }) => name);
-  if (missing.length > 0) {
-    findings.push(
-      check.warn(
-        `${pairs.length} of ${wanted.length} exist; missing: ${shownList(missing)}`,
-        "start or restart the gateway: it creates them",
-      ),
+  if (missing.length > 0)
+    warn(
+      `${pairs.length} of ${wanted.length} exist; missing: ${shownList(missing)}`,
+      "start or restart the gateway: it creates them",
     );
-  }
   for (const { wanted: config, info } of pairs) {
     const { name } = config;
     const broken = brokenPromises(config, info.config, messageBytes);
     if (broken.length > 0) {
-      findings.push(
-        check.fail(
-          `${name} cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
-          fixOf(config, info),
-        ),
-      );
+      const found = `${name} cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`;
+      findings.push(check.fail(found, fixOf(config, info)));
     }
     const raised = Object.keys(raisedLimits(config, info.config));
-    if (raised.length > 0) {
-      const found = `${name} has smaller limits than the settings: ${raised.join(", ")}`;
-      findings.push(
-        check.warn(found, "restart the gateway with these settings: it raises the limits"),
+    if (raised.length > 0)
+      warn(
+        `${name} has smaller limits than the settings: ${raised.join(", ")}`,
+        "restart the gateway with these settings: it raises the limits",
       );
-    }
     const ageSeconds = info.config.max_age / nanosPerSecond;
-    if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds) {
-      const found = `${name} keeps events for ${ageSeconds} s, but \`penstock sink parquet\` may commit them only after ${sinkFileSeconds} s`;
-      findings.push(
-        check.warn(
-          found,
-          "set PENSTOCK_SINK_FILE_SECONDS to less than half of that, or retain events longer",
-        ),
+    if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds)
+      warn(
+        `${name} keeps events for ${ageSeconds} s, but \`penstock sink parquet\` may commit them only after ${sinkFileSeconds} s`,
+        "set PENSTOCK_SINK_FILE_SECONDS to less than half of that, or retain events longer",
       );
-    }
     const kept = keptLimits(config, info.config);
-    if (kept.length > 0) {
-      const found = `${name} has larger limits than the settings, which the gateway does not lower: ${kept.join(", ")}`;
-      findings.push(
-        check.warn(found, "set the limits of the stream, or lower them with `nats stream edit`"),
+    if (kept.length > 0)
+      warn(
+        `${name} has larger limits than the settings, which the gateway does not lower: ${kept.join(", ")}`,
+        "set the limits of the stream, or lower them with `nats stream edit`",
       );
-    }
   }
   findings.push(...withoutBatches(pairs, question));
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
@@ -101,7 +90,7 @@ function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Findi
   });
   if (names.length === 0) return [];
   return [
-    checkOf("streams").warn(
+    check.warn(
       `without allow_atomic: ${shownList(names)}: small frames of different projects are stored one by one there`,
       "restart the gateway, which sets it if its NATS user may update streams; or set PENSTOCK_ATOMIC_BATCHES=false",
     ),
@@ -130,78 +119,76 @@ interface ReplicaQuestion extends StreamQuestion {
 }
 
 export function checkReplicas(question: ReplicaQuestion): Finding[] {
-  const check = checkOf("replicas");
-  const { replicas, cluster, sizeMonitored, sizeReported } = question;
-  const findings: Finding[] = [];
-  // The cluster does not report nodes that are down. It has had at least as many nodes as a stream
-  // has replicas.
-  const size =
-    sizeMonitored ??
-    Math.max(sizeReported, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
-  const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
-  if (cluster === undefined && replicas > 1) {
-    const fix = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;
-    findings.push(check.fail(`${replicas} are set, but the server is not in a cluster`, fix));
-  } else if (cluster !== undefined && sizeMonitored !== undefined && replicas > sizeMonitored) {
-    const fix = `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`;
-    findings.push(
-      check.fail(`${replicas} are set, but the cluster has ${sizeMonitored} nodes`, fix),
-    );
-  } else if (cluster !== undefined && replicas > size && size > 1) {
-    const found = `${replicas} are set, but only ${size} nodes of the cluster are up`;
-    findings.push(
-      check.warn(found, `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`),
-    );
-  } else if (replicas === 2 || replicas === 4) {
-    const found = `${replicas} replicas survive the loss of no more nodes than ${replicas - 1}, but each write waits for one more`;
-    findings.push(check.warn(found, `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`));
-  } else if (cluster !== undefined && replicas === 1 && size >= 3) {
-    findings.push(
-      check.warn(
-        `one copy in a cluster of ${size}: the loss of a node loses its streams`,
-        setTo(3),
-      ),
-    );
-  }
-  for (const { info } of pairsOf(question)) findings.push(...peerFaults(info));
+  const pairs = pairsOf(question);
+  const fault = replicasFault(question, pairs);
+  const findings = [...(fault === undefined ? [] : [fault]), ...pairs.flatMap(peerFaults)];
   if (findings.length > 0) return findings;
-  return [
-    check.ok(
-      cluster === undefined
-        ? "1, one server"
-        : `${replicas}${size > 0 ? `, of ${size} nodes` : ""}`,
-    ),
-  ];
+  const { replicas, cluster } = question;
+  const size = nodesOf(question, pairs);
+  const nodes = size > 0 ? `, of ${size} nodes` : "";
+  return [replicaCheck.ok(cluster === undefined ? "1, one server" : `${replicas}${nodes}`)];
 }
 
-function peerFaults({ config, cluster }: StreamInfo): Finding[] {
-  const check = checkOf("replicas");
+/**
+ * The cluster does not report nodes that are down. It has had at least as many nodes as a stream has
+ * replicas.
+ */
+function nodesOf({ sizeMonitored, sizeReported }: ReplicaQuestion, pairs: readonly Pair[]): number {
+  const replicas = pairs.map(({ info }) => info.config.num_replicas);
+  return sizeMonitored ?? Math.max(sizeReported, ...replicas);
+}
+
+function replicasFault(question: ReplicaQuestion, pairs: readonly Pair[]): Finding | undefined {
+  const { replicas, cluster, sizeMonitored } = question;
+  const size = nodesOf(question, pairs);
+  const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
+  if (cluster === undefined) {
+    if (replicas > 1)
+      return replicaCheck.fail(
+        `${replicas} are set, but the server is not in a cluster`,
+        `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`,
+      );
+  } else if (sizeMonitored !== undefined && replicas > sizeMonitored)
+    return replicaCheck.fail(
+      `${replicas} are set, but the cluster has ${sizeMonitored} nodes`,
+      `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`,
+    );
+  else if (replicas > size && size > 1)
+    return replicaCheck.warn(
+      `${replicas} are set, but only ${size} nodes of the cluster are up`,
+      `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`,
+    );
+  if (replicas === 2 || replicas === 4)
+    return replicaCheck.warn(
+      `${replicas} replicas survive the loss of no more nodes than ${replicas - 1}, but each write waits for one more`,
+      `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`,
+    );
+  if (cluster === undefined || replicas > 1 || size < 3) return undefined;
+  const found = `one copy in a cluster of ${size}: the loss of a node loses its streams`;
+  return replicaCheck.warn(found, setTo(3));
+}
+
+function peerFaults({ info: { config, cluster } }: Pair): Finding[] {
   if (cluster === undefined) return [];
   const findings: Finding[] = [];
   const peers = cluster.replicas ?? [];
   if ((cluster.leader ?? "") === "" && config.num_replicas > 1) {
     const fix = `bring its nodes back: it needs ${Math.floor(config.num_replicas / 2) + 1} of ${config.num_replicas}`;
-    findings.push(check.fail(`${config.name} has no leader: nothing can be stored in it`, fix));
+    const found = `${config.name} has no leader: nothing can be stored in it`;
+    findings.push(replicaCheck.fail(found, fix));
   }
   const offline = peers.filter((peer) => peer.offline === true).map(({ name }) => name);
   if (offline.length > 0) {
-    const found = `${config.name}: ${shownList(offline)} offline`;
-    findings.push(
-      check.warn(
-        found,
-        "start that nats-server again, or replace its node (`nats stream cluster peer-remove`)",
-      ),
-    );
+    const fix =
+      "start that nats-server again, or replace its node (`nats stream cluster peer-remove`)";
+    findings.push(replicaCheck.warn(`${config.name}: ${shownList(offline)} offline`, fix));
   }
   const behind = peers.filter((peer) => peer.offline !== true && !peer.current);
   if (behind.length > 0) {
     const shown = behind.map(({ name, lag = 0 }) => (lag > 0 ? `${name} (${lag} messages)` : name));
-    findings.push(
-      check.warn(
-        `${config.name}: ${shownList(shown)} not up to date`,
-        "if this persists, check that nats-server: it may be frozen or disconnected, or its disk may be too slow",
-      ),
-    );
+    const fix =
+      "if this persists, check that nats-server: it may be frozen or disconnected, or its disk may be too slow";
+    findings.push(replicaCheck.warn(`${config.name}: ${shownList(shown)} not up to date`, fix));
   }
   return findings;
 }
@@ -210,7 +197,7 @@ const nearlyFull = 0.8;
 const full = 0.95;
 
 export function checkFill(question: StreamQuestion): Finding[] {
-  const check = checkOf("fill");
+  const fill = checkOf("fill");
   const findings: Finding[] = [];
   let fullest = 0;
   const pairs = pairsOf(question);
@@ -222,12 +209,12 @@ export function checkFill(question: StreamQuestion): Finding[] {
     if (share < nearlyFull) continue;
     const found = `${name} holds ${shownBytes(info.state.bytes)} of ${shownBytes(bytesMax)} (${percent(share)})`;
     const fix = `raise PENSTOCK_STREAM_BYTES_MAX (${bytesMax * 2} is twice as much) and restart the gateway, or lower PENSTOCK_${name.includes("_HISTORICAL_") ? "HISTORICAL" : "LIVE"}_AGE_MAX and the stream's max_age`;
-    if (share < full) findings.push(check.warn(found, fix));
-    else findings.push(check.fail(`${found}; a full stream rejects events (503 store_full)`, fix));
+    if (share < full) findings.push(fill.warn(found, fix));
+    else findings.push(fill.fail(`${found}; a full stream rejects events (503 store_full)`, fix));
   }
   if (findings.length > 0) return findings;
   return [
-    check.ok(pairs.length === 0 ? "no streams yet" : `the fullest stream has ${percent(fullest)}`),
+    fill.ok(pairs.length === 0 ? "no streams yet" : `the fullest stream has ${percent(fullest)}`),
   ];
 }
 

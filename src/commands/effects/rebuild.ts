@@ -301,7 +301,11 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
   };
 }
 
-/** Does nothing if this user is not root, or if root owns the file and all folders above it. */
+/**
+ * If root works on the database of another user, drops to that user: a link in the user's folder
+ * may point anywhere, and may change after a check. Does nothing if root owns the file and all
+ * folders above it.
+ */
 export function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
   if (host.getuid?.() !== 0) return;

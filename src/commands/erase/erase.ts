@@ -159,6 +159,14 @@ class Erasing {
     this.#ids = options.given;
   }
 
+  #say(line: string): void {
+    say(this.#of.command, line);
+  }
+
+  #note(line: string): void {
+    note(this.#of.command, line);
+  }
+
   async run(): Promise<void> {
     const { connection, command, options } = this.#of;
     const { subjectPrefix: prefix } = command.config;
@@ -193,8 +201,7 @@ class Erasing {
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
         // Later messages may contain events that another erasure has removed.
-        note(
-          command,
+        this.#note(
           "the lock was lost, because another erasure took it or this process was suspended: starting again",
         );
       } finally {
@@ -245,18 +252,18 @@ class Erasing {
       const isOver = performance.now() >= untilMonotonicMs;
       if (found.streams.length === 0 || !found.hasWriter || isOver) return found;
       if (!hasSaid)
-        note(command, `${unappliedText(found.streams)}: waiting up to ${waitMsMax / 1_000} s`);
+        this.#note(`${unappliedText(found.streams)}: waiting up to ${waitMsMax / 1_000} s`);
       await pauseUntilAborted(catchUpPollMs, context.stop);
     }
   }
 
   /** Throws a CommandError unless this is a dry run or the operator accepts the lag. */
   #acceptBehind(streams: readonly UnappliedStream[], hasWriter: boolean): void {
-    const { command, options } = this.#of;
+    const { options } = this.#of;
     const behind = unappliedText(streams);
     const unknown = "Other ids of the person in these messages are not known yet";
     if (options.allowBehind) {
-      note(command, `${behind}. ${unknown}, and their events will remain (--allow-behind)`);
+      this.#note(`${behind}. ${unknown}, and their events will remain (--allow-behind)`);
       return;
     }
     const fix = hasWriter
@@ -264,7 +271,7 @@ class Erasing {
       : "No effects process runs on this database: start `penstock effects` and try again";
     const orElse = "To erase only the ids that are known now, use --allow-behind";
     if (options.dryRun) {
-      note(command, `${behind}. ${unknown}, so an erasure would be rejected. ${fix}`);
+      this.#note(`${behind}. ${unknown}, so an erasure would be rejected. ${fix}`);
       return;
     }
     const done =
@@ -273,13 +280,13 @@ class Erasing {
   }
 
   #reportIds(): void {
-    const { command, options, given, people } = this.#of;
+    const { options, given, people } = this.#of;
     const ids = this.#ids;
-    say(command, `${options.project}: ${counted(ids.length, "id")}: ${listed(ids)}`);
+    this.#say(`${options.project}: ${counted(ids.length, "id")}: ${listed(ids)}`);
     if (people === undefined)
-      note(command, "without the effects database, other ids of the person are not known");
+      this.#note("without the effects database, other ids of the person are not known");
     else if (ids.length > given.length)
-      say(command, `${ids.length - given.length} of them are linked to the given ids`);
+      this.#say(`${ids.length - given.length} of them are linked to the given ids`);
   }
 
   /** If `isAgain` is set, waits for the current holder. */
@@ -288,7 +295,7 @@ class Erasing {
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
     for (;;) {
       try {
-        await log.lock((line) => note(command, line));
+        await log.lock((line) => this.#note(line));
         return;
       } catch (error) {
         const { stop } = command.context;
@@ -307,8 +314,7 @@ class Erasing {
     await this.#findIds(names);
     const ids = this.#ids;
     if (ids.length > previousIds.length)
-      say(
-        command,
+      this.#say(
         `further ids of the person: ${listed(ids.filter((id) => !previousIds.includes(id)))}`,
       );
     const alsoTheirs = ids.filter((id) => !given.includes(id));
@@ -321,7 +327,7 @@ class Erasing {
     const isFirst = this.#file === "";
     if (isFirst) this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
     writeReceipt(this.#file, receipt, isFirst);
-    if (isFirst) note(command, `writing the receipt to ${path.resolve(this.#file)}`);
+    if (isFirst) this.#note(`writing the receipt to ${path.resolve(this.#file)}`);
     await log.keepReceipt(receipt);
     const all: StreamCounts[] = [];
     for (let isDone = false; !isDone; ) {
@@ -340,8 +346,8 @@ class Erasing {
     const before = receipt.before.flatMap(({ streams }) => streams);
     if (before.length > 0) this.#report(before, "found before the lock was lost");
     this.#reportNoMatch([...all, ...before]);
-    for (const one of receipt.notReached) say(command, `not reached: ${one}`);
-    say(command, `receipt: ${path.resolve(this.#file)}`);
+    for (const one of receipt.notReached) this.#say(`not reached: ${one}`);
+    this.#say(`receipt: ${path.resolve(this.#file)}`);
   }
 
   async #eraseStreams(
@@ -358,13 +364,13 @@ class Erasing {
       const state = this.#ends.get(name.stream);
       if (state === undefined) continue;
       const lost = (from: number, to: number) =>
-        note(command, `messages ${from} to ${to} left ${name.stream} while it was read`);
+        this.#note(`messages ${from} to ${to} left ${name.stream} while it was read`);
       const eraser = new StreamEraser({
         ...{ connection, name, state, prefix, project, cutter, log, stop, lost, stepped },
       });
       all.push(eraser.counts);
       const sinceMonotonicMs = performance.now();
-      const report = () => note(command, progressOf(eraser.counts, sinceMonotonicMs));
+      const report = () => this.#note(progressOf(eraser.counts, sinceMonotonicMs));
       const progress = setInterval(report, progressMs);
       try {
         await eraser.run();
@@ -393,19 +399,16 @@ class Erasing {
     const erased = await withoutStack(() => people.erase(options.project, this.#ids));
     const { ids: theirs, remains, ...counts } = erased;
     addErased(receipt, { database: shownPlace(place), ...counts });
-    receipt.notReached = [
-      ...new Set([...receipt.notReached, ...remains, ...replacedDatabases(place)]), //
-    ];
+    const copies = [...remains, ...replacedDatabases(place)];
+    receipt.notReached = [...new Set([...receipt.notReached, ...copies])];
     const { persons, links } = counts;
-    say(
-      command,
+    this.#say(
       `removed ${counted(persons, "person")} and ${counted(links, "link")} from ${shownPlace(place)}`,
     );
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
     // Printed first, because the database no longer has the link.
-    note(
-      command,
+    this.#note(
       `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`,
     );
     this.#ids = [...this.#ids, ...late];
@@ -431,25 +434,22 @@ class Erasing {
 
   /** A second run and a typo in the id look the same: both succeed, and both are reported. */
   #reportNoMatch(all: readonly StreamCounts[]): void {
-    const { command, options, people, given } = this.#of;
+    const { options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;
     const what = people === undefined ? "no event" : "no person and no event";
     const ids = `${given.length === 1 ? "the distinct id" : "any of the distinct ids"} ${listed(given)}`;
-    say(command, `${what} of ${options.project} has ${ids}`);
+    this.#say(`${what} of ${options.project} has ${ids}`);
   }
 
   #report(all: readonly StreamCounts[], what: string): void {
-    const { command } = this.#of;
     const sum = (name: "events" | "deleted" | "rewritten" | "scanned" | "doubtful") =>
       all.reduce((total, one) => total + one[name], 0);
-    say(
-      command,
+    this.#say(
       `${counted(sum("events"), "event")} ${what}: ${counted(sum("scanned"), "message")} scanned, ${sum("deleted")} removed, ${sum("rewritten")} rewritten without the person`,
     );
     const doubtful = sum("doubtful");
     if (doubtful > 0)
-      note(
-        command,
+      this.#note(
         `unreadable lines that contain one of the ids: ${doubtful}. They are not erased, because their owner cannot be determined`,
       );
   }

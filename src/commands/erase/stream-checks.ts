@@ -69,6 +69,7 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
+/** Returns the streams that copy from erased ones: a deletion does not reach them. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly StreamName[],

@@ -14,7 +14,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
 import type { Config } from "../../platform/settings/config.ts";
-import { findStreams, type StreamName, storedStream } from "../../readers/stream/stored-stream.ts";
+import { findStreams, storedStream } from "../../readers/stream/stored-stream.ts";
 import { Line } from "../../records/lines.ts";
 import { RecordReader } from "../../records/reader.ts";
 import { storedMsMax } from "../../records/timestamp.ts";
@@ -53,7 +53,7 @@ interface Export {
   readonly connection: NatsConnection;
   readonly prefix: string;
   readonly choice: Choice;
-  readonly choose: (message: WholeMessage, name: StreamName) => Chosen;
+  readonly chooser: ParquetExport | ChosenLines;
   readonly counts: Counts;
   readonly stop: AbortSignal;
   readonly say: (line: string) => void;
@@ -79,9 +79,7 @@ export async function exportEvents(
   const nowMs = Date.now();
   const choice = choiceOf(project, options, nowMs);
   const parquet = options.format === "parquet" ? await parquetExport(choice, options) : undefined;
-  const lines = new ChosenLines(choice);
-  const choose: Export["choose"] = (message, name) =>
-    parquet === undefined ? lines.of(message) : parquet.rows(message, name);
+  const chooser = parquet ?? new ChosenLines(choice);
   const say = (line: string) => context.stderr.write(`export: ${line}\n`);
   if (options.out !== undefined) {
     mustBeFree(options.out, options.force === true);
@@ -99,7 +97,7 @@ export async function exportEvents(
       const { subjectPrefix: prefix } = config;
       const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
       const { stop } = context;
-      const own: Export = { connection, prefix, choice, choose, counts, stop, say };
+      const own: Export = { connection, prefix, choice, chooser, counts, stop, say };
       await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
     });
   } finally {
@@ -168,7 +166,7 @@ async function streamsOf(
 }
 
 async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGenerator<Buffer> {
-  const { connection, prefix, choice, choose, counts, stop, say } = own;
+  const { connection, prefix, choice, chooser, counts, stop, say } = own;
   const { project, from } = choice;
   let piece: Buffer[] = [];
   let held = 0;
@@ -190,7 +188,7 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
       );
     const options = { prefix, project, storedFromMs, stop, lost, missed };
     for await (const message of wholeMessages(connection, one, options)) {
-      const { bytes, events, unreadable } = choose(message, one.name);
+      const { bytes, events, unreadable } = chooser.choose(message, one.name);
       counts.messages++;
       counts.events += events;
       counts.unreadable += unreadable;
@@ -224,7 +222,8 @@ async function write(
       return;
     }
     const target: Writable = next === undefined ? stdout : createWriteStream(next);
-    const through = compress === undefined ? [] : [compressor(compress)];
+    const compressor = compress === "gzip" ? createGzip : createZstdCompress;
+    const through = compress === undefined ? [] : [compressor()];
     await pipeline([lines, ...through, target], { signal: stop, end: next !== undefined });
     if (next !== undefined && out !== undefined) await giveName(next, out, isForced);
   } catch (error) {
@@ -233,10 +232,6 @@ async function write(
     if (error instanceof CommandError) throw error;
     throw new CommandError(`export: ${(error as Error).message}`);
   }
-}
-
-function compressor(compress: (typeof compressions)[number]) {
-  return compress === "gzip" ? createGzip() : createZstdCompress();
 }
 
 function progressOf({ events, bytes, messages }: Counts, sinceMonotonicMs: number): string {
@@ -274,7 +269,7 @@ export class ChosenLines {
     this.#toMs = choice.to === undefined ? undefined : Date.parse(choice.to);
   }
 
-  of({ subject, data }: { readonly subject: string; readonly data: Uint8Array }): Chosen {
+  choose({ subject, data }: Pick<WholeMessage, "subject" | "data">): Chosen {
     const isShared = isOfManyProjects(subject);
     const chosen: Uint8Array[] = [];
     let unreadable = 0;

@@ -26,7 +26,7 @@ export class ParquetExport {
     this.#toMs = to === undefined ? Number.POSITIVE_INFINITY : Date.parse(to);
   }
 
-  rows({ subject, ...message }: WholeMessage, { stream }: StreamName): Chosen {
+  choose({ subject, ...message }: WholeMessage, { stream }: StreamName): Chosen {
     const { project } = this.#choice;
     const events: SinkRecord[] = [];
     let unreadable = 0;

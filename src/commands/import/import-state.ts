@@ -53,12 +53,10 @@ function comparable(address: string): string {
   return `${protocol}//${host}:${port}${pathname.replace(/\/+$/, "")}`;
 }
 
-/** Saves the newest state, one write at a time. */
 export class StateFile {
   readonly #file: string;
   #lock: FileLock | undefined = undefined;
-  #next: ImportState | undefined = undefined;
-  #writing: Promise<void> | undefined = undefined;
+  #saved: Promise<void> = Promise.resolve();
 
   constructor(file: string) {
     this.#file = file;
@@ -88,18 +86,14 @@ export class StateFile {
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
-    if (lock?.isHeld() === true) await rm(this.#lockName, { force: true });
+    if (lock?.isHeld() === true) await rm(`${this.#file}.lock`, { force: true });
     lock?.close();
-  }
-
-  get #lockName(): string {
-    return `${this.#file}.lock`;
   }
 
   /** Returns undefined if the file cannot be written, which the first save reports. */
   #taken(): FileLock | "busy" | undefined {
     try {
-      return takeFileLock(this.#lockName);
+      return takeFileLock(`${this.#file}.lock`);
     } catch {
       return undefined;
     }
@@ -117,11 +111,10 @@ export class StateFile {
       throw new CommandError(`read ${this.#file}: ${(error as Error).message}`);
     }
     const state = parsed(text);
-    if (state === undefined) {
+    if (state === undefined)
       throw new CommandError(
         `read ${this.#file}: not a state file of an import: remove it, or use --restart`,
       );
-    }
     return state;
   }
 
@@ -129,34 +122,21 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  #unwritable(error: unknown): CommandError {
-    return new CommandError(
-      `write ${this.#file}: ${(error as Error).message}: this file stores the progress of the import; name another one with --state`,
-    );
-  }
-
   /**
-   * Resolves when this state or a newer one is safe from a power failure. Rejects with a
-   * CommandError if the file cannot be written.
+   * Resolves when the state is safe from a power failure. Rejects with a CommandError if the file
+   * cannot be written.
    */
-  async save(state: ImportState): Promise<void> {
-    this.#next = state;
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = undefined;
-    });
-    await this.#writing;
-  }
-
-  async #writeAll(): Promise<void> {
-    while (this.#next !== undefined) {
-      const state = this.#next;
-      this.#next = undefined;
+  save(state: ImportState): Promise<void> {
+    this.#saved = this.#saved.then(async () => {
       try {
         await writeWhole(this.#file, `${JSON.stringify(state, undefined, 2)}\n`);
       } catch (error) {
-        throw this.#unwritable(error);
+        throw new CommandError(
+          `write ${this.#file}: ${(error as Error).message}: this file stores the progress of the import; name another one with --state`,
+        );
       }
-    }
+    });
+    return this.#saved;
   }
 }
 

@@ -45,7 +45,11 @@ export async function importFiles(
   const { stderr, stop } = context;
   const { url, key, timeZone } = checked(files, options);
   const progress = new Progress({ stderr, monotonicMs: () => performance.now() });
-  const sender = options.dryRun ? undefined : senderOf(url, options, { progress, stop });
+  const { gzip, giveUpAfter = Number.POSITIVE_INFINITY } = options;
+  const trouble = reportsOf(progress);
+  const sender = options.dryRun
+    ? undefined
+    : new Sender({ url, gzip, stop, giveUpAfterMs: giveUpAfter * 1_000, trouble });
   const found = { notStored: 0, warned: 0, losses: 0 };
   try {
     for (const file of files) {
@@ -61,7 +65,7 @@ export async function importFiles(
         // Opened only if it is read: an open standard input keeps the process alive.
         stdin: () => context.stdin,
       });
-      await runOne(file, one, { options, context, progress });
+      await runOne(file, one, { dryRun: options.dryRun, context, progress });
       found.notStored += one.counts.notStored;
       found.warned += one.counts.warned;
       found.losses += one.counts.losses;
@@ -70,37 +74,25 @@ export async function importFiles(
   } finally {
     sender?.close();
   }
-  if (options.strict) mustBeClean(found);
-  if (!options.allowLoss) mustBeWhole(found.losses, options);
-}
-
-function mustBeWhole(losses: number, { dryRun }: ImportOptions): void {
-  if (losses === 0) return;
-  const how = dryRun ? "listed above by line" : "counted above; --dry-run lists them by line";
+  const { notStored, warned, losses } = found;
+  if (options.strict && notStored + warned > 0)
+    throw new CommandError(
+      `import --strict: lines not stored: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
+    );
+  if (options.allowLoss || losses === 0) return;
+  const how = options.dryRun
+    ? "listed above by line"
+    : "counted above; --dry-run lists them by line";
   throw new CommandError(
     `import: lines or parts of lines that are not stored: ${grouped(losses)}, ${how}. Use --allow-loss to accept this`,
   );
 }
 
-function mustBeClean({ notStored, warned }: { notStored: number; warned: number }): void {
-  if (notStored + warned === 0) return;
-  throw new CommandError(
-    `import --strict: lines not stored: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
-  );
-}
-
-interface RunParts {
-  readonly options: ImportOptions;
-  readonly context: CommandContext;
-  readonly progress: Progress;
-}
-
 async function runOne(
   file: string,
   one: FileImport,
-  { options, context, progress }: RunParts,
+  { dryRun, context, progress }: { dryRun: boolean; context: CommandContext; progress: Progress },
 ): Promise<void> {
-  const { dryRun } = options;
   const { stdout, stderr } = context;
   const name = file === "-" ? "standard input" : file;
   const sinceMonotonicMs = performance.now();
@@ -180,25 +172,12 @@ function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile 
   return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
 }
 
-interface SenderParts {
-  readonly progress: Progress;
-  readonly stop: AbortSignal;
-}
-
-function senderOf(
-  url: URL,
-  { gzip, giveUpAfter }: ImportOptions,
-  { progress, stop }: SenderParts,
-): Sender {
+/** Equal consecutive messages are printed once. */
+function reportsOf(progress: Progress): (why: string | undefined) => void {
   let lastMessage = "";
-  return new Sender({
-    ...{ url, gzip, stop },
-    giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
-    trouble: (why) => {
-      if (why === undefined && lastMessage !== "") progress.say("the gateway responds again");
-      // Equal consecutive messages are printed once.
-      else if (why !== undefined && why !== lastMessage) progress.say(`${why}: retrying`);
-      lastMessage = why ?? "";
-    },
-  });
+  return (why) => {
+    if (why === undefined && lastMessage !== "") progress.say("the gateway responds again");
+    else if (why !== undefined && why !== lastMessage) progress.say(`${why}: retrying`);
+    lastMessage = why ?? "";
+  };
 }

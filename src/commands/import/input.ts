@@ -21,14 +21,8 @@ interface Codec {
 }
 
 const codecs: readonly Codec[] = [
-  {
-    magic: [0x1f, 0x8b],
-    unpack: unpackedGzip,
-  },
-  {
-    magic: [0x28, 0xb5, 0x2f, 0xfd],
-    unpack: unpackedZstd,
-  },
+  { magic: [0x1f, 0x8b], unpack: unpackedGzip },
+  { magic: [0x28, 0xb5, 0x2f, 0xfd], unpack: unpackedZstd },
   { magic: [0x50, 0x4b, 0x03, 0x04], instead: "is a zip archive: unzip it, and import its files" },
   { magic: [0x42, 0x5a, 0x68], instead: "is compressed by bzip2: bzcat it into standard input" },
   { magic: [0xfd, 0x37, 0x7a, 0x58], instead: "is compressed by xz: xzcat it into standard input" },

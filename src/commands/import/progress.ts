@@ -16,21 +16,15 @@ interface Position {
   readonly bytesTotal: number | undefined;
 }
 
-interface Sample {
-  readonly atMs: number;
-  readonly events: number;
-  readonly bytesRead: number;
-}
-
 const clearLine = "\r\u001b[2K";
 const terminalEveryMs = 250;
 const linesEveryMs = 5_000;
-const rateMs = 15_000;
 
 export class Progress {
   readonly #options: ProgressOptions;
   readonly #isTerminal: boolean;
-  #samples: Sample[] = [];
+  #begin: Position | undefined = undefined;
+  #begunMs = 0;
   #toldMs: number;
   #hasLine = false;
 
@@ -42,18 +36,16 @@ export class Progress {
 
   /** Lines and bytes that are already done do not count for the rate. */
   begin(position: Position): void {
-    this.#samples = [this.#sample(position)];
+    this.#begin = position;
+    this.#begunMs = this.#options.monotonicMs();
   }
 
   update(position: Position): void {
-    const sample = this.#sample(position);
-    this.#samples.push(sample);
-    while (this.#samples.length > 2 && sample.atMs - this.#samples[1]!.atMs > rateMs)
-      this.#samples.shift();
+    const nowMs = this.#options.monotonicMs();
     const everyMs = this.#isTerminal ? terminalEveryMs : linesEveryMs;
-    if (sample.atMs - this.#toldMs < everyMs) return;
-    this.#toldMs = sample.atMs;
-    const text = `import: ${this.#textOf(position, sample)}`;
+    if (nowMs - this.#toldMs < everyMs) return;
+    this.#toldMs = nowMs;
+    const text = `import: ${this.#textOf(position, nowMs)}`;
     this.#options.stderr.write(
       this.#isTerminal ? `${clearLine}${forTerminal(text)}` : `${forTerminal(text)}\n`,
     );
@@ -71,18 +63,14 @@ export class Progress {
     this.#hasLine = false;
   }
 
-  #sample({ events, bytesRead }: Position): Sample {
-    return { atMs: this.#options.monotonicMs(), events, bytesRead };
-  }
-
-  #textOf({ name, events, bytesRead, bytesTotal }: Position, now: Sample): string {
-    const first = this.#samples[0]!;
-    const seconds = Math.max(0.001, (now.atMs - first.atMs) / 1_000);
-    const rate = (events - first.events) / seconds;
+  #textOf({ name, events, bytesRead, bytesTotal }: Position, nowMs: number): string {
+    const begin = this.#begin ?? { events: 0, bytesRead: 0 };
+    const seconds = Math.max(0.001, (nowMs - this.#begunMs) / 1_000);
+    const rate = (events - begin.events) / seconds;
     const parts = [`${name}: ${grouped(events)} events`, `${grouped(Math.round(rate))}/s`];
     if (bytesTotal !== undefined && bytesTotal > 0) {
       parts.push(`${Math.min(100, Math.floor((100 * bytesRead) / bytesTotal))} %`);
-      const bytesRate = (bytesRead - first.bytesRead) / seconds;
+      const bytesRate = (bytesRead - begin.bytesRead) / seconds;
       if (bytesRate > 0)
         parts.push(`${durationText(Math.max(0, bytesTotal - bytesRead) / bytesRate)} left`);
     }

@@ -10,7 +10,7 @@ function line(uuid: string, receivedAtMs: number, projectId = "shop", event = "s
 }
 
 function chosenLines(subject: string, text: string, choice: Choice) {
-  const { bytes, ...rest } = new ChosenLines(choice).of({ subject, data: Buffer.from(text) });
+  const { bytes, ...rest } = new ChosenLines(choice).choose({ subject, data: Buffer.from(text) });
   return { text: bytes.toString(), ...rest };
 }
 

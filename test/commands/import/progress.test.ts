@@ -22,7 +22,7 @@ function progressTo(isTerminal: boolean) {
   return { world, progress, at };
 }
 
-test("the progress of an import is printed every five seconds, with its rate and remaining time", () => {
+test("prints a line every five seconds, with the rate and the remaining time", () => {
   const { world, progress, at } = progressTo(false);
   progress.begin(at(0));
   for (let second = 1; second <= 12; second++) progress.update(at(second));

@@ -59,6 +59,11 @@ const timeNames = [
 
 type SegmentEvent = Extract<Converted, { readonly event: unknown }>["event"];
 
+interface Ids {
+  readonly userId: unknown;
+  readonly anonymousId: unknown;
+}
+
 function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undefined {
   const userId = idOf(line["userId"]);
   const anonymousId = idOf(line["anonymousId"]);
@@ -85,18 +90,15 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
       return { event: "$screen", distinct_id, properties: { ...base, $screen_name }, $set };
     }
     case "identify":
-      return identified({ userId, anonymousId, base, traits: known });
-    case "group":
-      return {
-        ...grouped({
-          ...{ distinct_id, base, groupType: conversion.groupType },
-          ...{ key: idOf(line["groupId"]) ?? idOf(context["groupId"]), traits: ownTraits },
-        }),
-        $set,
-      };
+      return identified({ userId, anonymousId }, base, known);
+    case "group": {
+      const key = idOf(line["groupId"]) ?? idOf(context["groupId"]);
+      const { groupType } = conversion;
+      return { distinct_id, ...grouped(base, { key, groupType, traits: ownTraits }), $set };
+    }
     case "alias":
       return {
-        ...aliased({ userId, anonymousId, previousId: idOf(line["previousId"]), base }),
+        ...aliased({ userId, anonymousId }, idOf(line["previousId"]), base),
         $set,
       };
     default:
@@ -104,18 +106,15 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
   }
 }
 
-interface Aliased {
-  readonly userId: unknown;
-  readonly anonymousId: unknown;
-  readonly previousId: unknown;
-  readonly base: JsonObject;
-}
-
 /**
  * Converts an alias call. The main id of the person is the alias in `$create_alias`, and the event
  * belongs to the previous id.
  */
-function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEvent {
+function aliased(
+  { userId, anonymousId }: Ids,
+  previousId: unknown,
+  base: JsonObject,
+): SegmentEvent {
   const main = userId ?? anonymousId ?? previousId;
   const before = [previousId, anonymousId].find(
     (id) => id !== undefined && idTextOf(id) !== idTextOf(main),
@@ -148,18 +147,15 @@ function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
   return { ...base, ...own };
 }
 
-interface Identified {
-  readonly userId: unknown;
-  readonly anonymousId: unknown;
-  readonly base: JsonObject;
-  readonly traits: JsonObject;
-}
-
 /**
  * A call without a user id describes a visitor and links nothing. If the call has both ids, the
  * visitor becomes the user, as in posthog-js.
  */
-function identified({ userId, anonymousId, base, traits }: Identified): SegmentEvent {
+function identified(
+  { userId, anonymousId }: Ids,
+  base: JsonObject,
+  traits: JsonObject,
+): SegmentEvent {
   if (userId === undefined) {
     return { event: "$set", distinct_id: anonymousId, properties: base, $set: traits };
   }
@@ -168,25 +164,19 @@ function identified({ userId, anonymousId, base, traits }: Identified): SegmentE
   return { event: "$identify", distinct_id: userId, properties, $set: traits };
 }
 
-interface Grouped {
-  readonly distinct_id: unknown;
-  readonly base: JsonObject;
-  readonly groupType: string;
-  readonly key: unknown;
-  readonly traits: JsonObject;
-}
-
-function grouped({ distinct_id, base, groupType, key, traits }: Grouped): SegmentEvent {
+function grouped(
+  base: JsonObject,
+  { key, groupType, traits }: { key: unknown; groupType: string; traits: JsonObject },
+): Pick<SegmentEvent, "event" | "properties"> {
   const { groupType: ownType, ...set } = traits;
   const type = typeof ownType === "number" ? String(ownType) : (textOf(ownType) ?? groupType);
+  const $groups = { ...objectOf(base["$groups"]), [type]: key };
   const properties = {
     ...base,
-    $group_type: type,
-    $group_key: key,
-    $group_set: set,
-    ...(key === undefined ? {} : { $groups: { ...objectOf(base["$groups"]), [type]: key } }),
+    ...{ $group_type: type, $group_key: key, $group_set: set },
+    ...(key === undefined ? {} : { $groups }),
   };
-  return { event: "$groupidentify", distinct_id, properties };
+  return { event: "$groupidentify", properties };
 }
 
 function contextProperties(
