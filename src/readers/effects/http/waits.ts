@@ -5,7 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
 
-export type Wanted = ReadonlyMap<string, number>;
+type Wanted = ReadonlyMap<string, number>;
 
 /** Waits for the writer of this process. Undefined if there is no writer. */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;

@@ -43,7 +43,7 @@ export interface PeopleOptions {
 
 const mebibyte = 1_048_576;
 
-export const defaults: Required<PeopleOptions> = {
+const defaults: Required<PeopleOptions> = {
   cacheBytesMax: 256 * mebibyte,
   idsMax: 10_000,
   propertyBytesMax: mebibyte / 2,

@@ -19,7 +19,7 @@ export const SpecialEvent = {
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
 
-export const specialEvents: ReadonlyMap<string, SpecialEvent> = new Map<string, SpecialEvent>([
+const specialEvents: ReadonlyMap<string, SpecialEvent> = new Map<string, SpecialEvent>([
   ["$merge_dangerously", SpecialEvent.Merge],
   ["$exception", SpecialEvent.Automatic],
   ["$$heatmap", SpecialEvent.Automatic],

@@ -10,7 +10,7 @@ import type { Span } from "./event-facts.ts";
 import { nameBytes, type PlainTexts } from "./plain-texts.ts";
 
 /** Maximum bytes of a property name in UTF-8. */
-export const nameBytesMax = 400;
+const nameBytesMax = 400;
 /** Maximum bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
 const eventPropertiesMax = 1_000;

@@ -2,6 +2,7 @@
 
 import type { Row, Value } from "../../../platform/base/table.ts";
 import { selectSql } from "../../../platform/postgres/arrays.ts";
+import { personUuid } from "../people/person-uuid.ts";
 import type { IncidentRow, OutboxRow, RejectedRow, SpikeRow } from "../types.ts";
 import {
   type AppliedStream,
@@ -9,6 +10,7 @@ import {
   type GroupName,
   type Page,
   type PageOf,
+  type Person,
   type Totals,
   type UsageDay,
   usageRowsMax,
@@ -78,6 +80,12 @@ interface Days {
 export abstract class SharedReader {
   /** Returns the rows of one query, all of one moment. */
   protected abstract all(sql: string, ...values: readonly Value[]): Promise<readonly Row[]>;
+
+  abstract personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
+
+  personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined> {
+    return this.personByUuid(projectId, personUuid(projectId, distinctId));
+  }
 
   async group({ projectId, type, key }: GroupName): Promise<Group | undefined> {
     const sql = `${selectSql(tables.shownGroups)}

@@ -5,7 +5,6 @@ import type { Row, Value } from "../../../../platform/base/table.ts";
 import { readAddress } from "../../../../platform/postgres/address.ts";
 import { arrayOf, selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { personUuid } from "../../people/person-uuid.ts";
 import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
 import type {
@@ -43,10 +42,6 @@ export class PostgresReader extends SharedReader implements EffectsReader {
 
   close(): Promise<void> {
     return this.#pool.close();
-  }
-
-  personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined> {
-    return this.personByUuid(projectId, personUuid(projectId, distinctId));
   }
 
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined> {
@@ -139,7 +134,7 @@ const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
     WHERE project_id = wanted.project_id AND uuid = wanted.uuid LIMIT 1
   ) AS found`;
 
-export async function reachedIn(
+async function reachedIn(
   client: ClientBase,
   messages: readonly StreamMessage[],
 ): Promise<ReachedStream[]> {
@@ -156,10 +151,7 @@ export async function reachedIn(
   }));
 }
 
-export async function uuidsIn(
-  client: ClientBase,
-  ids: readonly ProjectIds[],
-): Promise<(string | null)[]> {
+async function uuidsIn(client: ClientBase, ids: readonly ProjectIds[]): Promise<(string | null)[]> {
   const walk = new UuidWalk(ids);
   while (walk.steps.length > 0) {
     const rows = await selectRows(client, stepsSql, [

@@ -2,7 +2,6 @@
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
-import { personUuid } from "../../people/person-uuid.ts";
 import {
   type Group,
   idBytes,
@@ -51,10 +50,6 @@ const placeColumns = tables.placeColumns.join(", ");
 export class SqliteQueries extends ReadingSide {
   all(sql: string, values: readonly Value[]): Value[][] {
     return this.read(() => this.prepared(numbered(sql)).all(...values));
-  }
-
-  personByDistinctId(projectId: string, distinctId: string): Person | undefined {
-    return this.personByUuid(projectId, personUuid(projectId, distinctId));
   }
 
   personByUuid(projectId: string, uuid: string): Person | undefined {
@@ -112,7 +107,10 @@ export class SqliteQueries extends ReadingSide {
   }
 
   positions(): { rows: Value[][]; trail: Value[][] } {
-    return this.read(() => this.#positions());
+    return this.read(() => ({
+      rows: this.prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
+      trail: this.prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
+    }));
   }
 
   reached(messages: readonly StreamMessage[]): Versioned<ReachedStream[]> {
@@ -125,13 +123,6 @@ export class SqliteQueries extends ReadingSide {
 
   hasWriter(): boolean {
     return isWriterLocked(this.file);
-  }
-
-  #positions(): { rows: Value[][]; trail: Value[][] } {
-    return {
-      rows: this.prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
-      trail: this.prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
-    };
   }
 
   /** Returns undefined if manual changes have created a cycle. */
@@ -209,7 +200,7 @@ const stepsSql = `SELECT wanted.key, found.first_uuid, found.merged_into
   FROM json_each(?2) AS wanted CROSS JOIN members AS found
   ON found.project_id = ?1 AND found.uuid = unhex(wanted.value, '-')`;
 
-export function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]): ReachedStream[] {
+function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]): ReachedStream[] {
   return messages.flatMap(({ stream, sequence }) => {
     const row = prepare(reachedSql).get(stream, sequence);
     if (row === undefined) return [];
@@ -224,7 +215,7 @@ export function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]):
   });
 }
 
-export function uuidsIn(prepare: Prepare, ids: readonly ProjectIds[]): (string | null)[] {
+function uuidsIn(prepare: Prepare, ids: readonly ProjectIds[]): (string | null)[] {
   const shown: (string | null)[] = [];
   for (const one of ids) {
     const walk = new UuidWalk([one]);

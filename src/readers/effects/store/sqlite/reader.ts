@@ -42,10 +42,6 @@ export class SqliteReader extends SharedReader implements EffectsReader {
     return this.#thread.close();
   }
 
-  personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined> {
-    return this.#thread.call("personByDistinctId", projectId, distinctId);
-  }
-
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined> {
     return this.#thread.call("personByUuid", projectId, uuid);
   }
