@@ -32,7 +32,7 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
   /** Signal that aborts when closing begins. */
-  readonly signal = this.#ended.signal;
+  readonly signal: AbortSignal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   /** Running writes and a failed one, oldest first. */

@@ -256,7 +256,7 @@ export class StreamReader {
     return state;
   }
 
-  /** A stream that was read to its end was removed on purpose. Otherwise, an operator must decide. */
+  /** A stream that was read to its end was removed on purpose. Otherwise, an operator decides. */
   #missingError(): Error {
     const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
     if (unread > 0)

@@ -1,5 +1,5 @@
-// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also contain
-// an exception. User and password of the URL become headers, which are not logged.
+// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also have an
+// exception. User and password of the URL become headers, which are not logged.
 
 import { readFileSync } from "node:fs";
 import type { ClientRequest, IncomingMessage } from "node:http";

@@ -1,4 +1,4 @@
-// Events in PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the client library lacks.
+// Events in PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the library lacks.
 
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";

@@ -121,7 +121,7 @@ const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** Interprets an answer of PostHog, a Penstock gateway or a proxy. Only an explicit success counts. */
+/** Interprets an answer of PostHog, Penstock or a proxy. Only an explicit success is one. */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,
