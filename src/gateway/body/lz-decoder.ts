@@ -272,7 +272,7 @@ const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
 /** Converts a piece in place. At the end of the text, returns true: `joined.written` bytes. */
-export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
+function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;
   const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);
   while (read < end) {

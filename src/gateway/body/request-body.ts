@@ -23,7 +23,7 @@ import type { Compression } from "./payload-form.ts";
  * - `waiting`: the body is joined or unpacked. Without a `buffer` that work owns the memory.
  * - `taken`: the intake has the body and owns its memory until the answer.
  */
-export type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
+type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 
 /** `head`: no byte of the body has arrived; `body`: some have; `answer`: all have. */
 export type RequestPhase = "head" | "body" | "answer";

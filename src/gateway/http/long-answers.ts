@@ -123,7 +123,7 @@ export const atOnceBytesMax = 16_384;
 /** Bytes passed to the socket per event loop iteration, which takes some 20 µs. */
 const pieceBytesMax = 65_536;
 
-export interface PiecewiseOptions {
+interface PiecewiseOptions {
   /** Writes status and headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
   readonly close: boolean;

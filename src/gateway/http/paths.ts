@@ -107,14 +107,6 @@ const charsComparedMax = 80;
 /** Minimum length of a path with one wrong letter. Shorter paths resemble too many others. */
 const oneTypoFrom = 4;
 
-/** The last segments of other services' event paths, with the path to suggest. */
-const otherNames: ReadonlyMap<string, string> = new Map([
-  ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
-    (name) => [name, "/capture/"] as const,
-  ),
-  ...["bulk", "import", "batches"].map((name) => [name, "/batch/"] as const),
-]);
-
 /** Searches per event loop iteration. A search takes at most 0.1 ms. */
 const searchesPerTurn = 8;
 
@@ -138,15 +130,12 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
   const near = nearest(known, (one) => lettersApart(sent, plain(one), most), most);
   if (near !== undefined) return near;
   // The longest path that begins or ends the one sent, so that `/x/i/v0/e` does not match `/e`.
-  const below = known
+  return known
     .filter(
       (one) =>
         plain(one) !== "" && (sent.endsWith(plain(one)) || sent.startsWith(`${plain(one)}/`)),
     )
     .sort((one, other) => other.length - one.length)[0];
-  if (below !== undefined) return below;
-  const elsewhere = otherNames.get(sent.slice(sent.lastIndexOf("/") + 1));
-  return elsewhere !== undefined && known.includes(elsewhere) ? elsewhere : undefined;
 }
 
 /** Returns the path in lower case, without doubled slashes and without a final slash. */

@@ -53,7 +53,7 @@ const statusLines = {
   503: "503 Service Unavailable",
 } as const satisfies Record<200 | 204 | 304 | ErrorRow["status"], string>;
 
-export function statusLineOf(status: number): string {
+function statusLineOf(status: number): string {
   const known: Readonly<Record<number, string>> = statusLines;
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
@@ -67,7 +67,7 @@ interface StoreNeeds {
   readonly projectId: string;
 }
 
-/** Returns for how many milliseconds the stream has stored nothing. Without a lane: any stream. */
+/** Returns for how many milliseconds the stream or, without a lane, all streams stored nothing. */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
@@ -90,11 +90,6 @@ const noOptions: ReplyOptions = {
   ...{ origin: "", close: false, headOnly: false, isV1: false },
   ...{ lane: undefined, projectId: "" },
 };
-
-interface EventResultsText {
-  readonly text: Buffer;
-  readonly hasRetry: boolean;
-}
 
 /** One writer serves the whole server, so the usual answers need no closures. */
 export class ReplyWriter {
@@ -123,7 +118,7 @@ export class ReplyWriter {
 
   results(
     response: HttpResponse,
-    { text, hasRetry }: EventResultsText,
+    { text, hasRetry }: { text: Buffer; hasRetry: boolean },
     options: ReplyOptions,
   ): void {
     response.cork(() => {
@@ -259,11 +254,11 @@ export class ReplyWriter {
  * is wrong for a 204, a 304 and a HEAD. So the head ends with a line break in its last header. For
  * uWS the answer has not ended: a further request makes uWS close, otherwise the caller must.
  */
-export function endHead(response: HttpResponse): void {
+function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
 }
 
-export function writeCorsHeaders(response: HttpResponse, origin: string): void {
+function writeCorsHeaders(response: HttpResponse, origin: string): void {
   response
     .writeHeader("Access-Control-Allow-Origin", origin)
     .writeHeader("Access-Control-Allow-Credentials", "true")

@@ -88,50 +88,34 @@ export function framingOf(
   // Without a length, bytes after the head may belong to a length that the client has hidden.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
-  const lines = new FramingLines();
-  request.forEach(lines.take);
-  const error = lines.error();
+  const error = framingError(request);
   if (error !== undefined) return { code: "invalid_framing", detail: error };
   // uWS parses chunks loosely, and ignores a length after a header line without a name.
   return hasBody ? "certain" : "uncertain";
 }
 
-class FramingLines {
-  #lengths = 0;
-  #length = "";
-  #lengthsDiffer = false;
-  #codings = 0;
-  #coding = "";
-  #hosts = 0;
-
-  readonly take = (name: string, value: string): void => {
+/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
+function framingError(request: HttpRequest): string | undefined {
+  let [lengths, codings, hosts] = [0, 0, 0];
+  let [length, coding] = ["", ""];
+  let lengthsDiffer = false;
+  request.forEach((name, value) => {
     if (name === "content-length") {
-      if (this.#lengths++ > 0 && value !== this.#length) this.#lengthsDiffer = true;
-      this.#length = value;
+      if (lengths++ > 0 && value !== length) lengthsDiffer = true;
+      length = value;
     } else if (name === "transfer-encoding") {
-      this.#codings++;
-      this.#coding = value;
-    } else if (name === "host") {
-      this.#hosts++;
-    }
-  };
-
-  /** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
-  error(): string | undefined {
-    if (this.#codings > 0 && this.#lengths > 0)
-      return "Both Content-Length and Transfer-Encoding were sent";
-    if (this.#codings > 1) return "Transfer-Encoding was sent more than once";
-    if (this.#codings > 0 && this.#coding.trim().toLowerCase() !== "chunked") {
-      return "Transfer-Encoding must be chunked";
-    }
-    if (this.#lengths > 1) {
-      return this.#lengthsDiffer
-        ? "Different Content-Lengths were sent"
-        : "Content-Length was sent more than once";
-    }
-    if (this.#lengths > 0 && !/^\d+$/.test(this.#length)) return "Content-Length must be a number";
-    return this.#hosts > 1 ? "Host was sent more than once" : undefined;
-  }
+      codings++;
+      coding = value;
+    } else if (name === "host") hosts++;
+  });
+  if (codings > 0 && lengths > 0) return "Both Content-Length and Transfer-Encoding were sent";
+  if (codings > 1) return "Transfer-Encoding was sent more than once";
+  if (codings > 0 && coding.trim().toLowerCase() !== "chunked")
+    return "Transfer-Encoding must be chunked";
+  if (lengthsDiffer) return "Different Content-Lengths were sent";
+  if (lengths > 1) return "Content-Length was sent more than once";
+  if (lengths > 0 && !/^\d+$/.test(length)) return "Content-Length must be a number";
+  return hosts > 1 ? "Host was sent more than once" : undefined;
 }
 
 /** The prefix of a key. Its case does not matter (RFC 9110, section 11.1). */

@@ -29,7 +29,7 @@ import { type MetricName, metricTable } from "./metric-table.ts";
 const routes: readonly RouteLabel[] = [...eventRoutes, ...sdkLabels, "other"];
 /** `head`: no byte of the body had arrived; `body`: some had; `answer`: all had. */
 const abortPhases = ["head", "body", "answer"] as const satisfies readonly RequestPhase[];
-export const outcomeOfReason = {
+const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
   performance_event: "removed",
@@ -69,7 +69,7 @@ type EventOutcome =
   | "error"
   | "refused"
   | "unknown";
-export type EventReason = keyof typeof outcomeOfReason;
+type EventReason = keyof typeof outcomeOfReason;
 
 /** The functions that return the current value of a gauge, or one value per series. */
 type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
@@ -264,7 +264,7 @@ interface EventLoopDelay {
   close(): void;
 }
 
-export function watchEventLoopDelay(): EventLoopDelay {
+function watchEventLoopDelay(): EventLoopDelay {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {

@@ -120,7 +120,8 @@ export class AiMultipart implements Conversion {
         continue;
       }
       const content = isBlob ? contentIn(part, bytesLeft) : undefined;
-      const text = content === undefined ? undefined : blobText(content, part, bytesLeft);
+      const whole = content && contentOf(content, part.contentType.toLowerCase());
+      const text = whole && Buffer.byteLength(whole) <= bytesLeft ? whole : undefined;
       // Reading a part takes as long if it is not stored.
       if (isBlob && text === undefined)
         bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
@@ -161,11 +162,6 @@ function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer |
   } catch {
     return undefined;
   }
-}
-
-function blobText(content: Buffer, { contentType }: Part, bytesMax: number): string | undefined {
-  const text = contentOf(content, contentType.toLowerCase());
-  return Buffer.byteLength(text) <= bytesMax ? text : undefined;
 }
 
 /** Returns JSON unchanged, text as a string, and other content as a data URL. */
