@@ -151,7 +151,7 @@ type Found = readonly string[] | WorkersReadiness;
 class ReadinessCheck {
   readonly #options: AdminServerOptions;
   #checked: Promise<Found> | undefined;
-  /** When `#checked` expires, by the monotonic clock. It does not while its check runs. */
+  /** When the shared result expires. A check in progress does not expire. */
   #staleMonotonicMs = 0;
 
   constructor(options: AdminServerOptions) {

@@ -9,7 +9,7 @@ const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
 /** Maximum bytes of a body that grows by copying, which takes a millisecond or two. */
 const COPIED_BYTES_MAX = 4_194_304;
-/** From this size on, a hint lets the body grow by `GROWTH_ON_HINT_LARGE`: usually once. */
+/** A body of this size grows by `GROWTH_ON_HINT_LARGE` if its size is known: usually once. */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;

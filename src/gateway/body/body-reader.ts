@@ -30,14 +30,14 @@ const CHUNK_BYTES_MAX = 524_288;
 const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Multiple of the maximum body size up to which an oversized body is read to its end. */
 const DISCARD_FACTOR = 2;
-/** Body lengths at which the key is searched. Not with every piece: a piece may be one byte. */
+/** Lengths at which an arriving body is searched for its key: not at every piece of one byte. */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
-/** Pieces allowed at any size. A read of 512 KiB can have 87,000, at a microsecond each. */
+/** Pieces allowed at any size. A read of 512 KiB can have 87,000, and each takes a microsecond. */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
-/** Minimum bytes to evict for. Finding bodies to evict visits all bodies. */
+/** Minimum bytes that are evicted at a time, because the search visits all bodies. */
 const roomMadeAtOnceBytes = 4_096;
 
 interface BodyReaderOptions {
@@ -116,7 +116,7 @@ export class BodyReader {
     this.#converter.close();
   }
 
-  /** Evicts other bodies until the budget has room for `bytes`, or none if that is not enough. */
+  /** Evicts other bodies to make room for `bytes`. If that is not possible, evicts no body. */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
     const others = growing.evictedFor(body, bytes, monotonicMs());

@@ -15,9 +15,9 @@ export interface ChunkedBody {
 export const chunksPerTurn = 5_120;
 /** Chunks in a turn after which a body is rejected: it alone has had as many as all before it. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
-/** Skipped chunks after which a rejected body's connection is closed: nothing else stops uWS. */
+/** Skipped chunks after which the connection of a rejected body is closed. */
 export const chunksSkippedMax = chunksPerTurn;
-/** CPU time of a turn's large pieces after which other bodies wait. 100 KiB take 0.17 ms. */
+/** CPU time after which other bodies wait for the next turn. 100 KiB take 0.17 ms. */
 export const readMsPerTurn = 6;
 /** Maximum connections resumed per turn: a pause and a resume take some microseconds. */
 export const resumedPerTurnMax = 32;

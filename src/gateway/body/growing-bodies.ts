@@ -20,7 +20,7 @@ export interface GrowingBody {
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** In the order in which they were found to arrive in pieces, or to be large. */
+  /** The bodies in the order in which they were added. */
   readonly #bodies = new Set<Body>();
 
   add(body: Body): void {
@@ -100,7 +100,7 @@ const bytesPerSecondMin = 1_000;
 const idleChecksMax = 1;
 /** Maximum slow bodies kept open. They are the first to be evicted from the budget. */
 export const slowBodiesMax = 1_024;
-/** Slow bodies of one address with precedence, so that it cannot use the whole limit. */
+/** Number of slow bodies of one address that have precedence over further ones. */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
@@ -130,7 +130,7 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/** Sorts the bodies: first those within the share of their address, each part with keys first. */
+/** Sorts the bodies within the share of their address first, and those with keys before others. */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

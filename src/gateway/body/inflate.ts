@@ -12,7 +12,7 @@ import { type Coding, hasZlibHeader } from "./payload-form.ts";
 export const atOnceBytesMax = 65_536;
 export const atOnceInflatedBytesMax = 262_144;
 
-/** As a base-2 logarithm. Brotli fills its window first: 16 MiB take 60 ms for 300 bytes. */
+/** The window of Brotli (log2). The decoder fills it first: 16 MiB take 60 ms for 300 bytes. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const AT_ONCE_MEMBERS_MAX = 8;
@@ -20,14 +20,12 @@ const AT_ONCE_MEMBERS_MAX = 8;
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Output bytes that a byte read counts as: the reading dominates if bodies compress badly. */
+/** Output bytes that a byte read counts as, because reading also takes time. */
 const WORK_PER_BYTE_READ = 4;
-/**
- * Output bytes that a millisecond counts as. Measured with gzip: 256 KiB of events take 0.75 ms.
- */
+/** Output bytes that a millisecond counts as. 256 KiB of events take 0.75 ms with gzip. */
 export const WORK_PER_MS = 349_525;
 
-/** Returns work in output bytes. Empty deflate blocks take long and inflate to nothing. */
+/** Returns the work in output bytes. Some bodies take long and inflate to nothing. */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
@@ -41,10 +39,10 @@ const DEFLATE_RATIO_MAX = 1_032;
 const FREE_OF_RATIO_BYTES = 8_388_608;
 /** Maximum ratio of a body whose first bytes show no project. */
 const UNKNOWN_RATIO_MAX = 200;
-/** Compressed bytes that show a key before the events; a key after a browser's own data. */
+/** Compressed bytes in which a peek finds a key before the events, or after a browser's data. */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
-/** Compressed bytes that a peek tries, in order: nearly equal events inflate to too much. */
+/** Compressed bytes that a peek tries, in order. Equal events inflate to too much at first. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -230,7 +228,9 @@ export class AtOnceInflation {
     this.#quick = inflater && new QuickInflation(inflater, inflatedBytesMax);
   }
 
-  /** Returns the inflated body, valid until the next call. Undefined: no time in this iteration. */
+  /**
+   * Returns the body in memory that is valid until the next call; undefined if there is no time.
+   */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     const { budget, inflatedBytesMax, monotonicMs } = this.#options;
     if (budget.isSpent) return undefined;
@@ -254,7 +254,7 @@ export interface QuickInflater {
   inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
 }
 
-/** Window bits of zlib.h: `gzipBits` are added for gzip; deflate without a header is negative. */
+/** Window bits as in zlib.h: `gzipBits` are added for gzip, and raw deflate is negative. */
 const windowBitsMax = 15;
 const gzipBits = 16;
 

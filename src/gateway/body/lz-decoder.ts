@@ -18,12 +18,12 @@ interface LzOptions {
   hold(bytes: number): boolean;
 }
 
-/** Maximum bytes written and codes read per step: some tenths of a millisecond. */
+/** Maximum bytes and codes per step, which each take some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/** Larger output gets room for the maximum at once. Memory that is not written uses no page. */
+/** Maximum output that grows by copying. Larger output gets room for the maximum at once. */
 const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
@@ -31,11 +31,9 @@ const UNIT_BYTES_MAX = 3;
 /** From this length on copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
-/**
- * `Byte` is followed by a character of 8 bits, `Unit` by one of 16, `FirstPhrase` on are phrases.
- */
+/** The special codes. `Byte` and `Unit` are followed by a character of 8 or 16 bits. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
-/** No body exceeds it. A code and six more bits must fit an integer of 31 bits. */
+/** Maximum length of a code, so that a code and six more bits fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
 
 /** Base-2 logarithm of the phrases in a block of the dictionary, with two numbers per phrase. */
@@ -43,7 +41,7 @@ const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-/** The six bits of each character, the first bit lowest; -1 for other characters. */
+/** The six bits of each character, the first bit lowest; -1 for any other character. */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -271,7 +269,7 @@ const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
-/** Converts a piece in place. At the end of the text, returns true: `joined.written` bytes. */
+/** Converts a piece in place. Returns true at the end of the text. */
 function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;
   const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);

@@ -14,7 +14,7 @@ export interface Member {
   readonly end: number | undefined;
 }
 
-/** Each member needs a decoder. Files compressed in blocks of 64 KiB have up to 1,600 members. */
+/** Maximum members, which each need a decoder. Files in blocks of 64 KiB have up to 1,600. */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -32,7 +32,7 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** 8 MiB, the largest window over HTTP (RFC 9659). A few bytes could otherwise allocate 128 MiB. */
+/** Window of 8 MiB, the largest over HTTP (RFC 9659). A few bytes could allocate 128 MiB. */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -72,7 +72,7 @@ export class Members {
     this.#length += bytes.length;
   }
 
-  /** Must be called at the member's end. `bytesRead` counts its compressed bytes. */
+  /** Returns the error in a member at its end. `bytesRead` is its compressed length. */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;

@@ -26,7 +26,7 @@ export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
-/** `layers` have been removed already; `named` is the compression that the request names. */
+/** Returns the form of a body. `layers` are those already removed. */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -47,7 +47,7 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/** Returns whether the beginning decodes to gzip or JSON. `true` and `1234` do not. */
+/** Returns whether the beginning decodes to gzip or JSON. Words like `true` do not. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
@@ -193,7 +193,7 @@ export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
-/** RFC 1950. `deflate` should have this header (RFC 9110), but some clients omit it. */
+/** Returns whether deflate has its header (RFC 1950), which some clients omit. */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;

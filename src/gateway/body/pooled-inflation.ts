@@ -69,7 +69,7 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /** An estimate by the claimed size. A body beyond that size is assumed to be half done. */
+  /** Estimates the rest by the claimed size. A larger body is assumed to be half done. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
@@ -86,7 +86,7 @@ export class PooledInflation {
     else this.#takeChunks(this.#stream);
   }
 
-  /** Waits for a chunk that is on the pool, so that the pool never has more chunks than slots. */
+  /** Cancels the inflation, after the chunk that is on the pool. */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
     this.#isCancelled = true;
@@ -245,7 +245,7 @@ export interface InflationWork extends UnpackingWork {
 
 /** Maximum concurrent inflations. Two at a time are twice as fast as many. */
 const slots = 2;
-/** Of all decoders. One project may use half, and so may all works without a project's key. */
+/** Memory of all decoders. One project, or all works without a key, may use half of it. */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
@@ -308,7 +308,7 @@ export class InflationPool {
   }
 }
 
-/** Returns the project, or "?" for all works without a key: no project's group begins like this. */
+/** Returns the project, or "?" for all works without a key. */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

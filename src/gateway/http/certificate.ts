@@ -10,10 +10,10 @@ import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
 
-/** A handshake with an RSA key of 4,096 bits takes seven times as long. */
+/** Maximum length of an RSA key without a warning: longer keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Assumed if the key cannot be read: about the time of an RSA key of 3,072 bits. */
+/** Milliseconds of a signature if the key cannot be read: those of RSA with 3,072 bits. */
 const unmeasuredMs = 2.5;
 
 /** Returns the milliseconds of a signature with the key, which dominates a handshake. */
@@ -51,7 +51,7 @@ interface Certificate {
   readonly rsaBits: number | undefined;
 }
 
-/** Throws if the files, which are already in use, do not contain a pair. */
+/** Watches files that are already in use. Throws if they do not contain a pair. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {

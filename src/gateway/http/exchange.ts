@@ -38,7 +38,7 @@ import type { HttpResponse } from "./uws.ts";
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** The server closes a connection that its client has not closed by then. */
+/** Milliseconds after which the server closes a connection that its client should close. */
 const CLOSED_AFTER_MS = 1_000;
 
 /**
@@ -92,7 +92,7 @@ export class HttpExchange implements Exchange {
    */
   isBeingRead = false;
   #state: AnswerState = "open";
-  /** Undefined after the answer or the disconnect, because uWS throws if it is touched then. */
+  /** The response; undefined after the answer or disconnect, when uWS throws if it is touched. */
   #response: HttpResponse | undefined;
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
@@ -278,7 +278,7 @@ export class HttpExchange implements Exchange {
     this.#response?.resume();
   }
 
-  /** Returns whether the answer must be deferred. Counts an answer against this iteration. */
+  /** Returns whether the answer must be deferred. Counts answers that are given while reading. */
   #mustWait(): boolean {
     if (this.#state !== "open") return false;
     if (!this.isBeingRead) return this.hasUncertainEnd;
@@ -307,7 +307,7 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  /** Until all of a long answer is passed to the socket, the request is in flight. */
+  /** Starts a long answer. The request is in flight until all of it is passed to the socket. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = "writing";

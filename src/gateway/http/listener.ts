@@ -21,7 +21,7 @@ import {
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** PEM files. `cert` contains the certificate, followed by its chain. */
+/** The PEM files of a certificate with its chain, and of its key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -67,9 +67,7 @@ export class Listener {
     this.#listening = undefined;
   }
 
-  /**
-   * New connections get the pair in the files. If they contain none, throws and changes nothing.
-   */
+  /** Uses the pair in the files for new connections. Throws if the files contain no pair. */
   renewCertificate(): void {
     this.#front.renew();
   }

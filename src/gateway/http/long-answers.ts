@@ -7,7 +7,7 @@ import type { HttpResponse } from "./uws.ts";
 
 /** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/** Minimum ages to be disconnected as the slowest reader, and as a too slow one. */
+/** Minimum ages of readers that are disconnected as the slowest, and as too slow. */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;

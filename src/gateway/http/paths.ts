@@ -73,7 +73,7 @@ export function withOneSlash(path: string): string {
 }
 
 const charsShownMax = 80;
-/** More than are shown, so that a key whose beginning is shown is found. */
+/** Characters that are searched for keys, more than are shown. */
 const charsReadMax = 320;
 /** The segment after `/array/` is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
@@ -89,9 +89,7 @@ export function namedPath(path: string): string {
     : named;
 }
 
-/**
- * Hides a key, from its beginning to the segment's end. A client and a proxy may both encode it.
- */
+/** Hides a key in a segment. A client and a proxy may both have encoded it. */
 function namedSegment(segment: string): string {
   // Such a segment may be long and is not a key.
   if (/^(.)\1*$/.test(segment)) return segment;
@@ -149,7 +147,7 @@ export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   return byte < 0x80 ? digit : -1;
 });
 
-/** Decodes texts in which only ASCII matters. Invalid encoding and other bytes stay. */
+/** Decodes a text in which only ASCII has a meaning. Invalid encoding stays unchanged. */
 export function percentDecoded(text: string): string {
   let decoded = "";
   let from = 0;

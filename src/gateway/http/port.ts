@@ -51,11 +51,11 @@ export interface Exchange extends ClientWarningOrigin {
   readonly v1?: V1Request | undefined;
   /** When the head arrived, in milliseconds since the epoch. */
   readonly receivedAtMs: number;
-  /** When the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
+  /** Time when the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number;
   /** The client's address; "" if addresses are not recorded. */
   readonly clientAddress: string;
-  /** Known even if addresses are not recorded; neither stored nor logged. */
+  /** The client's address, even if addresses are not recorded. Neither stored nor logged. */
   readonly senderAddress: string;
   readonly bytesArrived: number;
   /**
@@ -65,7 +65,7 @@ export interface Exchange extends ClientWarningOrigin {
   readonly querySentAtMs: number;
   /** Whether an object without `event` is an $identify. */
   readonly isEngage: boolean;
-  /** Undefined for a body that takes less time to scan than to queue. */
+  /** The hint of a body that waits; undefined if it takes less time to scan than to queue. */
   readonly hint: BodyHint | undefined;
   /** The project's id, set by the intake once it is known; "" until then. */
   projectId: string;
@@ -104,5 +104,5 @@ export interface OwnedBody {
 
 export type WholeBody = BorrowedBody | OwnedBody;
 
-/** Returns undefined if the body is processed. Fails only because of bugs, never by client data. */
+/** Processes a body. Returns undefined if it is processed. Throws only because of bugs. */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;

@@ -58,7 +58,7 @@ function statusLineOf(status: number): string {
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/** `to be closed`: uWS does not close. The caller must, once the client has had time to do so. */
+/** With `to be closed`, the caller must close the connection once the client has had time to. */
 export type Written = "done" | "to be closed";
 
 /** Known parts of a request's destination. If the lane is known, so is the project. */
@@ -100,7 +100,7 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** The last problem, with its text: most requests of a flood are rejected for one reason. */
+  /** The last problem, cached with its text: most rejections of a flood are the same. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
@@ -300,7 +300,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** For the sender alone, because `excerpt` quotes the sender's data. */
+/** Returns the detail for the sender alone: `excerpt` quotes the sender's data. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
@@ -325,7 +325,7 @@ export interface FixedAnswer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
-  /** Who holds the body in memory, where it counts as bytes in flight. Absent: the process. */
+  /** The requests that hold the body in memory; absent if the process always holds it. */
   readonly isHeldBy?: "its request" | "its readers";
 }
 

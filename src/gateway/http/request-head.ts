@@ -13,7 +13,7 @@ interface QueryTarget {
   answersNothing: boolean;
 }
 
-/** 2020-01-01. A smaller number is probably in seconds, and is ignored. */
+/** 2020-01-01 in milliseconds. A smaller number is probably in seconds, and is ignored. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The largest time that a Date can have, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
@@ -59,7 +59,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/** Returns `before` for a value that is empty or too small, and infinity for an invalid one. */
+/** Returns `before` for an empty or too small value, and infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;

@@ -81,9 +81,7 @@ const noFlags = feature(emptyPage);
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 const isKey = /^[!-~]{1,200}$/;
-/**
- * The encrypted payload of a flag. SDKs read the answer's body as the payload, whatever its status.
- */
+/** Matches the encrypted payload of a flag. SDKs read the answer's body, whatever its status. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
@@ -164,7 +162,7 @@ function keyIn(segment: string): string | undefined {
   return isKey.test(key) ? key : undefined;
 }
 
-/** An unsupported feature: an empty list or null, in the form that its SDK reads. */
+/** Returns an entry that answers with an empty list or null, as the feature's SDK expects. */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };

@@ -149,9 +149,7 @@ export class HttpServer {
     return this.#listener.listen(host, port, sharing);
   }
 
-  /**
-   * New connections get the pair in the files. If they contain none, throws and changes nothing.
-   */
+  /** Uses the pair in the files for new connections. Throws if the files contain no pair. */
   renewCertificate(): void {
     this.#listener.renewCertificate();
     this.#measureHandshakes();

@@ -34,7 +34,7 @@ interface Asking {
   /** The body, which must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** False while slow readers of shared answers hold too much memory. */
+  /** Whether shared answers may be requested: slow readers do not hold too much memory. */
   readonly hasRoom: boolean;
 }
 
@@ -123,7 +123,7 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Returns undefined if the upstream is away, or if a cached answer is better. */
+  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
@@ -219,7 +219,7 @@ function pageOf(referer: string | undefined): string {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
 }
 
-/** The same for equal questions of a person in a readable form. Undefined: not cached. */
+/** Returns the cache key of a person's question; undefined if the answer is not cached. */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
   if (question === undefined) return undefined;

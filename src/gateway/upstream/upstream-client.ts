@@ -34,10 +34,10 @@ type NoAnswer = "full" | "gone" | "away" | "ended";
 const answerBytesMax = 16_777_216;
 /** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
-/** All bodies that are being sent, so that the rest of the budget is free for events. */
+/** Maximum bytes of all bodies being sent, so that the rest of the budget is free for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/** With these, proxies report a missing server. Another 5xx may concern one request alone. */
+/** Statuses of a missing server. Another 5xx may concern one request alone. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 /** Kinds with servers of their own, whose success does not show the state of the others. */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
@@ -72,7 +72,7 @@ export class UpstreamClient {
     return this.#statusFor(kind).isAway;
   }
 
-  /** Never rejects. `body` must not change until the promise is fulfilled. */
+  /** Returns the answer. Never rejects. `body` must not change until the promise is fulfilled. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -186,7 +186,7 @@ class UpstreamStatus {
   }
 }
 
-/** The returned function returns true even if the connection has been lost since. */
+/** Returns whether the request has had a connection, even if it is lost. */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

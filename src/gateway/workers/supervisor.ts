@@ -150,13 +150,13 @@ export class Supervisor {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /** For a worker that does not answer in time, its last numbers count. */
+  /** Returns the metrics. For a worker that does not answer in time, its last numbers count. */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** Counters and histograms; does not start a new window of any gauge. */
+  /** Returns counters and histograms, without starting a new window of any gauge. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
@@ -234,9 +234,9 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/** Checks without a message. A worker sends a report every second, even while it drains. */
+/** Checks without a message after which a worker is killed. It reports every second. */
 const silentChecksMax = 10;
-/** Checks without any message yet: the process loads its program, perhaps on a busy machine. */
+/** Checks after which a process is killed that has not sent any message: it may be loading. */
 const loadingChecksMax = 60;
 
 interface LastSeen {

@@ -6,9 +6,7 @@ import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
-/**
- * `first`: checks that no other process has the port. `joining`: joins the workers that share it.
- */
+/** With `first` a worker checks that no other process has the port; with `joining` it shares it. */
 export type WorkerRole = "first" | "joining";
 
 export interface StartMessage {
@@ -66,7 +64,7 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Why the worker could not start; undefined if it sent no reason. */
+  /** The reason why the worker could not start; undefined if it sent none. */
   readonly reason: string | undefined;
 }
 

@@ -43,7 +43,7 @@ interface WorkerOptions {
 /** Interval of the reports. A killed worker loses its counts since the last one. */
 const reportEveryMs = 1_000;
 
-/** Resolves to false if the worker could not start and has reported the reason. */
+/** Runs a worker to its end. Resolves to false if it could not start and has reported why. */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
   const ending = AbortSignal.any([stop, stopRequested.signal]);

@@ -281,7 +281,7 @@ function watchEventLoopDelay(): EventLoopDelay {
   };
 }
 
-/** Without the resolution: Node records whole intervals, so an idle loop would show it. */
+/** Subtracts the resolution: Node records whole intervals, so an idle loop would show it. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

@@ -37,7 +37,7 @@ export class AddressSource {
   readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws if the settings need `connectionId` and it is undefined. */
+  /** Creates a source. Throws if the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
@@ -145,12 +145,12 @@ function throughProxies(
   };
 }
 
-/** No chain of proxies is that long, but a client may send a longer header. */
+/** Maximum entries that are read. No chain of proxies is that long. */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** Longer texts are rare, and `cachedMax` of them would use 64 MiB. */
+/** Maximum length of a cached text: `cachedMax` of the longest headers would use 64 MiB. */
 const cachedTextMax = 128;
-/** An IPv6 address with a zone and a port, brackets, quotes and blanks. */
+/** Maximum length of an entry: an IPv6 address with zone, port, brackets, quotes and blanks. */
 const entryCharsMax = 128;
 
 /**
@@ -242,7 +242,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#wasFirst;
   }
 
-  /** For uWS's filter. `change` is above 0 when the connection opens, below 0 when it closes. */
+  /** Tracks a connection that opens (`change` is above 0) or closes; called by uWS's filter. */
   follow(response: Response, change: number): void {
     const { connectionId, read, limits, opening } = this.#options;
     const id = this.#isTrusted ? connectionId(response) : 0;
@@ -287,7 +287,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return held.address;
   }
 
-  /** Called if two open connections had the same id: an address could be another client's. */
+  /** Removes all addresses, because two open connections had the same id. */
   #distrust(): void {
     this.#isTrusted = false;
     this.#connections.clear();

@@ -1,13 +1,13 @@
 // Short names of the programs that send requests, so that operators find the sender of rejected
 // requests. The names come from untrusted clients and are only displayed.
 
-/** In order of precedence: a browser's User-Agent also contains the names of others. */
+/** Names of browsers in order of precedence: a User-Agent also contains names of others. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
-/** Name and version. A space between them allows names that clientName has returned. */
+/** Matches a name and its version, also in a name that clientName has returned. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** The header of the newer protocol: the last slash separates name and version. */
+/** Matches the header of the newer protocol: the last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 

@@ -9,9 +9,7 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/**
- * A connection takes some 0.3 ms if it delivers all that the kernel buffers before the first read.
- */
+/** Maximum connections read per turn. One with a full kernel buffer takes some 0.3 ms. */
 export const readPerTurnMax = 16;
 /**
  * uSockets reads five connections without a finished handshake per turn, the newest first: more
@@ -99,7 +97,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** For when `closed` will no longer report the connections that close. */
+  /** Resumes all connections, when `closed` will no longer report the ones that close. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

@@ -7,7 +7,7 @@ import type { ConnectionAddon } from "./connection-id.ts";
 export const checkMs = 1_000;
 /** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
-/** Postpones uWS's close, 8 to 12 seconds after its last write, so that `stillMsMax` applies. */
+/** Seconds by which uWS's close is postponed, so that `stillMsMax` applies instead. */
 const openSeconds = 20;
 /**
  * Maximum unread bytes of all connections. Above it, connections are reset: first those without
@@ -16,9 +16,9 @@ const openSeconds = 20;
 const bytesMax = 33_554_432;
 /** Unread bytes at which a client that sends more requests is reset: uWS buffers any number. */
 const fullBytes = 65_536;
-/** Maximum in the kernel's buffer for one connection. The kernel allocates twice as much. */
+/** Maximum bytes in the kernel's buffer for a connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;
-/** The kernel's own deadline, which also applies to connections that were closed before. */
+/** The kernel's own deadline in milliseconds, which also applies to closed connections. */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
@@ -42,7 +42,7 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** Since when nothing has been acknowledged, in milliseconds of the monotonic clock. */
+  /** The time since which nothing has been acknowledged, by the monotonic clock. */
   stillSinceMs: number;
 }
 
@@ -71,7 +71,7 @@ export class UnreadAnswers {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }
 
-  /** Checks connections with unread data, and those used since the last check, by `uses`. */
+  /** Checks connections with unread data, and those used since the last check. */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();
     const before = this.#usesChecked;

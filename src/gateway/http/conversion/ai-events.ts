@@ -23,17 +23,17 @@ export interface SpanParts {
   readonly span: OtlpSpan;
   readonly resource: Attributes;
   readonly scopeVersion: string;
-  /** The same for every attempt of the request. With `index` it identifies a span without ids. */
+  /** The id of the request, the same for every attempt. With `index` it identifies a span. */
   readonly requestId: string;
   readonly index: number;
 }
 
-/** A span with an attribute that begins like this becomes an event. */
+/** Prefixes of attributes of language models. A span with such an attribute becomes an event. */
 const markers = [
   ...["gen_ai.", "ai.", "eve.", "llm.", "traceloop.", "pydantic_ai.", "openinference."],
   ...["langfuse.", "langwatch.", "anthropic."],
 ];
-/** SDKs detect these attributes from the machine; they do not become properties. */
+/** Prefixes of attributes about the machine, which do not become properties. */
 const machinePrefixes = ["host.", "process.", "os.", "telemetry."];
 
 const spanIdKeys = [
@@ -544,7 +544,7 @@ function setFromAnthropic(properties: Attributes): void {
   move(properties, "anthropic.tool_result.content", "$ai_output_state", parsed);
 }
 
-/** OpenTelemetry's names. Of two names for a property the earlier one has precedence. */
+/** The names of OpenTelemetry. Of two names for a property the earlier one has precedence. */
 const conventionNames: readonly (readonly [string, string])[] = [
   ["gen_ai.usage.input_tokens", "$ai_input_tokens"],
   ["gen_ai.usage.prompt_tokens", "$ai_input_tokens"],

@@ -17,7 +17,7 @@ import { OtlpTraces } from "./otlp-traces.ts";
 
 /** Maximum CPU time for one body. 4 MiB or 1,000 spans usually take 0.1 to 0.3 s. */
 const conversionCpuMsMax = 1_000;
-/** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
+/** Milliseconds without work after which the thread ends. Exporters send every few seconds. */
 const threadIdleMs = 30_000;
 
 interface ConverterOptions {
@@ -76,7 +76,7 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /** Resolves to undefined if the deadline passes before the thread is free. */
+  /** Waits for the thread. Resolves to undefined if the deadline passes first. */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {
@@ -89,7 +89,7 @@ export class Converter {
     });
   }
 
-  /** Must also be called if the client has disconnected, because it ends the request. */
+  /** Passes on the result. Must also be called if the client has left, to end the request. */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {
@@ -113,7 +113,7 @@ export interface Converted {
 }
 
 const checkEveryMs = 100;
-/** A thread that does not report its CPU time, because it is in native code, is terminated then. */
+/** Milliseconds after which a thread is terminated that does not report its CPU time. */
 const clockMsMax = 30_000;
 /** Bytes copied per event loop iteration, which takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
@@ -163,7 +163,7 @@ export class ConversionThread {
     return this.#worker !== undefined;
   }
 
-  /** There must be no concurrent calls. The body must not change until the promise is settled. */
+  /** Converts one body, which must not change. There must be no concurrent calls. */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
     for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
@@ -226,7 +226,9 @@ export class ConversionThread {
     return worker;
   }
 
-  /** Limits CPU time: by the clock a busy machine would reject valid bodies. */
+  /**
+   * Ends the thread at its limit of CPU time. A wall clock would reject bodies on a busy machine.
+   */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;

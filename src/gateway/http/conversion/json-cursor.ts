@@ -132,7 +132,7 @@ export class JsonCursor {
   }
 }
 
-/** By byte: whether it is part of a number, `true`, `false`, `null` or a similar word. */
+/** Table by byte: whether it is part of a number, `true`, `null` or a similar word. */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );

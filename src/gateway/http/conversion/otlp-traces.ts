@@ -20,7 +20,7 @@ import { protobufSpans } from "./otlp-protobuf.ts";
 
 /** Maximum bytes of a body, as in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
-/** In addition to `expansionMax` times the body: each event repeats its resource's attributes. */
+/** Bytes of events that are allowed in addition to `expansionMax` times the body. */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
 const eventBytesMax = 8_388_608;

@@ -29,11 +29,11 @@ export type ReadSpan =
 
 /** Maximum spans of a request, including those that do not become events. */
 export const spansMax = 1_000;
-/** An event may have a nesting of 100, including the levels around its values. */
+/** Maximum nesting of a value. An event may have 100 levels, including those around it. */
 const valueDepthMax = 90;
 /** Maximum bytes of a span or resource, which no stored record exceeds. */
 export const spanBytesMax = 1_048_576;
-/** The request is not in its encoding. The message has the reason and the offset. */
+/** Reports a request that is not in its encoding, with the reason and the offset. */
 export class MalformedOtlpError extends Error {}
 /** Reports a span that is not read further. The other spans of the request are read. */
 export class RejectedSpanError extends Error {}
@@ -66,9 +66,7 @@ export function integerOf(value: number | bigint): number | string {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/**
- * Like JSON.parse, but returns an integer that a double cannot represent as a text of its digits.
- */
+/** Parses JSON, but returns an integer that a double cannot represent as a text. */
 export function exactlyParsed(text: string): unknown {
   const value = JSON.parse(text);
   if (!/\d{16}/.test(text)) return value;

@@ -137,7 +137,7 @@ function retryWords(status: ErrorRow["status"]): string {
   }
 }
 
-/** Such a word stays in lower case at the beginning of a sentence. */
+/** Returns whether the first word stays in lower case at the beginning of a sentence. */
 function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }

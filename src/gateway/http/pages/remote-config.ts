@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 
-/** Decides what SDKs send. The compressions are those that `/e/` accepts, by the SDKs' names. */
+/** The settings of SDKs. The compressions are those that `/e/` accepts. */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },
@@ -27,7 +27,7 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/** SDKs from before 2023 do not autocapture without `enable_collect_everything`. */
+/** The settings for SDKs from before 2023, which would not autocapture otherwise. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
 /** Returns the configuration as JSON. `key` may be any text. */
@@ -61,7 +61,7 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
   return JSON.stringify(answer);
 }
 
-/** Version 1 of `/flags` is version 3 of `/decide`; later versions of `/flags` are version 4. */
+/** Returns the part of the answer that depends on the version of `/decide`. */
 function flagsIn(version: number): object {
   if (version >= 4) return { flags: {} };
   if (version === 3) return { featureFlags: {}, featureFlagPayloads: {} };
