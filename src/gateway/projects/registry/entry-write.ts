@@ -8,7 +8,7 @@ import { apiCodes, isApiError } from "../../../platform/nats/api.ts";
 import { type BucketPlace, entrySubjects, ProjectError } from "./bucket.ts";
 import { onceLed } from "./leader-wait.ts";
 
-export interface EntryToWrite {
+interface EntryToWrite {
   readonly key: string;
   readonly value: string | undefined;
   /** The sequence of the bucket or of the entry from which this was derived. */
