@@ -2,7 +2,17 @@
 // thousandfold, so a few compressed bytes can contain millions of events.
 
 import { expansionText, type Problem } from "../../platform/base/errors.ts";
+import { itemFlags, typeAt } from "../../records/item-view.ts";
 import { recordsBytesLikely } from "../../records/record.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  Header,
+  hasExtra,
+  Row,
+  TokenType,
+} from "../../records/table.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeterRefusal } from "../projects/project.ts";
 import type { Work } from "./work.ts";
@@ -18,7 +28,7 @@ export const noCaps: RequestCaps = {
   expansionMax: Number.POSITIVE_INFINITY,
 };
 
-type CappedWork = Pick<Work, "cost" | "additions"> & {
+type CappedWork = Pick<Work, "cost" | "additions" | "table"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
 
@@ -32,14 +42,46 @@ export function overCaps(
 }
 
 /** Estimates the bytes that the request stores beyond the cap; 0 for an ordinary request. */
-export function expansionOf(
-  { cost, exchange, additions }: CappedWork,
-  { expansionMax }: RequestCaps,
-): number {
+export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
+  const { cost, exchange } = work;
   const { events, bytes } = cost;
-  const likely = recordsBytesLikely(bytes, events) + events * (additions?.length ?? 0);
-  return Math.max(0, likely - exchange.bytesArrived * expansionMax);
+  const expandedMax = exchange.bytesArrived * expansionMax;
+  let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
+  // Person fields inside `properties` are in the body once, and in the line twice. They are summed
+  // only if that can change the result.
+  if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
+  return Math.max(0, likely - expandedMax);
 }
+
+/** Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`. */
+function personBytesLikely({ cost, table }: CappedWork): number {
+  const rows = table[Header.RowCount]!;
+  let sum = 0;
+  for (let index = 0; index < rows; index++)
+    sum += personBytesOf(table, Header.Words + index * Row.Words);
+  return rows === 0 ? 0 : Math.ceil((sum * cost.events) / rows);
+}
+
+function personBytesOf(table: Uint32Array, row: number): number {
+  // The table does not fully describe such an item, so its whole length is counted.
+  if (itemFlags({ table, row }) !== 0)
+    return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+  if (!hasExtra(table, row)) return 0;
+  const extra = extraOf(table, row);
+  const types = table[extra + Extra.Types]!;
+  let sum = 0;
+  for (const [shift, start] of personParts) {
+    if (typeAt(types, shift) !== TokenType.Absent)
+      sum += table[extra + start + 1]! - table[extra + start]!;
+  }
+  return sum;
+}
+
+const personParts = [
+  [ExtraShift.PropertiesSet, Extra.PropertiesSetStart],
+  [ExtraShift.PropertiesSetOnce, Extra.PropertiesSetOnceStart],
+  [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
+] as const;
 
 /** Names the exceeded limit. A request that fits later must not be reported as too large. */
 export function refusedByMeter(

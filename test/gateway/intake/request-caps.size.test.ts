@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { expansionOf, overCaps, refusedByMeter } from "../../../src/gateway/intake/request-caps.ts";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
 import { expansionBytesAMinute } from "../../../src/platform/base/errors.ts";
+import { createNativeScanner } from "../../../src/records/native.ts";
+import { Header, ScanStatus } from "../../../src/records/table.ts";
 import { costOf, refusalOf } from "../../kit/cost-of.ts";
 
 const caps = { eventsMax: 500_000, expansionMax: 256 };
@@ -10,13 +12,32 @@ type Given = [events: number, bytes: number, bytesArrived: number, meter?: Meter
 
 function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]: Given) {
   const project = { id: "a", name: "a", keys: [], enabled: true, meter };
+  const table = new Uint32Array(Header.Words);
   const cost = costOf(events, bytes);
-  const work = { cost, exchange: { bytesArrived }, project, additions: undefined };
+  const work = { cost, exchange: { bytesArrived }, project, table, additions: undefined };
   cost.expansion = expansionOf(work, caps);
   const problem = overCaps(work, caps);
   if (problem !== undefined) return problem;
   const refusal = refusalOf(meter, cost);
   return refusal && refusedByMeter(refusal, work, caps);
+}
+
+/** The expansion of a real batch of 20,000 events that arrived as `bytesArrived`. */
+function expansionOfBatch(
+  event: (index: number) => string,
+  given: { bytesArrived: number; lib?: string },
+): number {
+  const count = 20_000;
+  const body = Buffer.from(
+    `{"batch":[${Array.from({ length: count }, (_, index) => event(index)).join(",")}]}`,
+  );
+  const scanner = createNativeScanner();
+  expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+  const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
+  const cost = costOf(count, body.length);
+  const { table } = scanner;
+  const work = { cost, exchange: given, project, table, additions: given.lib };
+  return expansionOf(work, caps);
 }
 
 function codeOf(...given: Given): string | undefined {
@@ -65,12 +86,23 @@ describe("the size limit of a request", () => {
     expect(codeOf(1_000, 290_000, 290_000, meter)).toBeUndefined();
   });
 
-  test("counts twice what a record stores twice, and counts what is added to each event", () => {
-    const exchange = { bytesArrived: 75_000 };
-    const cost = costOf(20_000, 13_000_000);
-    expect(expansionOf({ cost, exchange, additions: undefined }, caps)).toBe(0);
-    const additions = "x".repeat(400);
-    expect(expansionOf({ cost, exchange, additions }, caps)).toBeGreaterThan(5_000_000);
+  const filler = "y".repeat(600);
+  const inside = (name: string) => () =>
+    `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
+
+  test("counts twice what a record would hold twice, and what is added to each event", () => {
+    // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
+    // 70,800 bytes must have come.
+    const bytesArrived = 75_000;
+    expect(expansionOfBatch(inside('"plain"'), { bytesArrived })).toBe(0);
+    const twice = expansionOfBatch(inside('"$set"'), { bytesArrived });
+    expect(twice).toBeGreaterThan(20_000 * 500);
+    expect(twice).toBeLessThan(20_000 * 700);
+    expect(expansionOfBatch(inside('"$set_once"'), { bytesArrived })).toBeGreaterThan(10_000_000);
+    expect(expansionOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBeGreaterThan(10_000_000);
+    expect(expansionOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBe(0);
+    const lib = "x".repeat(400);
+    expect(expansionOfBatch(inside('"plain"'), { bytesArrived, lib })).toBeGreaterThan(5_000_000);
   });
 
   test.each([
