@@ -24,7 +24,7 @@ export async function writeWhole(file: string, text: string): Promise<void> {
  * Creates a new file that only its owner may read. Removes any existing file of this name first,
  * and does not follow links: if root writes to another user's folder, a link may point to any file.
  */
-export async function openAnew(file: string): Promise<FileHandle> {
+async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
 }
