@@ -1,7 +1,7 @@
 // The result of a check. No check prints or throws, and no text contains a secret: URLs are shown
 // without users, and keys and tokens are never shown.
 
-export type Level = "ok" | "warn" | "fail";
+type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
   /** The subject in a word or two; constant. */

@@ -3,6 +3,7 @@
 import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { constrainedMemory } from "node:process";
 import { connectionsRoom, openFilesMax } from "../../platform/base/open-files.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 
@@ -62,7 +63,7 @@ export function checkMemory({
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
   // 0 if there is no limit, and more than any memory in version 1 of control groups.
-  const group = process.constrainedMemory();
+  const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };
 }

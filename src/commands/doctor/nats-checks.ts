@@ -116,7 +116,7 @@ export interface JetStreamFacts {
 }
 
 /** In milliseconds since the epoch. */
-export interface ClockReading {
+interface ClockReading {
   readonly askedMs: number;
   readonly serverMs: number;
   readonly answeredMs: number;

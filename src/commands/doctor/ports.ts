@@ -14,7 +14,7 @@ import { totalLag } from "../../readers/effects/streams/lag.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 
-export interface PortQuestion {
+interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;

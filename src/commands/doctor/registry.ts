@@ -173,7 +173,7 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
 }
 
 /** The registry at a leaf node, which must be a mirror of the hub's. */
-export interface Mirror {
+interface Mirror {
   readonly hubDomain: string;
   /** The name of the stream, the same at the hub and at the leaf. */
   readonly name: string;
@@ -182,7 +182,7 @@ export interface Mirror {
 }
 
 /** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
-export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
+function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
     const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for the mirror forever`;

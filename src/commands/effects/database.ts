@@ -60,7 +60,7 @@ export async function readProject(
 const lagSecondsMax = 5;
 
 /** Prints nothing if a process applies events without a lag. */
-export async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
+async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
   const text = ageText({ applied, hasWriter, streams });

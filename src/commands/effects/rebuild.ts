@@ -306,7 +306,7 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
  * may point anywhere, and may change after a check. Does nothing if root owns the file and all
  * folders above it.
  */
-export function actAsOwner(command: ConfiguredCommand, file: string): void {
+function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
   if (host.getuid?.() !== 0) return;
   const owner = ownerOf(file);

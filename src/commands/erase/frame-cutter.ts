@@ -158,12 +158,12 @@ const groupMembers: ReadonlySet<string> = new Set([
   ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
 ]);
 
-export function mayNameIds(text: Buffer): boolean {
+function mayNameIds(text: Buffer): boolean {
   return marks.some((mark) => text.includes(mark));
 }
 
 /** Returns the second ids of a line. `line` must be one object. */
-export function namedIds(line: Buffer): NamedId[] {
+function namedIds(line: Buffer): NamedId[] {
   const top = membersOf(line, ...objectIn(line));
   const event = top.find(({ name }) => name === "event");
   const property =
@@ -184,7 +184,7 @@ export function namedIds(line: Buffer): NamedId[] {
  * Replaces the erased ids by the person's own id, which links nothing. So an `$identify` still
  * marks its person as identified.
  */
-export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
+function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];
   let at = 0;
@@ -198,7 +198,7 @@ export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: s
 }
 
 /** Reduces an event of the erased person to the group properties that it sets. */
-export function groupAlone(line: Buffer): Buffer {
+function groupAlone(line: Buffer): Buffer {
   const top = membersOf(line, ...objectIn(line));
   const properties = top
     .filter(({ name, type }) => name === "properties" && type === TokenType.Object)

@@ -12,20 +12,18 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { instantMsOf } from "../../platform/base/day.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { managerOf } from "../../platform/nats/api.ts";
-import { isOfManyProjects } from "../../platform/nats/names.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { findStreams, storedStream } from "../../readers/stream/stored-stream.ts";
-import { Line } from "../../records/lines.ts";
-import { RecordReader } from "../../records/reader.ts";
 import { storedMsMax } from "../../records/timestamp.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
+import { type Choice, ChosenLines } from "./chosen-lines.ts";
 import { giveName, mustBeFree, othersParts } from "./out-file.ts";
 import type { ParquetExport } from "./parquet-export.ts";
-import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
+import { wholeMessages } from "./whole-messages.ts";
 
 export const compressions = ["gzip", "zstd"] as const;
 export const formats = ["ndjson", "parquet"] as const;
@@ -238,53 +236,4 @@ function progressOf({ events, bytes, messages }: Counts, sinceMonotonicMs: numbe
   const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
   const perSecond = Math.round(events / Math.max(seconds, 0.001));
   return `${counted(events, "event")}, ${counted(bytes, "byte")} of ${counted(messages, "message")}, in ${seconds.toFixed(1)} s: ${perSecond} events/s`;
-}
-
-export interface Choice {
-  readonly project: string;
-  /** The first receive time; undefined for no lower limit. */
-  readonly from: string | undefined;
-  /** Receive times must be earlier; undefined for no upper limit. */
-  readonly to: string | undefined;
-}
-
-export interface Chosen {
-  /** The selected lines, with a line feed after each. */
-  readonly bytes: Buffer;
-  readonly events: number;
-  readonly unreadable: number;
-}
-
-const lineFeed = Buffer.from("\n");
-
-export class ChosenLines {
-  readonly #choice: Choice;
-  readonly #fromMs: number | undefined;
-  readonly #toMs: number | undefined;
-  readonly #records = new RecordReader();
-
-  constructor(choice: Choice) {
-    this.#choice = choice;
-    this.#fromMs = choice.from === undefined ? undefined : Date.parse(choice.from);
-    this.#toMs = choice.to === undefined ? undefined : Date.parse(choice.to);
-  }
-
-  choose({ subject, data }: Pick<WholeMessage, "subject" | "data">): Chosen {
-    const isShared = isOfManyProjects(subject);
-    const chosen: Uint8Array[] = [];
-    let unreadable = 0;
-    const reading = this.#records.read(data, {
-      record: (record) => {
-        const receivedAtMs = record.ms(Line.ReceivedAt);
-        if (isShared && record.projectId !== this.#choice.project) return;
-        // Without a receive time, it is unknown whether the record is in the range.
-        if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
-        if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
-        chosen.push(data.subarray(record.start, record.end), lineFeed);
-      },
-      unreadable: () => void unreadable++,
-    });
-    for (const _ of reading);
-    return { bytes: Buffer.concat(chosen), events: chosen.length / 2, unreadable };
-  }
 }

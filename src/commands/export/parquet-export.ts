@@ -8,7 +8,7 @@ import { withParquetMaker } from "../../readers/sinks/parquet/parquet-maker.ts";
 import { rowsFileBytes, rowsOf } from "../../readers/sinks/parquet/rows.ts";
 import { type SinkRecord, SinkRecords } from "../../readers/sinks/sink-records.ts";
 import type { StreamName } from "../../readers/stream/stored-stream.ts";
-import type { Choice, Chosen } from "./export.ts";
+import type { Choice, Chosen } from "./chosen-lines.ts";
 import { giveName } from "./out-file.ts";
 import type { WholeMessage } from "./whole-messages.ts";
 

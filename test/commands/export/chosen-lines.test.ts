@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Choice, ChosenLines } from "../../../src/commands/export/export.ts";
+import { type Choice, ChosenLines } from "../../../src/commands/export/chosen-lines.ts";
 import { storedLine } from "../../kit/stored-events.ts";
 
 const all = { project: "shop", from: undefined, to: undefined };
