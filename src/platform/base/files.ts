@@ -74,7 +74,7 @@ export async function writeWhole(file: string, text: string): Promise<void> {
 }
 
 /** Replaces any file of this name without following links, which may point to any file. */
-export async function openAnew(file: string): Promise<FileHandle> {
+async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
 }
