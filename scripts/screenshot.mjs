@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { chromium } from "playwright-core";
-import { findChromium } from "./";
+import { findOnPath } from "./lib/prerequisites.mjs";
 import { root, runtimeNode } from "./lib/project.mjs";
 
 const flags =
@@ -66,7 +66,7 @@ try {
   const projects = Object.keys(events);
   for (const id of projects) await penstock("project", "add", id, "--key", `phc_${id}`).ended;
   const args = flags.split(" ").map((flag) => `--${flag}`);
-  const browser = await chromium.launch({ executablePath: findChromium(), args });
+  const browser = await chromium.launch({ executablePath: process.env.PENSTOCK_TEST_CHROMIUM ?? findOnPath("chromium"), args });
   const load = async (steps) => {
     for (let left = steps; left > 0; left--) {
       const requests = Array.from({ length: Math.round(2 + Math.sin(Date.now() / 4_000)) });
