@@ -66,7 +66,10 @@ try {
   const projects = Object.keys(events);
   for (const id of projects) await penstock("project", "add", id, "--key", `phc_${id}`).ended;
   const args = flags.split(" ").map((flag) => `--${flag}`);
-  const browser = await chromium.launch({ executablePath: process.env.PENSTOCK_TEST_CHROMIUM ?? findOnPath("chromium"), args });
+  const browser = await chromium.launch({
+    executablePath: process.env.PENSTOCK_TEST_CHROMIUM ?? findOnPath("chromium"),
+    args,
+  });
   const load = async (steps) => {
     for (let left = steps; left > 0; left--) {
       const requests = Array.from({ length: Math.round(2 + Math.sin(Date.now() / 4_000)) });
