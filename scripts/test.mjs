@@ -11,6 +11,9 @@ import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/proj
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
 /** With more failed files, the machine's load is not the cause. */
 const filesRerunMax = 5;
+/** Each test of these files starts servers of its own; a whole file takes minutes. */
+const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;
+const alone = ["--maxWorkers=1"];
 const chromiumNames = ["chromium", "chromium-browser", "google-chrome"];
 
 function runTests(args, { isRelease }) {
@@ -22,7 +25,7 @@ function runTests(args, { isRelease }) {
   }
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
-  // It would otherwise keep every version that a file ever had.
+  // The folder would otherwise keep every version that a file ever had.
   rmSync(strippedDir, { recursive: true, force: true });
   const first = run(args);
   const rerun = args.length === 0 ? rerunFailures(first) : undefined;
@@ -40,19 +43,38 @@ function runTests(args, { isRelease }) {
   return failed === 0 && passed > 0 ? 0 : 1;
 }
 
-/** Undefined if nothing has to run again. */
+/**
+ * Runs the failed files again, one at a time; for a file whose tests are independent, only the
+ * failed tests. Undefined if there is nothing to run again.
+ */
 function rerunFailures({ failures, status }) {
   const isFew = failures.length > 0 && failures.length <= filesRerunMax;
   if (status === 0 || !isFew) return undefined;
   process.stdout.write("\nrunning the failed tests again, one file at a time\n");
-  const again = run([...failures.map(({ file }) => file), "--maxWorkers=1"]);
-  const failed = again.failures.flatMap(({ tests }) => tests);
+  const whole = failures.filter((failure) => !isInPart(failure));
+  const inPart = failures.filter(isInPart);
+  const runs = [
+    ...(whole.length === 0 ? [] : [run([...whole.map(({ file }) => file), ...alone])]),
+    ...inPart.map(({ file, tests }) => run([file, `--testNamePattern=${anyOf(tests)}`, ...alone])),
+  ];
+  const failed = runs.flatMap((one) => one.failures.flatMap(({ tests }) => tests));
   const before = failures.flatMap(({ tests }) => tests);
+  const ends = runs.map((one) => one.status);
   return {
     failed: failed.length,
     flaky: before.filter((one) => !failed.includes(one)),
-    status: again.status,
+    status: ends.find((end) => end !== 0) ?? 0,
   };
+}
+
+/** A file that could not be loaded has no named tests. */
+function isInPart({ file, tests }) {
+  return testsApart.test(file) && !tests.includes(file);
+}
+
+function anyOf(tests) {
+  const exact = tests.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return `^(${exact.join("|")})$`;
 }
 
 function run(args) {
