@@ -266,6 +266,13 @@ describe("import fails", () => {
     expect(error?.message).toContain("401 unknown_api_key");
   });
 
+  test("for an unknown key, without notes on lines as if they were stored", async () => {
+    const file = fileWith('{"event":"e","distinct_id":"u","properties":{"n":NaN}}\n5\n');
+    const { out, err } = await runImport([...to({ key: "phc_nobody" }), file]);
+    expect(out).toContain("0 events stored, 0 not");
+    expect(err).not.toContain("stored:");
+  });
+
   test("for a 200 that does not state whether events were stored", async () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
