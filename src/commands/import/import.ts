@@ -84,9 +84,11 @@ export async function importFiles(
   const how = options.dryRun
     ? "listed above by line"
     : "counted above; --dry-run lists them by line";
-  throw new CommandError(
-    `import: not stored: ${counted(linesLost, "line")} and ${counted(partsLost, "part")} of stored lines, ${how}. Use --allow-loss to accept this`,
-  );
+  const lost = [
+    ...(linesLost > 0 ? [counted(linesLost, "line")] : []),
+    ...(partsLost > 0 ? [`${counted(partsLost, "part")} of stored lines`] : []),
+  ].join(" and ");
+  throw new CommandError(`import: not stored: ${lost}, ${how}. Use --allow-loss to accept this`);
 }
 
 async function runOne(

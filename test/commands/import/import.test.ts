@@ -125,6 +125,7 @@ describe("import reports lines that are not stored or changed", () => {
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
+    expect(error?.message).toContain("import: not stored: 4 lines, listed above");
     expect(out).toContain("4 events would be stored (2 with a warning), 5 not");
     expect(out).toContain("\n  would not be stored: ");
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining("listed above") });
