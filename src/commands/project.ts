@@ -10,6 +10,7 @@ import {
   requireId,
   requireKey,
   requireName,
+  UnknownProjectError,
 } from "../gateway/projects/registry/bucket.ts";
 import {
   addProject,
@@ -27,6 +28,7 @@ import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts
 import { firstProject } from "../platform/base/errors.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
 import { withNats } from "./nats.ts";
+import { registeredProjects, unknownText } from "./registered-project.ts";
 import { table } from "./terminal.ts";
 
 /**
@@ -202,7 +204,15 @@ async function atNats<T>(
   work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
 ): Promise<T> {
   const { subjectPrefix: prefix, replicas, hubDomain } = command.config;
-  return await withNats(command, (connection) => work(connection, { prefix, replicas, hubDomain }));
+  return await withNats(command, async (connection) => {
+    try {
+      return await work(connection, { prefix, replicas, hubDomain });
+    } catch (error) {
+      if (!(error instanceof UnknownProjectError)) throw error;
+      const known = await registeredProjects(connection, command.config);
+      throw new CommandError(unknownText(error.message, error.projectId, known));
+    }
+  });
 }
 
 function projectJson({ quota, ...project }: Project): object {

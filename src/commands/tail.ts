@@ -9,9 +9,9 @@ import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
 import { originalOf } from "../platform/nats/rewritten.ts";
 import type { Config } from "../platform/settings/config.ts";
-import type { CommandContext } from "./context.ts";
+import { type CommandContext, CommandError } from "./context.ts";
 import { findNats, openNats, refusalOf } from "./nats.ts";
-import { mustBeProjectId, registeredProjects, unknownText } from "./registered-project.ts";
+import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
@@ -79,7 +79,7 @@ export async function tail(
   const open = async () => await openNats(access, { pingInterval: pingMs, reconnect: false });
   const positions = new Map<string, Position>();
   let connection: NatsConnection | undefined = await open();
-  if (project !== undefined) void warnIfUnknown(connection, config, { project, say });
+  if (project !== undefined) await requireProject(connection, config, project);
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
@@ -108,16 +108,19 @@ export async function tail(
   }
 }
 
-/** A project that does not exist is followed anyway: it may be added later. */
-async function warnIfUnknown(
+/** A user who may not read the registry can follow a project anyway. */
+async function requireProject(
   connection: NatsConnection,
   config: Config,
-  { project, say }: { readonly project: string; readonly say: Tail["say"] },
+  project: string,
 ): Promise<void> {
-  // The loop that follows the events reports a lost connection.
-  const known = await registeredProjects(connection, config).catch(() => undefined);
-  if (known === undefined || known.includes(project)) return;
-  say(`${unknownText(`there is no project ${project}`, project, known)}; waiting for its events`);
+  try {
+    await mustBeKnown(connection, config, { command: "tail", project });
+  } catch (error) {
+    if (!(error instanceof CommandError)) return;
+    await connection.close();
+    throw error;
+  }
 }
 
 /** Rejects if a source cannot be followed. */

@@ -13,11 +13,16 @@ test("project usage fails for a missing project, but not for one without events 
     const status = await ended(child);
     return { status, out: child.said.out, err: child.said.err };
   };
-  const absent = { status: 1, out: "", err: "penstock: there is no project nope\n" };
-  expect(await project("usage", "nope"), "without a registry").toEqual(absent);
+  const absentOf = (known: string) => ({
+    ...{ status: 1, out: "", err: `penstock: there is no project nope; ${known}\n` },
+  });
+  const none = absentOf("there are no projects");
+  expect(await project("usage", "nope"), "without a registry").toEqual(none);
+  const absent = absentOf("the only project is shop");
   expect(await project("add", "shop")).toMatchObject({ status: 0 });
   expect(await project("limit", "nope", "--none")).toEqual(absent);
   expect(await project("usage", "nope")).toEqual(absent);
+  expect((await project("disable", "sohp")).err).toContain("sohp: did you mean shop?");
   expect(await project("usage", "nope", "--json")).toEqual(absent);
   expect(await project("usage", "shop", "--json")).toEqual({ status: 0, out: "[]\n", err: "" });
 

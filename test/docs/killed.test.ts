@@ -20,7 +20,7 @@ test.runIf(hasPgrep).each(blocks("killed"))(
       PENSTOCK_NATS_SERVER: findNatsServer(),
       PENSTOCK_STREAM_BYTES_MAX: String(64 * 1_048_576),
     };
-    const clean = `${own}\nwait; rm -rf "$folder"`;
+    const clean = `${own}\ntest ! -e "$folder"`;
     const run = spawnSync("bash", ["-c", clean], {
       cwd: root,
       env,

@@ -60,12 +60,16 @@ export function jsonOf(findings: readonly Finding[], counts: Counts): string {
 export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts): string {
   const rows = findings.map(({ check, level, found, fix }) => {
     const text = oneLine(found);
-    return [level, check, fix === undefined ? text : `${text}. Fix: ${oneLine(fix)}`];
+    return [level, check, fix === undefined ? text : `${sentence(text)} Fix: ${oneLine(fix)}`];
   });
   const lines = table(rows);
   return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join(
     "\n",
   );
+}
+
+function sentence(text: string): string {
+  return text.endsWith("?") ? text : `${text}.`;
 }
 
 /** The text may quote a server, so control characters are removed and the length is limited. */

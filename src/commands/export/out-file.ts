@@ -1,6 +1,6 @@
 // The output file of an export. Replaces an existing file only on request.
 
-import { lstatSync, readdirSync } from "node:fs";
+import { accessSync, constants, lstatSync, readdirSync } from "node:fs";
 import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
@@ -8,8 +8,16 @@ import { CommandError, usageExitCode } from "../context.ts";
 /** Matches the suffix of the file name while an export writes the file. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
-/** Throws a CommandError if the file exists and must not be replaced. */
+/** Throws a CommandError if the file cannot be created, or exists and must not be replaced. */
 export function mustBeFree(out: string, isForced: boolean): void {
+  const folder = path.dirname(out);
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "does not exist" : `is not writable for this user (${code})`;
+    throw new CommandError(`export: the folder ${folder} ${why}: name another file`, usageExitCode);
+  }
   const found = lstatSync(out, { throwIfNoEntry: false });
   if (found === undefined || (isForced && found.isFile())) return;
   const what = found.isFile()

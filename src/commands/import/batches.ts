@@ -7,6 +7,7 @@ import { BatchMaker } from "./batch-maker.ts";
 import { LineHash } from "./event-uuid.ts";
 import { detectFormat, linesLookedAt } from "./formats/detect.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
+import { withFiniteNumbers } from "./json-text.ts";
 import { type Line, LineCutter } from "./lines.ts";
 
 export interface BatchLimits {
@@ -77,9 +78,10 @@ export class Batches {
    * it, so the next run reads it again.
    */
   #isCutOff({ bytes, number, isTooLong }: Line, early: readonly Line[]): boolean {
-    // If the file has a single line, its format is unknown.
-    const isFirst = this.#maker === undefined && early.length === 0;
-    if (isTooLong || bytes.length === 0 || isFirst || this.#isSkipping) return false;
+    const { format, done } = this.#options;
+    // The format of a single line cannot be detected from a part of it.
+    const isOnly = this.#maker === undefined && early.length === 0 && format === undefined;
+    if (isTooLong || bytes.length === 0 || isOnly || number <= (done?.lines ?? 0)) return false;
     if (isJson(bytes.toString("utf8"))) return false;
     const detail = "the file ends in the middle of this line: the next run reads it again";
     this.#notes.push({ line: number, code: cutOffCode, detail, isStored: false });
@@ -159,7 +161,7 @@ export class Batches {
 
 function isJson(text: string): boolean {
   try {
-    JSON.parse(text);
+    JSON.parse(withFiniteNumbers(text));
     return true;
   } catch {
     return false;

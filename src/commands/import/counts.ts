@@ -47,10 +47,13 @@ export class Counts {
     return [...this.#notStored.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  get losses(): number {
-    const of = (counts: ReadonlyMap<string, number>, isStored: boolean): number =>
-      [...counts].reduce((sum, [code, count]) => sum + (isLoss({ code, isStored }) ? count : 0), 0);
-    return of(this.#notStored, false) + of(this.#warnings, true);
+  get linesLost(): number {
+    return lossesIn(this.#notStored, false);
+  }
+
+  /** Number of fields and times that are not stored with their events. */
+  get partsLost(): number {
+    return lossesIn(this.#warnings, true);
   }
 
   note({ code, isStored }: Pick<LineNote, "code" | "isStored">, count = 1): void {
@@ -102,6 +105,13 @@ export class Counts {
       lines.push(`  ${verb} with a warning: ${grouped(count)} ${code}`);
     return lines;
   }
+}
+
+function lossesIn(counts: ReadonlyMap<string, number>, isStored: boolean): number {
+  return [...counts].reduce(
+    (sum, [code, count]) => sum + (isLoss({ code, isStored }) ? count : 0),
+    0,
+  );
 }
 
 function descending(counts: ReadonlyMap<string, number>): [string, number][] {

@@ -55,6 +55,8 @@ export class FileImport {
   #hasBegun = false;
   /** The lines of the current batch that are stored with a warning. */
   readonly #warnedLines = new Set<number>();
+  /** The notes of the current batch that wait for its response. */
+  #found: readonly LineNote[] = [];
   #formatName = "";
   counts = new Counts();
   /** Whether the import stopped before the end of the file. */
@@ -200,12 +202,14 @@ export class FileImport {
     if (hasEvents && batch.isLast === true)
       await this.#save({ finished: false, sending: batch.lastLine });
     this.#warnedLines.clear();
-    for (const note of batch.notes) this.#note(note);
+    this.#found = batch.notes;
     if (sender === undefined) {
+      this.#noteFound();
       const { accepted, notes } = this.#checked(batch);
       this.counts.stored += accepted;
       for (const note of notes) this.#note(note);
     } else if (hasEvents) await this.#send(sender, batch, handedOver);
+    this.#noteFound();
     this.counts.links += batch.links;
     this.counts.warned += this.#warnedLines.size;
     progress.update(this.#position());
@@ -237,6 +241,7 @@ export class FileImport {
       return;
     }
     if (items.length === 1) {
+      this.#noteFound(lines[0]);
       this.#note({ line: lines[0]!, code: "too_large", detail: why, isStored: false });
       return;
     }
@@ -253,9 +258,17 @@ export class FileImport {
       );
   }
 
+  /** Must be called after the response: if the request fails, the next run finds the notes again. */
+  #noteFound(lastLine = Number.POSITIVE_INFINITY): void {
+    const found = this.#found;
+    this.#found = found.filter(({ line }) => line > lastLine);
+    for (const note of found) if (note.line <= lastLine) this.#note(note);
+  }
+
   #count(answer: DoneAnswer, events: Events): void {
     const { accepted, dropped, namesSome } = answer;
     this.counts.stored += accepted;
+    this.#noteFound(events.lines.at(-1));
     const named = namedNotes(answer, events.lines);
     const notes = namesSome ? completed(this.#checked(events).notes, named) : named;
     for (const note of notes) this.#note(note);

@@ -2,7 +2,7 @@
 
 import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { forTerminal } from "../terminal.ts";
+import { counted, forTerminal } from "../terminal.ts";
 import { grouped } from "./counts.ts";
 import { FileImport } from "./file-import.ts";
 import { formatNamed } from "./formats/detect.ts";
@@ -50,7 +50,7 @@ export async function importFiles(
   const sender = options.dryRun
     ? undefined
     : new Sender({ url, gzip, stop, giveUpAfterMs: giveUpAfter * 1_000, trouble });
-  const found = { notStored: 0, warned: 0, losses: 0 };
+  const found = { notStored: 0, warned: 0, linesLost: 0, partsLost: 0 };
   try {
     for (const file of files) {
       const one = new FileImport({
@@ -68,24 +68,27 @@ export async function importFiles(
       await runOne(file, one, { dryRun: options.dryRun, context, progress });
       found.notStored += one.counts.notStored;
       found.warned += one.counts.warned;
-      found.losses += one.counts.losses;
+      found.linesLost += one.counts.linesLost;
+      found.partsLost += one.counts.partsLost;
       if (one.isStopped) throw new CommandError(`import: ${stoppedText(file, options)}`);
     }
   } finally {
     sender?.close();
   }
-  const { notStored, warned, losses } = found;
+  const { notStored, warned, linesLost, partsLost } = found;
   if (options.strict && notStored + warned > 0)
     throw new CommandError(
       `import --strict: lines not stored: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
     );
-  if (options.allowLoss || losses === 0) return;
+  if (options.allowLoss || linesLost + partsLost === 0) return;
   const how = options.dryRun
     ? "listed above by line"
     : "counted above; --dry-run lists them by line";
-  throw new CommandError(
-    `import: lines or parts of lines that are not stored: ${grouped(losses)}, ${how}. Use --allow-loss to accept this`,
-  );
+  const lost = [
+    ...(linesLost > 0 ? [counted(linesLost, "line")] : []),
+    ...(partsLost > 0 ? [`${counted(partsLost, "part")} of stored lines`] : []),
+  ].join(" and ");
+  throw new CommandError(`import: not stored: ${lost}, ${how}. Use --allow-loss to accept this`);
 }
 
 async function runOne(

@@ -31,6 +31,14 @@ function mayBeLong(text: string): boolean {
   return manyDigits.test(text) || farOrSigned.test(text);
 }
 
+/** Replaces NaN and Infinity by null, as the gateway does. */
+export function withFiniteNumbers(text: string): string {
+  if (!/NaN|Infinity/.test(text)) return text;
+  return text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g, (token) =>
+    token.startsWith('"') ? token : "null",
+  );
+}
+
 export function parseJson(text: string): unknown {
   if (!mayBeLong(text)) return JSON.parse(text);
   return json.parse(text, (_, value, { source }) =>

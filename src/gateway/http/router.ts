@@ -64,6 +64,8 @@ const eventRequests: ReadonlyMap<string, Routed> = new Map(
   endpoints.map(([path, label]) => [path, { label, path, conversion: conversionAt(path) }]),
 );
 const eventPaths = [...eventRequests.keys()];
+/** The path to which OpenTelemetry's exporters send by default. */
+const tracePath = /^\/v1\/traces\/?$/;
 /** Paths of the admin port, which probes sometimes request on this port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
@@ -170,7 +172,7 @@ export class Router {
       const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
       return { code: "not_found", detail };
     }
-    const near = this.#nearPaths.find(path, eventPaths);
+    const near = tracePath.test(path) ? "/i/v0/ai/otel" : this.#nearPaths.find(path, eventPaths);
     const meant = near === undefined ? "" : `; did you mean ${near}?`;
     return {
       code: "not_found",

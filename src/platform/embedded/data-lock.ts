@@ -95,7 +95,7 @@ function holderFile(dataDir: string): string {
 }
 
 export const folderFix =
-  "set PENSTOCK_DATA_DIR (--data-dir) to another folder, or give this user write permission";
+  "set PENSTOCK_DATA_DIR (--data-dir) to another folder that this user may write to";
 
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);

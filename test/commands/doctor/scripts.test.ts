@@ -2,8 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkScripts } from "../../../src/commands/doctor/files.ts";
+import { linesOf } from "../../../src/commands/doctor/finding.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
+
+test("doctor's line ends a question with its own mark", () => {
+  const finding = { check: "c", level: "fail", found: "did you mean A?", fix: "do" } as const;
+  expect(linesOf([finding], { ok: 0, warn: 0, fail: 1 })).toContain("did you mean A? Fix: do");
+});
 
 describe("doctor checks the SDK's scripts and", () => {
   test("reports the version and folder of their package, or that they are off", async () => {

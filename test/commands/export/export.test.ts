@@ -133,6 +133,10 @@ test("export refuses invalid arguments", async () => {
   await expect(exported({}, "nosuch")).rejects.toThrow(
     "export: there is no project nosuch; the projects are ",
   );
+  const missing = path.join(temporaryFolder(), "missing");
+  await expect(exported({ out: path.join(missing, "events") })).rejects.toThrow(
+    `export: the folder ${missing} does not exist: name another file`,
+  );
   await expect(exported({}, "*")).rejects.toThrow("[A-Za-z0-9_-]");
   await expect(exported({ from: "yesterday" })).rejects.toThrow('got "yesterday"');
   await expect(exported({ from: "2026-01-01T10:00" })).rejects.toThrow("--from");

@@ -129,6 +129,35 @@ test("an import reports an incomplete last line, and imports it when it is compl
   expect(taken).toEqual(upTo(6));
 });
 
+test("an incomplete last line stays unfinished however often the import runs", async () => {
+  const { port, taken } = await answeringServer();
+  const [text, cut] = [linesOf(2), -30];
+  const file = fileWith(text.slice(0, cut));
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
+  for (let run = 0; run < 3; run++) {
+    const { err, out } = await runImport(args);
+    expect(err).toContain(`${file}:2: not stored: cut_off`);
+    expect(out).toContain("1 not");
+  }
+  appendFileSync(file, text.slice(cut));
+  const { out, error } = await runImport(args);
+  expect(error).toBeUndefined();
+  expect(out).toContain("2 events stored, 0 not");
+  expect(taken).toEqual(upTo(2));
+});
+
+test("an incomplete only line stays unfinished if the format is given", async () => {
+  const { port, taken } = await answeringServer();
+  const [text, cut] = [linesOf(1), -30];
+  const file = fileWith(text.slice(0, cut));
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--format", "posthog", file];
+  expect((await runImport(args)).err).toContain(`${file}:1: not stored: cut_off`);
+  expect((await runImport(args)).err).toContain(`${file}:1: not stored: cut_off`);
+  appendFileSync(file, text.slice(cut));
+  expect((await runImport(args)).error).toBeUndefined();
+  expect(taken).toEqual(upTo(1));
+});
+
 test("an import accepts a complete last line without a line feed", async () => {
   const { port, taken } = await answeringServer();
   const file = fileWith(linesOf(3).trimEnd());

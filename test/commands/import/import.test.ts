@@ -125,6 +125,7 @@ describe("import reports lines that are not stored or changed", () => {
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
+    expect(error?.message).toContain("import: not stored: 4 lines, listed above");
     expect(out).toContain("4 events would be stored (2 with a warning), 5 not");
     expect(out).toContain("\n  would not be stored: ");
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining("listed above") });
@@ -264,6 +265,13 @@ describe("import fails", () => {
       `import ${file}: lines 1 to 5 were rejected, and none of them`,
     );
     expect(error?.message).toContain("401 unknown_api_key");
+  });
+
+  test("for an unknown key, without notes on lines as if they were stored", async () => {
+    const file = fileWith('{"event":"e","distinct_id":"u","properties":{"n":NaN}}\n5\n');
+    const { out, err } = await runImport([...to({ key: "phc_nobody" }), file]);
+    expect(out).toContain("0 events stored, 0 not");
+    expect(err).not.toContain("stored:");
   });
 
   test("for a 200 that does not state whether events were stored", async () => {

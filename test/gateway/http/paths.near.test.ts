@@ -40,6 +40,15 @@ describe("the suggested path in a 404 answer", () => {
     },
   );
 
+  test("is the path of OpenTelemetry for the default path of its exporters", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post("{}").toString().replace("/capture/", "/v1/traces"));
+    expect(JSON.parse((await wire.reply()).body).detail).toBe(
+      "There is nothing at /v1/traces: events go to /capture/ or /batch/; did you mean /i/v0/ai/otel?",
+    );
+  });
+
   test("suggests only a path that exists", () => {
     expect(nearPath("/batch", ["/e"])).toBe(undefined);
     expect(nearPath("/E", ["/e"])).toBe("/e");

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, valuesOf } from "../json-text.ts";
+import { isObject, type JsonObject, valuesOf, withFiniteNumbers } from "../json-text.ts";
 import { amplitude } from "./amplitude.ts";
 import type { Format } from "./format.ts";
 import { mixpanel } from "./mixpanel.ts";
@@ -53,7 +53,7 @@ export function detectFormat(lines: readonly string[]): Format | string {
 
 function objectsIn(line: string): JsonObject[] {
   try {
-    return valuesOf(line).values.filter(isObject);
+    return valuesOf(withFiniteNumbers(line)).values.filter(isObject);
   } catch {
     return [];
   }

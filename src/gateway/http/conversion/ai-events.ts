@@ -51,8 +51,13 @@ const sessionKeys = [
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
+/** Returns whether an attribute of this name belongs to a language model. */
+export function isAiKey(key: string): boolean {
+  return markers.some((marker) => key.startsWith(marker));
+}
+
 export function isAiSpan({ attributes }: OtlpSpan): boolean {
-  for (const key in attributes) if (markers.some((marker) => key.startsWith(marker))) return true;
+  for (const key in attributes) if (isAiKey(key)) return true;
   return false;
 }
 

@@ -11,6 +11,7 @@ import {
   type OtlpSpan,
   orRejected,
   type ReadSpan,
+  RejectedSpanError,
   type SpanEvent,
   spansMax,
 } from "./otlp.ts";
@@ -101,6 +102,9 @@ function textOf(value: unknown): string {
 }
 
 function spanOf(span: unknown): OtlpSpan {
+  if (typeof span !== "object" || span === null || Array.isArray(span))
+    throw new RejectedSpanError("it is not an object");
+  const attributes = attributesOf(span);
   const status = memberOf(span, "status");
   const code = memberOf(status, "code");
   const events = itemsOf(memberOf(span, "events")).map(
@@ -116,7 +120,10 @@ function spanOf(span: unknown): OtlpSpan {
     name: textOf(memberOf(span, "name")),
     startNs: nanosecondsOf(memberOf(span, "startTimeUnixNano", "start_time_unix_nano")),
     endNs: nanosecondsOf(memberOf(span, "endTimeUnixNano", "end_time_unix_nano")),
-    attributes: attributesOf(span),
+    attributes,
+    valueless: itemsOf(memberOf(span, "attributes"))
+      .map((pair) => textOf(memberOf(pair, "key")))
+      .filter((key) => !(key in attributes)),
     events,
     isError: code === 2 || code === "STATUS_CODE_ERROR",
     statusMessage: textOf(memberOf(status, "message")),

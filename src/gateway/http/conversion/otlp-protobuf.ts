@@ -266,6 +266,7 @@ function spanOf(message: Message): OtlpSpan {
   if (message.length > spanBytesMax)
     throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
   const attributes = noAttributes();
+  const valueless: string[] = [];
   const events: SpanEvent[] = [];
   let [traceId, spanId, parentSpanId, name] = ["", "", "", ""];
   let [startNs, endNs] = [0n, 0n];
@@ -278,11 +279,16 @@ function spanOf(message: Message): OtlpSpan {
     else if (field === 5) name = message.text();
     else if (field === 7) startNs = message.fixed64();
     else if (field === 8) endNs = message.fixed64();
-    else if (field === 9) readKeyValue(message.message(), attributes, 0);
-    else if (field === 11) events.push(eventOf(message.message()));
+    else if (field === 9) {
+      const key = readKeyValue(message.message(), attributes, 0);
+      if (!(key in attributes)) valueless.push(key);
+    } else if (field === 11) events.push(eventOf(message.message()));
     else if (field === 15) status = statusOf(message.message());
   }
-  return { traceId, spanId, parentSpanId, name, startNs, endNs, attributes, events, ...status };
+  return {
+    ...{ traceId, spanId, parentSpanId, name, startNs, endNs },
+    ...{ attributes, valueless, events, ...status },
+  };
 }
 
 function eventOf(message: Message): SpanEvent {
@@ -304,8 +310,8 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
   return { isError, statusMessage };
 }
 
-/** Stores a pair in `target`. Skips a pair without a value. */
-function readKeyValue(message: Message, target: Attributes, depth: number): void {
+/** Stores a pair in `target`. Skips a pair without a value. Returns the key. */
+function readKeyValue(message: Message, target: Attributes, depth: number): string {
   let key = "";
   let value: unknown;
   while (message.next(keyValueFields)) {
@@ -313,6 +319,7 @@ function readKeyValue(message: Message, target: Attributes, depth: number): void
     else value = anyValue(message.message(), depth);
   }
   if (value !== undefined) target[key] = value;
+  return key;
 }
 
 /** Returns undefined for a value without a type. */

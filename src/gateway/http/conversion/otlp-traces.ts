@@ -6,11 +6,12 @@ import { createHash } from "node:crypto";
 import type { Problem } from "../../../platform/base/errors.ts";
 import type { IntakeReport } from "../port.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
-import { aiEventOf, eventAttributesOf, isAiSpan, type SpanParts } from "./ai-events.ts";
+import { aiEventOf, eventAttributesOf, isAiKey, isAiSpan, type SpanParts } from "./ai-events.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import {
   type Attributes,
   MalformedOtlpError,
+  type OtlpSpan,
   type ReadSpan,
   RejectedSpanError,
   spansMax,
@@ -106,7 +107,7 @@ export class OtlpTraces implements Conversion {
           detail: `A trace request may have at most ${spansMax} spans`,
         };
       if ("rejected" in read) this.#reject(read.rejected);
-      else if (!isAiSpan(read.span)) this.notes.others++;
+      else if (!isAiSpan(read.span)) this.#countOther(read.span);
       else {
         if (read.resource !== of) {
           of = read.resource;
@@ -123,6 +124,12 @@ export class OtlpTraces implements Conversion {
       }
     }
     return events;
+  }
+
+  #countOther({ valueless }: OtlpSpan): void {
+    if (valueless.some(isAiKey))
+      this.#reject("its attributes of a language model have no readable value");
+    else this.notes.others++;
   }
 
   #reject(reason: string): void {

@@ -13,6 +13,8 @@ export interface OtlpSpan {
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
+  /** The names of attributes without a readable value. */
+  readonly valueless: readonly string[];
   readonly events: readonly SpanEvent[];
   readonly isError: boolean;
   readonly statusMessage: string;

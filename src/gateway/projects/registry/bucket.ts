@@ -171,6 +171,15 @@ export function changedValue(value: Uint8Array, changed: Partial<Project>): stri
 /** An expected failure of a command. The message is for the operator. */
 export class ProjectError extends Error {}
 
+export class UnknownProjectError extends ProjectError {
+  readonly projectId: string;
+
+  constructor(projectId: string) {
+    super(`there is no project ${projectId}`);
+    this.projectId = projectId;
+  }
+}
+
 /** Prefixes of PostHog's secret keys. Clients publish a project's key. */
 const secretKinds = [
   ["phx_", "a personal key"],

@@ -21,6 +21,7 @@ import {
   requireId,
   requireKey,
   requireName,
+  UnknownProjectError,
   type WholeReading,
 } from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
@@ -266,7 +267,7 @@ interface FoundProject {
 
 function projectOfEntry(id: string, entry: Omit<BucketEntry, "key"> | undefined): FoundProject {
   requireId(id);
-  if (entry?.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
+  if (entry?.operation !== "PUT") throw new UnknownProjectError(id);
   const parsed = parseProject(id, entry.value);
   if (!parsed.ok)
     throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);

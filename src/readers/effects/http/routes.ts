@@ -2,8 +2,15 @@
 // `as_of`.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
+import { lettersApart, nearest, typosMax } from "../../../platform/base/near-name.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
-import { type EffectsReader, type Page, type PageOf, usageRowsMax } from "../store/port.ts";
+import {
+  type EffectsReader,
+  type Page,
+  type PageOf,
+  projectsMax,
+  usageRowsMax,
+} from "../store/port.ts";
 import {
   badParameter,
   cursor,
@@ -80,39 +87,56 @@ function taking<R extends Readers>(
 }
 
 async function personOrPersons(
-  { reader, projectId }: Asked,
+  asked: Asked,
   { distinct_id: id, after, limit }: Values<typeof personParameters>,
 ): Promise<Members> {
+  const { reader, projectId } = asked;
   if (id === undefined)
     return pageMembers(await reader.persons(projectId, pageOf({ after, limit })), personJson);
   if (after !== undefined || limit !== undefined) return onlyOfLists(after, "distinct_id");
   const found = await reader.personByDistinctId(projectId, id);
   return found === undefined
-    ? problem("not_found", `the project ${projectId} has no person with this distinct id`)
+    ? await notFound(asked, "no person with this distinct id")
     : membersOf(personJson(found));
 }
 
-async function person({ reader, projectId, uuid }: Asked): Promise<Members> {
+async function person(asked: Asked): Promise<Members> {
+  const { reader, projectId, uuid } = asked;
   const found = isLowerCaseUuid(uuid) ? await reader.personByUuid(projectId, uuid) : undefined;
-  return found === undefined ? noSuchUuid(projectId) : membersOf(personJson(found));
+  return found === undefined ? await noSuchUuid(asked) : membersOf(personJson(found));
 }
 
-async function links({ reader, projectId, uuid }: Asked): Promise<Members> {
+async function links(asked: Asked): Promise<Members> {
+  const { reader, projectId, uuid } = asked;
   const found = isLowerCaseUuid(uuid) ? await reader.links(projectId, uuid) : undefined;
-  return found === undefined ? noSuchUuid(projectId) : `"links":[${found.map(linkJson).join(",")}]`;
+  return found === undefined
+    ? await noSuchUuid(asked)
+    : `"links":[${found.map(linkJson).join(",")}]`;
 }
 
-function noSuchUuid(projectId: string): ReadProblem {
-  return problem(
-    "not_found",
-    `the project ${projectId} has no person with this uuid; one is found by its distinct id at /projects/${projectId}/persons?distinct_id=`,
+function noSuchUuid(asked: Asked): Promise<ReadProblem> {
+  return notFound(
+    asked,
+    `no person with this uuid; one is found by its distinct id at /projects/${asked.projectId}/persons?distinct_id=`,
   );
 }
 
+/** `what` states what the project lacks. A project is known from its first applied event. */
+async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
+  const known = await reader.projects();
+  if (known.includes(projectId) || known.length >= projectsMax)
+    return problem("not_found", `the project ${projectId} has ${what}`);
+  const most = typosMax(projectId);
+  const near = nearest(known, (one) => lettersApart(projectId, one, most), most);
+  const meant = near === undefined ? "" : `; did you mean ${near}?`;
+  return problem("not_found", `no event of a project ${projectId} has been applied${meant}`);
+}
+
 async function groupOrGroups(
-  { reader, projectId }: Asked,
+  asked: Asked,
   { type, key, after, limit }: Values<typeof groupParameters>,
 ): Promise<Members> {
+  const { reader, projectId } = asked;
   if (type === undefined)
     return badParameter("type", "is required; /group-types lists the types of the project");
   if (key === undefined)
@@ -120,7 +144,7 @@ async function groupOrGroups(
   if (after !== undefined || limit !== undefined) return onlyOfLists(after, "key");
   const found = await reader.group({ projectId, type, key });
   return found === undefined
-    ? problem("not_found", `the project ${projectId} has no group of this type and key`)
+    ? await notFound(asked, "no group of this type and key")
     : membersOf(groupJson(found));
 }
 

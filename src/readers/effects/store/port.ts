@@ -126,6 +126,7 @@ export const idBytes = 200;
 
 /** The rows of eleven years in all lanes and classes. */
 export const usageRowsMax = 50_000;
+export const projectsMax = 1_000;
 
 export interface PageOf<T> {
   readonly results: readonly T[];
@@ -188,7 +189,7 @@ export interface EffectsReader {
   /** Project by project in the order of the ids; null if an id has no person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
-  /** Returns the first 1,000 projects with applied events, sorted. */
+  /** Returns the first `projectsMax` projects with applied events, sorted. */
   projects(): Promise<readonly string[]>;
   /** Returns whether a writer of any process has the database open. */
   hasWriter(): Promise<boolean>;

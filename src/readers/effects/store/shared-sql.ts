@@ -11,6 +11,7 @@ import {
   type Page,
   type PageOf,
   type Person,
+  projectsMax,
   type Totals,
   type UsageDay,
   usageRowsMax,
@@ -58,8 +59,6 @@ export function rowsOfProjects(values: readonly Value[], width: number): Map<str
   }
   return rows;
 }
-
-const projectsMax = 1_000;
 
 /** Jumps from one project to the next instead of reading all rows. */
 const projectsSql = `WITH RECURSIVE found (project_id) AS (

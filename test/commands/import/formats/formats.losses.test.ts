@@ -247,6 +247,13 @@ describe("a loss in an imported line is counted and fails the import", () => {
     expect(allowed).toBeUndefined();
   });
 
+  test("for lines and parts of lines, with the number of each", async () => {
+    const unreadable = text({ ...call, properties: "{" });
+    const file = fileWith(`${text(call)}\n${unreadable}\n{"type":"track"\n`);
+    const { error } = await runImport(["--dry-run", file]);
+    expect(error?.message).toContain("not stored: 1 line and 1 part of stored lines, listed above");
+  });
+
   test("but not for an intended omission or a missing field", async () => {
     const lines = [
       amplitude,

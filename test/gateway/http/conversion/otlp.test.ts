@@ -201,6 +201,24 @@ describe("an OpenTelemetry span as an event", () => {
     expect(json([{ spans: [spans[2]!] }]).answer).toBeUndefined();
     expect(json([]).answer).toBeUndefined();
   });
+
+  test.each([
+    ["5", "it is not an object"],
+    ["[]", "it is not an object"],
+    [
+      '{"attributes":[{"key":"gen_ai.system","value":{"stringValue":5}}]}',
+      "its attributes of a language model have no readable value",
+    ],
+  ])("is not created from the span %s, and the answer states the reason", (span, reason) => {
+    const { answer } = converted(
+      `{"resourceSpans":[{"scopeSpans":[{"spans":[${span},{"name":"other"}]}]}]}`,
+      "application/json",
+    );
+    expect(answer).toEqual({
+      rejectedSpans: "1",
+      errorMessage: `Spans that are not stored: 1 (${reason})`,
+    });
+  });
 });
 
 describe("a span", () => {
@@ -514,6 +532,16 @@ describe("an OpenTelemetry request", () => {
     expect(events[0]!.properties).not.toHaveProperty("$ai_is_error");
   });
 
+  test("with an attribute of a language model but no value is rejected with the reason", () => {
+    const span = message(2, message(9, message(1, "gen_ai.x")));
+    const traces = tracesOf("application/x-protobuf");
+    traces.convert(message(1, message(2, span)));
+    const answer = Buffer.from(traces.answer(report).body as Uint8Array).toString("latin1");
+    expect(answer).toContain(
+      "Spans that are not stored: 1 (its attributes of a language model have no readable value)",
+    );
+  });
+
   test("loses only the truncated part of its protobuf", () => {
     const good = message(2, aiAttribute);
     for (const parts of [
@@ -536,7 +564,7 @@ describe("an OpenTelemetry request", () => {
     ['{"scopeSpans":[5,{"scope":[],"spans":[SPAN]},null]}', 1, "0"],
     ['{"scopeSpans":{}},{"scopeSpans":[{"spans":"x"},{"spans":[SPAN]}]}', 1, "2"],
     ['5,{"scopeSpans":[{"spans":[SPAN,{"name":tru},SPAN]}]}', 2, "1"],
-    ['{"scopeSpans":null},{"scopeSpans":[{"scope":{"version":tru},"spans":[5,SPAN]}]}', 1, "0"],
+    ['{"scopeSpans":null},{"scopeSpans":[{"scope":{"version":tru},"spans":[5,SPAN]}]}', 1, "1"],
     [
       '{"scopeSpans":[{"spans":[{"name":5,"traceId":[],"status":"x","events":{},ATTRIBUTES}]}]}',
       1,

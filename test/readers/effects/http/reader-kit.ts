@@ -36,6 +36,7 @@ export function readerOf(answers: Partial<EffectsReader>): EffectsReader {
     personByUuid: async () => undefined,
     links: async () => undefined,
     group: async () => undefined,
+    projects: async () => ["shop"],
     totals: async () => ({ persons: 0, groups: 0, openSpikes: 0, rejected: 0, incidents: 0 }),
     incidents: async () => [],
     rejected: async () => [],

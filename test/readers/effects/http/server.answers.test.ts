@@ -139,6 +139,17 @@ describe("the HTTP port of the effects, on missing data and bad parameters,", ()
   });
 
   test.each([
+    ["shop/persons?distinct_id=eve", "the project shop has no person with this distinct id"],
+    [
+      "sohp/persons?distinct_id=eve",
+      "no event of a project sohp has been applied; did you mean shop?",
+    ],
+    ["other/groups?type=company&key=x", "no event of a project other has been applied"],
+  ])("returns 404 for %s with the reason", async (path, detail) => {
+    expect(JSON.parse((await answerTo(`/projects/${path}`)).text)).toMatchObject({ detail });
+  });
+
+  test.each([
     ["persons?limit=0", "limit"],
     ["persons?limit=1001", "limit"],
     ["persons?limit=1e2", "limit"],
