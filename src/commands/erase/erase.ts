@@ -94,7 +94,7 @@ export async function erase(command: ConfiguredCommand, options: EraseOptions): 
 
 function idsOf({ project, distinctId }: EraseOptions): string[] {
   const wrong = (what: string) => new CommandError(`erase: ${what}`, usageExitCode);
-  mustBeProjectId("erase", project);
+  mustBeProjectId(project);
   if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
   if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id must not be blank");
   return [...new Set(distinctId.map(storedIdText))];

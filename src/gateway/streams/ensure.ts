@@ -219,7 +219,7 @@ async function ensureOne(
     });
     log.warn(
       { stream: wanted.name, raised },
-      "stream had smaller limits than the settings: raised",
+      "stream had smaller limits than the settings: raised to the settings",
     );
   }
   if (options.isStart) await enableBatches(jsm, current, options);
@@ -250,7 +250,7 @@ async function enableBatches(
     const reason = (error as Error).message;
     log.warn(
       { stream, reason },
-      "stream cannot be set to accept atomic batches: it works without them",
+      "stream cannot be set to accept atomic batches: its frames are stored one by one",
     );
   }
 }

@@ -211,7 +211,7 @@ export class StreamConsumer {
     }
     const schema = unknownSchema(message.headers);
     if (schema !== undefined)
-      throw new ConsumeError(`read message ${seq} of ${this.name.stream}: it has ${schema}`);
+      throw new ConsumeError(`cannot read message ${seq} of ${this.name.stream}: it has ${schema}`);
     const wasComplete = hand.isComplete;
     const held = hand.add(message);
     this.#frameBytes += (data.length - this.#frameBytes) / 16;

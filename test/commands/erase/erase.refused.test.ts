@@ -58,14 +58,14 @@ test.each([
 ])("erase refuses a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
   await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
-  expect(await refusal({})).toMatch(`erase from ${live}: ${reason}`);
+  expect(await refusal({})).toMatch(`cannot erase from ${live}: ${reason}`);
 });
 
 test.each([
   ["no-delete:x", "this user may not delete its messages"],
   ["no-store:x", "this user may not store messages in it"],
 ])("erase refuses the NATS user %s", async (user, reason) => {
-  expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`erase from ${live}: ${reason}`);
+  expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`cannot erase from ${live}: ${reason}`);
 });
 
 test("erase refuses invalid arguments", async () => {

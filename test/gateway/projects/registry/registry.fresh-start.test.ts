@@ -236,7 +236,7 @@ describe("a registry read at the start", () => {
     for (const one of [registry, await fresh(place)]) {
       await expect.poll(() => one.refusalOf("phc_blog"), soon).toBeUndefined();
       expect(one.warnings).toEqual([
-        "registry entry my.blog cannot be a project's: keys in it are answered 401",
+        "registry entry my.blog cannot be a project's: keys in it get a 401",
       ]);
     }
     await bucket.delete("my.blog");

@@ -152,9 +152,9 @@ describe("a registry that lost projects", () => {
     const registry = await registryOn(rig, newPlace(), 50);
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
-    expect(registry.warnings).toEqual([expect.stringContaining("every request is answered 401")]);
-    expect(
-      registry.lines.some(({ message }) => message.includes("every request is answered 401")),
-    ).toBe(true);
+    expect(registry.warnings).toEqual([expect.stringContaining("every request gets a 401")]);
+    expect(registry.lines.some(({ message }) => message.includes("every request gets a 401"))).toBe(
+      true,
+    );
   });
 });

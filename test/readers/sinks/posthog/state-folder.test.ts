@@ -177,7 +177,7 @@ test("the PostHog sink sends nothing at the start until its state can be written
   const frame = frameOf("shop", [{}]);
   await storeFrames(connection, [frame]);
   const reasons = () => writer.status(Date.now()).reasons.join();
-  await expect.poll(reasons, within).toMatch(/write .*positions\.json: /);
+  await expect.poll(reasons, within).toMatch(/cannot write .*positions\.json: /);
   rmSync(inTheWay, { recursive: true });
   await expect.poll(() => counts.events, within).toBe(1);
   expect(takenUuids(upstream)).toEqual(sentUuids([frame]));
