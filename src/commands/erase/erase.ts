@@ -422,7 +422,7 @@ class Erasing {
     const { stdin, stderr } = command.context;
     if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
       throw new CommandError(
-        "erase: there is no terminal to ask on: confirm with --yes",
+        "erase: cannot ask for confirmation without a terminal: confirm with --yes",
         usageExitCode,
       );
     const where = names.map(({ stream }) => stream).join(", ");

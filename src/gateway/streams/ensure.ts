@@ -274,7 +274,7 @@ function hintOf(
     return `: the server cannot reserve ${bytesMax} bytes for it: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
-  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
 }
 
 export class BatchRule {

@@ -79,7 +79,7 @@ function wroteStore(
   if ((noted === undefined && last?.isDamaged !== true) || !hasStore(dataDir)) return undefined;
   const file = storeVersionFile(dataDir);
   throw new EmbeddedError(
-    `cannot start on ${dataDir}: the nats-server version that wrote the store is unknown, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged; an older version might not read all of the store. If ${opens} is not older, record its version: echo ${opens} > ${file}`,
+    `cannot start on ${dataDir}: the nats-server version that wrote the store is unknown, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged; an older version might not read all of the store. If the store was not written by a version newer than ${opens}, record this: echo ${opens} > ${file}`,
   );
 }
 

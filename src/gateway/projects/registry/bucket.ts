@@ -54,7 +54,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
 
 function replicasError(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
-  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
   return new Error(`cannot create the project registry: ${error.message}: ${fix}`, {
     cause: error,
   });

@@ -180,7 +180,7 @@ export class Registry implements ProjectLookup {
     const { size } = this.#known;
     const projects = size === 1 ? "the 1 project" : `the ${size} projects`;
     const lost = size === 0 ? "" : `, with ${projects} known from it`;
-    this.#bucketFault = `it is gone${lost}; ${lossAdvice}`;
+    this.#bucketFault = `it no longer exists${lost}; ${lossAdvice}`;
     this.#readingDone();
   }
 

@@ -211,7 +211,7 @@ const hints: Readonly<Record<number, string>> = {
   241: "the server is out of memory: waiting; smaller batches need less",
   242: "the table is read-only at the moment: waiting",
   252: "the server has too many parts to merge: waiting; larger batches create fewer",
-  497: "the user lacks a privilege: the guide lists what it needs",
+  497: "the user lacks a privilege: grant it (see docs/guides/sink-clickhouse.md)",
   516: "check user and password of the URL",
 };
 const shownMax = 300;
@@ -251,7 +251,7 @@ function codeIn(text: string): number | undefined {
 function byStatus(status: number): string | undefined {
   if (status === 401 || status === 403) return "check user and password of the URL";
   if (status === 429 || status === 503) return "it is overloaded: waiting";
-  if (status >= 300 && status < 400) return "it redirects: use the target in the URL";
+  if (status >= 300 && status < 400) return "it redirects to another URL: give that URL as the target";
   return undefined;
 }
 
