@@ -28,7 +28,7 @@ export interface RegistryOptions extends BucketPlace {
 
 const pollMsDefault = 500;
 const warnedPairsMax = 5;
-const noProjects = `there are no projects: every request gets a 401; add one with ${firstProject}`;
+const noProjects = `there is no project yet: every request gets a 401; add one with ${firstProject}`;
 
 /**
  * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,

@@ -78,7 +78,7 @@ describe("a registry that lost projects", () => {
     await bucket.purge("blog");
     await expect.poll(() => registry.projectsKnown, soon).toBe(0);
     expect(registry.fault).toBeUndefined();
-    expect(registry.warnings.join()).toContain("there are no projects");
+    expect(registry.warnings.join()).toContain("there is no project");
   });
 
   test("stays uncertain while a recreated bucket is read for the first time", async () => {
