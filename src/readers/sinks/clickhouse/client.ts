@@ -251,7 +251,8 @@ function codeIn(text: string): number | undefined {
 function byStatus(status: number): string | undefined {
   if (status === 401 || status === 403) return "check user and password of the URL";
   if (status === 429 || status === 503) return "it is overloaded: waiting";
-  if (status >= 300 && status < 400) return "it redirects to another URL: give that URL as the target";
+  if (status >= 300 && status < 400)
+    return "it redirects to another URL: give that URL as the target";
   return undefined;
 }
 

@@ -117,7 +117,10 @@ describe("a registry read at the start", () => {
     const place = newPlace();
     await storeEvents(place);
     const waiting = await fresh(place);
-    expectDoubt(waiting, "it no longer exists; restore it from a backup, or add every project again");
+    expectDoubt(
+      waiting,
+      "it no longer exists; restore it from a backup, or add every project again",
+    );
     await add(place, "shop");
     await expect.poll(() => waiting.byKey("phc_shop")?.id, soon).toBe("shop");
     const later = await fresh(place);
