@@ -92,7 +92,9 @@ test("erase refuses an effects database of another installation, and removes not
     await store.bindTo("another");
     const said = "PENSTOCK_SUBJECT_PREFIX=another, but this one has penstock";
     for (const dryRun of [false, true])
-      expect(await refusal({ place, dryRun })).toMatch(`erase: open ${shownPlace(place)}: it has`);
+      expect(await refusal({ place, dryRun })).toMatch(
+        `erase: cannot open ${shownPlace(place)}: it has`,
+      );
     expect(await refusal({ place })).toContain(said);
     expect(await store.members("shop", ["ada"])).toHaveLength(1);
   }

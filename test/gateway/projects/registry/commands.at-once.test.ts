@@ -37,7 +37,7 @@ describe("project commands", () => {
     ]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
     await expect(addProject(rig.connection, { ...place, id: "shop" })).rejects.toThrow(
-      "a project shop already",
+      "cannot add project shop: it already exists",
     );
   });
 

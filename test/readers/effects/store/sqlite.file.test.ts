@@ -72,7 +72,7 @@ test("another process can read the SQLite database while the writer runs and aft
 test("another process cannot write the SQLite database alongside the writer", async () => {
   const file = newFile();
   const store = await newStore(file);
-  const refused = `StoreError: open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
+  const refused = `StoreError: cannot open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
   expect(inProcess("open", file)).toEqual([refused]);
   await store.close();
   expect(inProcess("open", file)).toEqual(["opened"]);

@@ -152,7 +152,9 @@ test("the PostHog sink does not follow a link in place of its file of rejected e
   writeFileSync(other, "foreign");
   symlinkSync(other, path.join(folder, "aside.ndjson"));
   const target = targetTo(upstream, { folder });
-  await expect(target.open()).rejects.toThrow(/aside\.ndjson: not a regular file, but a link/);
+  await expect(target.open()).rejects.toThrow(
+    /aside\.ndjson: it is not a regular file, but a link/,
+  );
   await target.close();
   expect(readFileSync(other, "utf8")).toBe("foreign");
 });
