@@ -138,7 +138,7 @@ export async function defaultEffectsPort(
     const port = await freePort(effectsHost, 0).catch(() => undefined);
     const message =
       port === undefined
-        ? "effects HTTP port unavailable: people and groups are not served"
+        ? "effects HTTP port unavailable: people and groups cannot be queried over HTTP"
         : "default effects port is taken: using another port";
     log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
     return port;

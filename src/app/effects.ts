@@ -160,7 +160,7 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
     const { message: reason } = error as Error;
     options.log.warn(
       { reason },
-      "effects HTTP port unavailable: events are applied, but people are not served",
+      "effects HTTP port unavailable: the effects process events, but cannot be queried over HTTP",
     );
   }
 }
@@ -221,7 +221,7 @@ export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir"
   const folder = folderOf(config);
   if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
   throw new CommandError(
-    `open the effects database: the folder ${folder} does not exist: create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
+    `cannot open the effects database: the folder ${folder} does not exist: create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
   );
 }
 

@@ -140,7 +140,7 @@ async function drain(
   const deadlineMs = clock.monotonicMs() + config.drainTimeoutMs;
   const left = await http.drain(config.drainTimeoutMs);
   await publisher.drain(deadlineMs);
-  if (left > 0) log.warn({ requests: left }, "drain timed out: requests left without a response");
+  if (left > 0) log.warn({ requests: left }, "drain timed out: some requests get no response");
   log.info({}, "closing connections");
   await closers.close();
   log.info({}, "stopped");

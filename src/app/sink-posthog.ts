@@ -44,7 +44,7 @@ export async function runPosthogSink(
   );
   if (await isHere(url, config.port))
     throw new CommandError(
-      `${target.shown} is the gateway on this host (PENSTOCK_PORT is ${config.port}): it would store each event again, and the sink would send it again without end. Name another upstream`,
+      `${target.shown} is the gateway on this host (PENSTOCK_PORT is ${config.port}): it would store each event again, and the sink would send it again without end. Give another target (argument or PENSTOCK_SINK_TO)`,
       usageExitCode,
     );
   const connected = (connection: NatsConnection) => {
@@ -60,7 +60,7 @@ export async function printAside(folder: string, stdout: Writable): Promise<void
     await pipeline(createReadStream(file), stdout, { end: false });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
-    throw new CommandError(`read ${file}: ${(error as Error).message}`);
+    throw new CommandError(`cannot read ${file}: ${(error as Error).message}`);
   }
 }
 

@@ -40,7 +40,7 @@ const waiting: SinkStatus = {
 
 const moving: SinkStatus = {
   ...waiting,
-  reasons: ["waiting for the current write, to continue with another nats-server"],
+  reasons: ["waiting for the current write before switching to another nats-server"],
 };
 
 export async function runSink(

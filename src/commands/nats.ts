@@ -26,11 +26,11 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   }
   if (isNoteHidden(resolve(config.dataDir))) {
     throw new CommandError(
-      `find NATS: only the user who started Penstock can read the address of the embedded nats-server of ${config.dataDir}: run this command as that user`,
+      `cannot find NATS: only the user who started Penstock can read the address of the embedded nats-server of ${config.dataDir}: run this command as that user`,
     );
   }
   throw new CommandError(
-    `find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), name its folder with --data-dir, or name your NATS with --nats-url`,
+    `cannot find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), name its folder with --data-dir, or name your NATS with --nats-url`,
   );
 }
 
@@ -84,6 +84,6 @@ export async function openNats(
   } catch (error) {
     if (error instanceof NatsRefusedError) throw error;
     const { message } = error as Error;
-    throw new CommandError(`connect to NATS at ${shownUrls(access.natsUrl)}: ${message}`);
+    throw new CommandError(`cannot connect to NATS at ${shownUrls(access.natsUrl)}: ${message}`);
   }
 }

@@ -138,7 +138,7 @@ export async function limit(
   };
   if (none === Object.keys(limits).length > 0) {
     const message =
-      "limit project: give --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or only --none";
+      "project limit: give --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or only --none";
     throw new CommandError(message, usageExitCode);
   }
   requireArguments(() => requireId(id));

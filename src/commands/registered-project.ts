@@ -21,10 +21,9 @@ interface Required {
   readonly project: string;
 }
 
-/** `doing` names the command. */
-export function mustBeProjectId(doing: string, text: string): void {
+export function mustBeProjectId(text: string): void {
   if (isProjectId(text)) return;
-  const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64} (got "${text}")`;
+  const what = `the project's id must match [A-Za-z0-9_-]{1,64} (got "${text}")`;
   throw new CommandError(what, usageExitCode);
 }
 

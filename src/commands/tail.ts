@@ -68,7 +68,7 @@ export async function tail(
 ): Promise<void> {
   const { stop, stderr } = context;
   const { project } = options;
-  if (project !== undefined) mustBeProjectId("tail", project);
+  if (project !== undefined) mustBeProjectId(project);
   let lastLine = "";
   function say(line: string): void {
     // Equal consecutive lines are printed once.

@@ -37,10 +37,10 @@ test.each([
   [["project", "limit", "a b", "--none"], "the project's id must match"],
   [["project", "usage", "a b"], "the project's id must match"],
   [["project", "remove", "shop"], "no command removes a project"],
-  [["tail", "--project", "a b"], "tail: the project's id must match"],
-  [["export", "a b"], "export: the project's id must match"],
-  [["erase", "a b", "--distinct-id", "u"], "erase: the project's id must match"],
-  [["person", "a b", "u"], "read the effects: the project's id must match"],
+  [["tail", "--project", "a b"], "the project's id must match"],
+  [["export", "a b"], "the project's id must match"],
+  [["erase", "a b", "--distinct-id", "u"], "the project's id must match"],
+  [["person", "a b", "u"], "the project's id must match"],
   [["gather", "a b"], "JetStream domain must match"],
   [["doctor", "--monitor", "nats-1"], "--monitor must be"],
   [["up", "--nats-url", "nats://127.0.0.1:1"], "starts its own NATS"],
@@ -59,5 +59,5 @@ test.each([
 
 test("a correct command without NATS fails with exit code 1", async () => {
   const { exitCode, message } = await faultOf(["project", "add", "shop"]);
-  expect([exitCode, message]).toEqual([1, expect.stringContaining("find NATS")]);
+  expect([exitCode, message]).toEqual([1, expect.stringContaining("cannot find NATS")]);
 });

@@ -26,7 +26,7 @@ test("a configured port of the effects in use is an error with the setting and a
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(
-      `^cannot listen for .* port ${place.effectsPort}: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}$`,
+      `^cannot listen for .* port ${place.effectsPort}: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}\` shows it$`,
     ),
   });
   await requireEffectsPort({ ...place, effectsPort: 0 });

@@ -33,6 +33,6 @@ test.each([
     .split("\n")
     .filter((line) => !line.includes('"level":30'));
   expect(lines).toEqual([
-    `penstock: connect to NATS at 127.0.0.1:${server.port}: the server rejects the token (Authorization Violation). Fix: correct PENSTOCK_NATS_TOKEN`,
+    `penstock: cannot connect to NATS at 127.0.0.1:${server.port}: the server rejects the token (Authorization Violation). Fix: correct PENSTOCK_NATS_TOKEN`,
   ]);
 });

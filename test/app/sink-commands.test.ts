@@ -16,9 +16,9 @@ async function saidTo(line: string): Promise<unknown> {
 test.each([
   ["parquet s3://key:secret@bucket/warehouse", "s3://… is a URL, not a local folder"],
   ["parquet", "no target: use penstock sink parquet <folder>"],
-  ["postgres --to mysql://user:secret@db/warehouse", "read the database's URL"],
-  ["postgres --to localhost/warehouse", "read the database's URL"],
-  ["clickhouse 127.0.0.1:8129", "read ClickHouse's URL"],
+  ["postgres --to mysql://user:secret@db/warehouse", "cannot read the database's URL"],
+  ["postgres --to localhost/warehouse", "cannot read the database's URL"],
+  ["clickhouse 127.0.0.1:8129", "cannot read ClickHouse's URL"],
   ["posthog http://127.0.0.1:8000", "is the gateway on this host (PENSTOCK_PORT is 8000)"],
   ["posthog http://localhost:8000/", "is the gateway on this host"],
   ["posthog http://[::1]:8000", "is the gateway on this host"],

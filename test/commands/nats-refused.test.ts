@@ -28,7 +28,7 @@ describe.each([
     const runs = commands.map((args) => penstock(...args, "--nats-url", url));
     for (const run of runs) {
       expect(await ended(run), run.said.err).toBe(1);
-      expect(run.said.err).toMatch(/^penstock: connect to NATS at 127\.0\.0\.1:\d+: .*\n$/);
+      expect(run.said.err).toMatch(/^penstock: cannot connect to NATS at 127\.0\.0\.1:\d+: .*\n$/);
       expect(run.said.err).toContain(line);
     }
   });

@@ -44,7 +44,7 @@ test.each([
   expect(status).toBe(2);
 });
 
-const noNats = { stderr: expect.stringContaining("find NATS"), status: 1 };
+const noNats = { stderr: expect.stringContaining("cannot find NATS"), status: 1 };
 
 test("an option after -- is accepted, even if npm consumed the same option before it", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);

@@ -32,7 +32,7 @@ test("project limit sets a stream share from 1 to 100, with or without rates", a
       "must be a number from 1 to 100",
     );
   for (const wrong of [["--none", "--stream-share", "5"], ["--none", "--burst", "5"], []])
-    await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: give");
+    await expect(project("limit", "q2", ...wrong)).rejects.toThrow("project limit: give");
 });
 
 test("project limit keeps limits that are not given, and removes all with --none", async () => {
@@ -51,6 +51,6 @@ test("project limit keeps limits that are not given, and removes all with --none
   const share = await project("limit", "q3", "--stream-share", "5");
   expect(share).toBe("project q3 has a quota, with rates per gateway process: 5 % of a stream\n");
   await expect(project("limit", "q3", "--burst", "5")).rejects.toThrow(
-    "--burst needs a rate, and project q3 has none",
+    "cannot limit project q3: --burst needs a rate, and the project has none",
   );
 });

@@ -85,7 +85,7 @@ test("sink clickhouse --ddl without a server prints tables for current servers",
 
 test.each([
   [[], /no target: use/],
-  [["clickhouse://me:hunter2@db/x"], /does not have the form https:/],
+  [["clickhouse://me:hunter2@db/x"], /must have the form https:/],
   [["https://me:hunter2@db?password=hunter2"], /password is not a server setting/],
   [["https://me:hunter%2@db"], /not followed by two digits/],
   [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],

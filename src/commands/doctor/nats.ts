@@ -160,7 +160,11 @@ async function open(
   const opening = openNats(access);
   try {
     return {
-      connection: await inTime(opening, connectBudgetMs, "connect to NATS: no response in time"),
+      connection: await inTime(
+        opening,
+        connectBudgetMs,
+        "cannot connect to NATS: no response in time",
+      ),
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {

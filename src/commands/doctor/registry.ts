@@ -77,7 +77,7 @@ async function findingsOf(
 }
 
 const incomplete = check.fail(
-  "it has lost projects, and no operator has confirmed that all are back: a gateway that did not know them rejects other keys with 503",
+  "it has lost projects, and no operator has confirmed that all were added again: gateways that did not know them reject unknown keys with 503",
   "add each project again with the key of its clients, then run `penstock project complete`",
 );
 

@@ -49,7 +49,7 @@ export async function readProject(
   { project, json }: { readonly project: string; readonly json: boolean },
   work: (reader: OpenReader, asOf: string) => Promise<void>,
 ): Promise<void> {
-  mustBeProjectId("read the effects", project);
+  mustBeProjectId(project);
   await withReader(command, async (reader) => {
     if (!json) await noteAge(command, reader);
     await work(reader, await asOfMember(reader));

@@ -94,7 +94,7 @@ export async function erase(command: ConfiguredCommand, options: EraseOptions): 
 
 function idsOf({ project, distinctId }: EraseOptions): string[] {
   const wrong = (what: string) => new CommandError(`erase: ${what}`, usageExitCode);
-  mustBeProjectId("erase", project);
+  mustBeProjectId(project);
   if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
   if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id must not be blank");
   return [...new Set(distinctId.map(storedIdText))];
@@ -422,7 +422,7 @@ class Erasing {
     const { stdin, stderr } = command.context;
     if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
       throw new CommandError(
-        "erase: there is no terminal to ask on: confirm with --yes",
+        "erase: cannot ask for confirmation without a terminal: confirm with --yes",
         usageExitCode,
       );
     const where = names.map(({ stream }) => stream).join(", ");

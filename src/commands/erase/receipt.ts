@@ -129,7 +129,7 @@ export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): vo
   } catch (error) {
     const what = `erase: the receipt cannot be written: ${(error as Error).message}`;
     throw new CommandError(
-      isNew ? `${what}. Name another file by --receipt` : what,
+      isNew ? `${what}. Name another file with --receipt` : what,
       isNew ? usageExitCode : 1,
     );
   }

@@ -32,7 +32,7 @@ export async function checkStream(
 ): Promise<StreamInfo> {
   const manager = await managerOf(connection, { timeoutMs: questionMs });
   const refused = (what: string) =>
-    new CommandError(`erase from ${stream}: ${what}. Nothing was changed`);
+    new CommandError(`cannot erase from ${stream}: ${what}. Nothing was changed`);
   const info = await ledStreamInfo(manager, stream);
   if (info === undefined) throw refused("it no longer exists");
   const hindrance = hindranceOf(info.config);

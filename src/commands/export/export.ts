@@ -130,7 +130,7 @@ function choiceOf(
   nowMs: number,
 ): Choice {
   const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
-  mustBeProjectId("export", project);
+  mustBeProjectId(project);
   const time = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;
     const ms = text === "now" ? nowMs : instantMsOf(text);

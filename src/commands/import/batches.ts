@@ -103,11 +103,11 @@ export class Batches {
       .filter(({ bytes }) => bytes.length > 0)
       .map(({ bytes }) => bytes.toString("utf8"));
     const format = wanted ?? (texts.length === 0 ? undefined : detectFormat(texts));
-    if (typeof format === "string") throw new CommandError(`import ${name}: ${format}`);
+    if (typeof format === "string") throw new CommandError(`cannot import ${name}: ${format}`);
     if (format !== undefined) {
       if (formatOptions.timeZone !== undefined && !format.hasLocalTimes)
         throw new CommandError(
-          `import ${name}: --time-zone does not apply: ${format.title} has no local times`,
+          `cannot import ${name}: --time-zone does not apply: ${format.title} has no local times`,
         );
       begun(format);
       this.#maker = new BatchMaker({ format, formatOptions, hash: this.#hash, createScanner });
@@ -145,7 +145,7 @@ export class Batches {
   #otherFile(why: string): CommandError {
     const { name, done } = this.#options;
     return new CommandError(
-      `import ${name}: this is not the file of which ${done?.lines} lines are done: ${why}. Use --restart to import it from the beginning`,
+      `cannot import ${name}: this is not the file of the earlier run, of which ${done?.lines} lines are done: ${why}. Use --restart to import it from the beginning`,
     );
   }
 

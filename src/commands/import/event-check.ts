@@ -53,7 +53,8 @@ export class EventCheck {
     const body = bodyOf(lineHead, items);
     const scanner = this.#scanner;
     const status = scanner.scan(body);
-    if (status !== ScanStatus.Ok) throw new Error(`scan a batch of the import: status ${status}`);
+    if (status !== ScanStatus.Ok)
+      throw new Error(`cannot scan a batch of the import: status ${status}`);
     const notes: LineNote[] = [];
     const tally = new AllNotes(lines, notes);
     const receivedAtMs = Date.now();

@@ -157,7 +157,7 @@ export class FileImport {
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
-        `import ${this.#name}: the format in ${stateFile.name} is ${state.format}; use --restart to import from the beginning`,
+        `cannot import ${this.#name}: the format in ${stateFile.name} is ${state.format}; use --restart to import from the beginning`,
       );
     }
     if (!state.finished && state.lines > 0)
@@ -170,7 +170,7 @@ export class FileImport {
     const difference = targetDifference(state.target, targetOf(url, key));
     if (difference === undefined || sameProject) return;
     throw new CommandError(
-      `import ${this.#name}: according to ${stateFile.name}, ${difference}, and ${grouped(state.lines)} lines are done there. If the project is the same, as after \`project rotate\`, use --same-project; for another project, name another file with --state; --restart sends everything again`,
+      `cannot import ${this.#name}: ${stateFile.name} is of an earlier run with ${grouped(state.lines)} lines done: ${difference}. If the project is the same, as after \`project rotate\`, use --same-project; for another project, name another file with --state; --restart sends everything again`,
     );
   }
 
@@ -227,7 +227,7 @@ export class FileImport {
         return;
       case "refused":
         throw new CommandError(
-          `import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} ${refusedText(answer)}`,
+          `cannot import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} ${refusedText(answer)}`,
         );
       case "tooLarge":
         break;

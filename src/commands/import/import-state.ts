@@ -108,12 +108,12 @@ export class StateFile {
       text = await readFile(this.#file, "utf8");
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw new CommandError(`read ${this.#file}: ${(error as Error).message}`);
+      throw new CommandError(`cannot read ${this.#file}: ${(error as Error).message}`);
     }
     const state = parsed(text);
     if (state === undefined)
       throw new CommandError(
-        `read ${this.#file}: not a state file of an import: remove it, or use --restart`,
+        `cannot read ${this.#file}: it is not a state file of an import: remove it, or use --restart`,
       );
     return state;
   }
@@ -132,7 +132,7 @@ export class StateFile {
         await writeWhole(this.#file, `${JSON.stringify(state, undefined, 2)}\n`);
       } catch (error) {
         throw new CommandError(
-          `write ${this.#file}: ${(error as Error).message}: this file stores the progress of the import; name another one with --state`,
+          `cannot write the progress of the import to ${this.#file}: ${(error as Error).message}: name another file with --state`,
         );
       }
     });

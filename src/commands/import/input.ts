@@ -47,12 +47,13 @@ export async function* inputChunks(
     const raw = counted(source, progress);
     const first = await firstBytes(raw);
     const codec = codecs.find(({ magic }) => magic.every((byte, at) => first[at] === byte));
-    if (codec?.instead !== undefined) throw new CommandError(`read ${name}: it ${codec.instead}`);
+    if (codec?.instead !== undefined)
+      throw new CommandError(`cannot read ${name}: it ${codec.instead}`);
     const rest = continued(first, raw);
     yield* codec?.unpack?.(rest) ?? rest;
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`read ${name}: ${readFailure(error as NodeJS.ErrnoException)}`);
+    throw new CommandError(`cannot read ${name}: ${readFailure(error as NodeJS.ErrnoException)}`);
   } finally {
     source.destroy();
   }

@@ -75,7 +75,7 @@ export class BodyBuffer {
 
   /** Returns the body in memory that must not be read after `free`. */
   bytes(): Buffer {
-    if (!this.isInOnePiece) throw new Error("Read a body: it is in several pieces");
+    if (!this.isInOnePiece) throw new Error("cannot read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 

@@ -307,7 +307,7 @@ export class BodyReader {
   #intakeFailed({ request }: RequestBody, error: unknown): void {
     this.#options.log.error(
       { err: error, route: request.label },
-      "body could not be processed: the intake threw",
+      "bug: a body could not be processed: the intake threw an error",
     );
     request.answerProblem(problemOf("unavailable"));
   }

@@ -117,7 +117,7 @@ export class CertificateWatch {
       this.#failure = failure;
       log.error(
         { ...files, err: error },
-        "certificate not renewed: the files are not usable, the old one stays in use",
+        "certificate not renewed: the new files are not usable, so the old certificate stays in use",
       );
     }
   }
@@ -136,9 +136,9 @@ export class CertificateWatch {
     const nowMs = this.#options.nowMs();
     const expires = new Date(notAfterMs).toISOString();
     if (nowMs > notAfterMs)
-      log.warn({ ...files, expires }, "certificate expired: clients will refuse it");
+      log.warn({ ...files, expires }, "certificate expired: clients reject it");
     else if (nowMs < notBeforeMs)
-      log.warn({ ...files }, "certificate not valid yet: clients will refuse it");
+      log.warn({ ...files }, "certificate not valid yet: clients reject it");
     if (rsaBits > rsaBitsMax)
       log.warn(
         { ...files, rsaBits },

@@ -337,7 +337,10 @@ export class HttpExchange implements Exchange {
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === "done" || this.#state === "deferred") {
-      shared.log.error({ route: this.label }, "request answered twice");
+      shared.log.error(
+        { route: this.label },
+        "bug: a request got a second response, which was discarded",
+      );
       return undefined;
     }
     // `answered` may resume reading through `#response`.

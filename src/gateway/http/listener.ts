@@ -55,7 +55,7 @@ export class Listener {
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
-      throw new Error(`Cannot listen on ${host} port ${port}: ${await whyNot(host, port)}`);
+      throw new Error(`cannot listen on ${host} port ${port}: ${await whyNot(host, port)}`);
     }
     this.#listens(this.#listening);
     return us_socket_local_port(this.#listening);
@@ -128,7 +128,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
     return SSLApp({ cert_file_name: cert, key_file_name: key });
   } catch (cause) {
     throw new Error(
-      `Cannot load the certificate ${cert} and its key ${key}: the TLS library rejects them`,
+      `cannot load the certificate ${cert} and its key ${key}: the TLS library rejects them`,
       { cause },
     );
   }

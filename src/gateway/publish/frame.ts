@@ -212,7 +212,7 @@ export class Frame implements FrameSink {
     const start = headRoomBytes - head.length;
     if (start < 0)
       throw new Error(
-        `make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
+        `cannot write the head of a frame: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
       );
     // A head of another length begins at another offset and would corrupt an earlier send.
     if (this.#headBytes > 0 && this.#headBytes !== head.length) this.leaveMemory();
@@ -235,7 +235,8 @@ export class Fate {
 }
 
 export function frameOf(sink: FrameSink): Frame {
-  if (!(sink instanceof Frame)) throw new Error("use frame: this publisher did not create it");
+  if (!(sink instanceof Frame))
+    throw new Error("cannot use the frame: this publisher did not create it");
   return sink;
 }
 

@@ -275,7 +275,7 @@ export class InFlight {
     if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
-      "stream assigned a sequence twice: its events are rejected until its leader is checked",
+      "stream assigned a sequence twice: the gateway rejects its events until it has checked the stream's leader",
     );
     suspend(stream, { from: sequenceBefore, to }, now);
   }
@@ -300,7 +300,7 @@ export class InFlight {
       // The frame is retried after the pause. If it is a duplicate again, the check is repeated.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
-        "cannot check whether the original of a duplicate still exists",
+        "JetStream reported a frame as a duplicate: cannot check whether the earlier message still exists",
       );
       return;
     }
@@ -316,7 +316,7 @@ export class InFlight {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
       { stream: frame.queue.stream.name, sequence: originalSequence },
-      "original of a duplicate no longer exists: sending the frame as a new message",
+      "JetStream reported a frame as a duplicate of a message that no longer exists: sending it as a new message",
     );
     if (messageId.length > messageIdLengthMax) {
       this.#finish(frame, "unknown", "unavailable");

@@ -207,7 +207,7 @@ export class GroupPublisher implements Publisher {
 
   join(sink: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void {
     const frame = frameOf(sink);
-    if (frame.length === 0) throw new Error("join frame: no line was appended");
+    if (frame.length === 0) throw new Error("cannot join the frame: no line was appended");
     if (uuidless === undefined) {
       this.#addWaiter(frame, waiter, deadlineMs);
       return;

@@ -219,7 +219,7 @@ async function ensureOne(
     });
     log.warn(
       { stream: wanted.name, raised },
-      "stream had smaller limits than the settings: raised",
+      "stream had smaller limits than the settings: raised to the settings",
     );
   }
   if (options.isStart) await enableBatches(jsm, current, options);
@@ -250,7 +250,7 @@ async function enableBatches(
     const reason = (error as Error).message;
     log.warn(
       { stream, reason },
-      "stream cannot be set to accept atomic batches: it works without them",
+      "stream cannot be set to accept atomic batches: its frames are stored one by one",
     );
   }
 }
@@ -274,7 +274,7 @@ function hintOf(
     return `: the server cannot reserve ${bytesMax} bytes for it: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
-  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
 }
 
 export class BatchRule {

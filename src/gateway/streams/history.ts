@@ -136,7 +136,7 @@ export class StreamHistory {
       { stream: state.name, acknowledged: from, now: to },
       isNew
         ? "stream recreated: the events it had acknowledged are lost"
-        : "stream went back: events that it had acknowledged are lost",
+        : "stream went back to a lower sequence: events that it had acknowledged are lost",
     );
     const text = isNew
       ? `stream ${state.name} was recreated: the events it had acknowledged, up to sequence ${from}, are not in it`

@@ -50,7 +50,7 @@ interface Asked extends Before {
 /** Milliseconds for which a stream may be missing, since it may be about to be created. */
 const missingMsMax = 1_000;
 const repeatsSequences =
-  "it assigned sequences twice while its server kept running, as nats-server 2.10 does on a full disk, and then stores nothing: " +
+  "it assigned sequences twice without a restart of its server; nats-server 2.10 does this on a full disk, and then stores nothing: " +
   "make room on the disk. Penstock restarts an embedded nats-server; if it is your own, restart nats-server";
 
 export class WatchedStream {
@@ -202,7 +202,7 @@ export class WatchedStream {
     const problems: string[] = [];
     if (certainty === "unsure")
       problems.push(
-        `stream ${name} assigned a sequence twice, and has not reported what it still has`,
+        `stream ${name} assigned a sequence twice, and has not reported yet which messages it still has`,
       );
     if (certainty === "broken")
       problems.push(
@@ -231,7 +231,10 @@ export class WatchedStream {
     const { state } = this;
     if (state.refusal === undefined) return;
     state.refusal = undefined;
-    this.#options.log.info({ stream: state.name }, "stream fit again: its events are accepted");
+    this.#options.log.info(
+      { stream: state.name },
+      "stream can store events safely again: its events are accepted",
+    );
   }
 }
 
@@ -251,12 +254,12 @@ interface Fill {
 const freePart = 1 / 64;
 
 const streamIsFull =
-  "stream full: requests that it has no room for are answered " +
-  "503 store_full. Raise PENSTOCK_STREAM_BYTES_MAX and restart, or purge what all readers have " +
-  "read: docs/guides/operations.md, When a stream is full";
+  "stream full: requests that do not fit into it get a 503 store_full. Raise " +
+  "PENSTOCK_STREAM_BYTES_MAX and restart, or purge the messages that all readers have read " +
+  '("When a stream is full" in docs/guides/operations.md)';
 const serverIsFull =
-  "NATS storage full: it has no room for a stream below its own limit, and requests are answered " +
-  "503 store_full. Check the disk, max_file_store and the account: penstock doctor names them";
+  "NATS storage full, although the stream is below its own limit: requests get a 503 store_full. " +
+  "Check the disk, max_file_store and the limits of the account; `penstock doctor` shows which is full";
 
 class StreamRoom {
   readonly #options: StreamRoomOptions;

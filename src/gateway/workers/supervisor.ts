@@ -206,7 +206,7 @@ export class Supervisor {
 
   #killAll(): void {
     for (const [index, worker] of this.#running) {
-      this.#log.error({ worker: index, pid: worker.pid }, "worker does not end: killed");
+      this.#log.error({ worker: index, pid: worker.pid }, "worker did not end in time: killed");
       worker.kill();
     }
   }
@@ -274,7 +274,7 @@ export class SilenceWatch {
       if (last.silentChecks >= (worker.messagesRead === 0 ? loadingChecksMax : silentChecksMax)) {
         this.#log.error(
           { worker: index, pid: worker.pid, checks: last.silentChecks },
-          "worker does not answer: killed",
+          "worker did not answer in time: killed",
         );
         last.silentChecks = 0;
         worker.kill();

@@ -111,7 +111,11 @@ export function startWorkerProcess({
     });
     // `ended` never rejects.
     void ended.then((end) => {
-      reject(new Error(end.reason ?? `start worker ${start.index}: it ended, ${wordsFor(end)}`));
+      reject(
+        new Error(
+          end.reason ?? `cannot start worker ${start.index}: it ended with ${wordsFor(end)}`,
+        ),
+      );
       for (const settle of pending.values()) settle(undefined);
     });
   });

@@ -32,7 +32,7 @@ export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
     throw new StoreError(
-      `open ${file}: not a regular file, but a link, a folder or similar: remove it`,
+      `cannot open ${file}: it is not a regular file, but a link, a folder or similar: remove it`,
     );
 }
 
@@ -40,7 +40,8 @@ export function mustBePlain(file: string): void {
 export function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
-  if (links > 1) throw new StoreError(`open ${file}: the file has a second hard link: remove it`);
+  if (links > 1)
+    throw new StoreError(`cannot open ${file}: the file has a second hard link: remove it`);
 }
 
 /** Creates missing parents too. Node's recursive mkdir may retry forever below /proc. */

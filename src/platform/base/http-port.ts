@@ -50,7 +50,9 @@ export class HttpPort {
       const failed = (error: Error): void => {
         const fault = portFault(error, port, portName);
         reject(
-          new Error(`Listen for ${purpose} on ${host} port ${port}: ${fault}`, { cause: error }),
+          new Error(`cannot listen for ${purpose} on ${host} port ${port}: ${fault}`, {
+            cause: error,
+          }),
         );
       };
       server.once("error", failed);
@@ -95,7 +97,7 @@ export function portFault(error: NodeJS.ErrnoException, port: number, name: Port
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {
     case "EADDRINUSE":
-      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it: ss -ltnp sport = :${port}`;
+      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
     case "EACCES":
       return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ones`;
     case "EADDRNOTAVAIL":

@@ -79,13 +79,13 @@ export const warningTable = {
   },
   invalid_timestamp: {
     detail:
-      'timestamp is invalid, and must be ISO 8601 text, such as "2026-11-22T07:00:00.000Z": stored with the time of receipt, or the time from offset',
+      'timestamp is invalid, and must be ISO 8601 text, such as "2026-11-22T07:00:00.000Z": stored with the time of receipt, minus offset if that is present',
     when: "timestamp is invalid: stored with the time of receipt; the record retains the original value",
     remedy: "Send timestamp as text in ISO 8601, for example 2026-01-31T23:59:59.999Z.",
   },
   zero_timestamp: {
     detail:
-      "timestamp is a zero time, which usually means that it was never set: stored with the time of receipt, or the time from offset",
+      "timestamp is a zero time, which usually means that it was never set: stored with the time of receipt, minus offset if that is present",
     when: "timestamp is in year 0 or 1, is 1970-01-01T00:00:00Z or the number 0: stored with the time of receipt",
     remedy: "Set the time before sending the event, or omit timestamp.",
   },
@@ -96,13 +96,14 @@ export const warningTable = {
   },
   invalid_sent_at: {
     detail:
-      "sent_at is invalid: timestamps are stored uncorrected, unless the query has the time of sending",
+      "sent_at is invalid, so the error of the client's clock is not corrected, unless the query has a valid sent_at",
     when: "sent_at is invalid, in the body or the query: timestamps are not corrected. The warning is reported for the first stored event",
     remedy: "Send sent_at as text in ISO 8601, and in the query in milliseconds since 1970.",
   },
   invalid_offset: {
-    detail: "offset is not a number of milliseconds that results in a year from 0 to 9999: ignored",
-    when: "offset is not a number, or results in a year before 0 or after 9999: ignored",
+    detail:
+      "offset is not a number of milliseconds, or gives a time outside the years 0 to 9999: ignored",
+    when: "offset is not a number, or gives a time outside the years 0 to 9999: ignored",
     remedy: "Send offset as a number: the milliseconds since the event happened.",
   },
   id_shortened: {

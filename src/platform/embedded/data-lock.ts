@@ -86,7 +86,7 @@ async function take(dataDir: string): Promise<FileLock> {
   const who = pid === undefined ? "" : `, as process ${pid}`;
   const where = url === undefined ? "" : `, at ${url}`;
   throw new EmbeddedError(
-    `start on ${dataDir}: Penstock already runs on this folder${who}${where}: stop it first, or set PENSTOCK_DATA_DIR to another folder`,
+    `cannot start on ${dataDir}: Penstock already runs on this folder${who}${where}: stop it first, or set PENSTOCK_DATA_DIR to another folder`,
   );
 }
 
@@ -100,7 +100,7 @@ export const folderFix =
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
-  return `start on ${dataDir}: ${found ?? `the folder is not writable (${code ?? message})`}: ${folderFix}`;
+  return `cannot start on ${dataDir}: ${found ?? `the folder is not writable (${code ?? message})`}: ${folderFix}`;
 }
 
 /**

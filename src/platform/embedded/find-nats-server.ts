@@ -25,10 +25,11 @@ const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);
-    if (version === undefined) throw new EmbeddedError(`embed nats-server: ${named} does not run`);
+    if (version === undefined)
+      throw new EmbeddedError(`cannot embed nats-server: ${named} does not run`);
     if (!isNewEnough(version))
       throw new EmbeddedError(
-        `embed nats-server: ${named} is version ${version.join(".")}, but 2.10 or newer is required, because older versions acknowledge events before they are on disk`,
+        `cannot embed nats-server: ${named} is version ${version.join(".")}, but 2.10 or newer is required, because older versions acknowledge events before they are on disk`,
       );
     return { file: named, version: version.join(".") };
   }
@@ -40,7 +41,7 @@ export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBin
   }
   const seen = skipped.length === 0 ? "" : `; skipped: ${skipped.join(", ")}`;
   throw new EmbeddedError(
-    `embed nats-server: found no version 2.10 or newer${seen}. In a checkout run \`npm run setup\`; otherwise set PENSTOCK_NATS_SERVER to a nats-server binary, or use a running NATS: PENSTOCK_NATS_URL=nats://host:4222`,
+    `cannot embed nats-server: found no version 2.10 or newer${seen}. In a checkout run \`npm run setup\`; otherwise set PENSTOCK_NATS_SERVER to a nats-server binary, or use a running NATS: PENSTOCK_NATS_URL=nats://host:4222`,
   );
 }
 

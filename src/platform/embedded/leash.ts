@@ -79,7 +79,7 @@ function pidFrom(
       .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
   });
   const failed = ended.then(({ stderrText }): never => {
-    throw new EmbeddedError(`start nats-server: it exited: ${stderrText.trim()}`);
+    throw new EmbeddedError(`cannot start nats-server: it exited: ${stderrText.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
   // Prevents an unhandled rejection if no caller awaits `pid`.

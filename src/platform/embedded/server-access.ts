@@ -54,7 +54,7 @@ export async function accessOf({
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
     throw new EmbeddedError(
-      `start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it: ss -ltnp sport = :${port}`,
+      `cannot start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
     );
   }
   if (last?.port !== undefined) {
@@ -79,7 +79,7 @@ function wroteStore(
   if ((noted === undefined && last?.isDamaged !== true) || !hasStore(dataDir)) return undefined;
   const file = storeVersionFile(dataDir);
   throw new EmbeddedError(
-    `start on ${dataDir}: the nats-server version that wrote the store is unknown, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged; an older version might not read all of the store. If ${opens} is not older, record it: echo ${opens} > ${file}`,
+    `cannot start on ${dataDir}: the nats-server version that wrote the store is unknown, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged; an older version might not read all of the store. If the store was not written by a version newer than ${opens}, record this: echo ${opens} > ${file}`,
   );
 }
 
@@ -97,7 +97,7 @@ function refuseOlder(
   const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
   if (last === undefined || next === undefined || next >= last) return;
   throw new EmbeddedError(
-    `start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it: in a checkout run \`npm run setup\`, otherwise set PENSTOCK_NATS_SERVER to version ${wrote} or newer`,
+    `cannot start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it: in a checkout run \`npm run setup\`, otherwise set PENSTOCK_NATS_SERVER to the file of nats-server ${wrote} or newer`,
   );
 }
 

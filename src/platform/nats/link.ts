@@ -165,7 +165,7 @@ class WatchedLink implements NatsLink {
   }
 
   send(message: Buffer): void {
-    if (this.connection.isClosed()) throw new Error("send: the connection is closed");
+    if (this.connection.isClosed()) throw new Error("cannot send: the connection is closed");
     this.#protocol.sendCommand(message);
   }
 

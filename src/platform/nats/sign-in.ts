@@ -23,7 +23,7 @@ export class NatsRefusedError extends Error {
   readonly fix: string;
 
   constructor({ server, reason, fix }: Refusal) {
-    super(`connect to NATS at ${server}: ${reason}. Fix: ${fix}`);
+    super(`cannot connect to NATS at ${server}: ${reason}. Fix: ${fix}`);
     this.server = server;
     this.reason = reason;
     this.fix = fix;

@@ -24,7 +24,7 @@ export function readAddress(text: string): PostgresAddress {
   for (const name of parameters.keys()) {
     if (!known.includes(name))
       throw new StoreError(
-        `read the database's URL: unknown parameter ${name}: use ${known.join(", ")}`,
+        `cannot read the database's URL: unknown parameter ${name}: use ${known.join(", ")}`,
       );
   }
   const host =
@@ -58,7 +58,7 @@ function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
     throw new StoreError(
-      "read the database's URL: must have the form postgres://user:password@host:5432/database",
+      "cannot read the database's URL: it must have the form postgres://user:password@host:5432/database",
     );
   return url;
 }
@@ -67,7 +67,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new StoreError("read the database's URL: a % in it is not followed by two digits");
+    throw new StoreError("cannot read the database's URL: a % in it is not followed by two digits");
   }
 }
 
@@ -75,7 +75,9 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   const given = parameters.get("sslmode") ?? "prefer";
   const mode = sslModes.find((one) => one === given);
   if (mode === undefined)
-    throw new StoreError(`read the database's URL: sslmode must be one of ${sslModes.join(", ")}`);
+    throw new StoreError(
+      `cannot read the database's URL: sslmode must be one of ${sslModes.join(", ")}`,
+    );
   return mode;
 }
 
@@ -100,6 +102,6 @@ function fileOf(parameters: URLSearchParams, name: string): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw new StoreError(`read ${name} of the database's URL: ${(error as Error).message}`);
+    throw new StoreError(`cannot read ${name} of the database's URL: ${(error as Error).message}`);
   }
 }

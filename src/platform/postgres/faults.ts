@@ -87,7 +87,7 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
   const text = hint === undefined ? said : `${hint} (${said})`;
   const isSlow = code === tooSlow || message === answerTooLate;
   const Kind = isSlow ? TooSlowError : StoreError;
-  return new Kind(`${doing} in PostgreSQL at ${shown}: ${text}`, { cause: error });
+  return new Kind(`cannot ${doing} in PostgreSQL at ${shown}: ${text}`, { cause: error });
 }
 
 interface ErrorFacts {

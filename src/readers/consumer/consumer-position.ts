@@ -106,7 +106,8 @@ export class ConsumerPosition {
   }
 
   check(info: ConsumerInfo | undefined): void {
-    if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
+    if (info?.created !== this.#consumerCreated)
+      throw new ChangedError("the consumer no longer exists");
   }
 
   /** Reports lost messages. Rejects with a ChangedError if stream or consumer was recreated. */

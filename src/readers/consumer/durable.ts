@@ -73,18 +73,18 @@ export async function matchDurable(
   const isOwn = config.ack_policy === AckPolicy.Explicit && config.deliver_subject === undefined;
   if (!isOwn) {
     throw new ConsumeError(
-      `use the consumer ${durable} of ${stream}: it is not a pull consumer with explicit acknowledgement`,
+      `cannot use the consumer ${durable} of ${stream}: it is not a pull consumer with explicit acknowledgement`,
     );
   }
   if (read.join() !== wanted.join()) {
     throw new ConsumeError(
-      `use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options ask for ${words(wanted)}: choose another durable name`,
+      `cannot use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options ask for ${words(wanted)}: choose another durable name`,
     );
   }
   const loss = lossBy(config);
   if (loss !== undefined) {
     throw new ConsumeError(
-      `use the consumer ${durable} of ${stream}: ${loss}: choose another durable name, or delete the consumer to read the stream from its first message`,
+      `cannot use the consumer ${durable} of ${stream}: ${loss}: choose another durable name, or delete the consumer to read the stream from its first message`,
     );
   }
   const ackWait = ackWaitMs * nanosPerMs;

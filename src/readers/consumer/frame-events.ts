@@ -82,11 +82,11 @@ function parsed(text: string): unknown {
 /** Returns the reason why a line is not an event, one of a fixed set. */
 function faultOf(value: unknown): string | undefined {
   if (value instanceof SyntaxError) return "not JSON";
-  if (typeof value !== "object" || value === null) return "no JSON object";
+  if (typeof value !== "object" || value === null) return "not a JSON object";
   const fields = value as Record<string, unknown>;
-  for (const name of texts) if (typeof fields[name] !== "string") return `no text in ${name}`;
+  for (const name of texts) if (typeof fields[name] !== "string") return `${name} is not text`;
   const { properties } = fields as { properties?: unknown };
-  if (typeof properties !== "object" || properties === null) return "no object in properties";
+  if (typeof properties !== "object" || properties === null) return "properties is not an object";
   return undefined;
 }
 

@@ -137,7 +137,7 @@ export class StreamConsumer {
   close(): void {
     this.#ended.abort();
     this.#ready = [];
-    this.#interrupt(new ChangedError("the reading was ended"));
+    this.#interrupt(new ChangedError("reading was ended"));
     this.#wake();
   }
 
@@ -168,7 +168,7 @@ export class StreamConsumer {
         this.#failures = 0;
       }
     } finally {
-      this.#interrupt(new ChangedError("the reading has ended"));
+      this.#interrupt(new ChangedError("reading has ended"));
       this.#interrupt = () => {};
       await completing;
     }
@@ -211,7 +211,7 @@ export class StreamConsumer {
     }
     const schema = unknownSchema(message.headers);
     if (schema !== undefined)
-      throw new ConsumeError(`read message ${seq} of ${this.name.stream}: it has ${schema}`);
+      throw new ConsumeError(`cannot read message ${seq} of ${this.name.stream}: it has ${schema}`);
     const wasComplete = hand.isComplete;
     const held = hand.add(message);
     this.#frameBytes += (data.length - this.#frameBytes) / 16;

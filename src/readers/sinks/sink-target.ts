@@ -84,6 +84,8 @@ export function mustBeNext(
   for (const { stream } of positions) {
     const [was, is] = [before.get(stream), positionOf(stream)];
     if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
-      throw new MovedError(`the target is no longer at message ${was?.sequence ?? 0} of ${stream}`);
+      throw new MovedError(
+        `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
+      );
   }
 }

@@ -116,7 +116,7 @@ export class Pull {
   }
 
   close(): void {
-    this.#fail(new Error("the reading was ended"));
+    this.#fail(new Error("reading was ended"));
   }
 
   #ask(): void {
@@ -185,7 +185,7 @@ export class Pull {
     } else if (code === conflict && /batch completed/i.test(description)) {
       this.#answered(left);
     } else {
-      this.#fail(new Error(`the consumer is gone: ${code} ${description}`));
+      this.#fail(new Error(`the consumer no longer exists: ${code} ${description}`));
     }
   }
 

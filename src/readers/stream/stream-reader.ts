@@ -192,7 +192,10 @@ export class StreamReader {
 
   async #waitUntilBack(): Promise<void> {
     const { stream } = this.name;
-    this.#options.log.warn({ stream }, "stream removed: all of its messages were read");
+    this.#options.log.warn(
+      { stream },
+      "stream was deleted after all of its messages were read: waiting until it exists again",
+    );
     this.#isBack = Promise.withResolvers();
     await this.#isBack.promise;
     this.#isBack = undefined;
@@ -247,7 +250,8 @@ export class StreamReader {
       const fields = { stream: name.stream, from: position.sequence + 1, to: state.lastSequence };
       log.info(fields, "stream read for the first time");
     }
-    for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
+    for (const { kind, detail } of incidents)
+      log.warn({ stream: name.stream, kind, detail }, "stream incident (see `kind` and `detail`)");
     const isMoved = positionKeys.some((key) => position[key] !== before?.[key]);
     this.#moveTo(position);
     if (isMoved || incidents.length > 0)

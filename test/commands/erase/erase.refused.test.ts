@@ -58,14 +58,14 @@ test.each([
 ])("erase refuses a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
   await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
-  expect(await refusal({})).toMatch(`erase from ${live}: ${reason}`);
+  expect(await refusal({})).toMatch(`cannot erase from ${live}: ${reason}`);
 });
 
 test.each([
   ["no-delete:x", "this user may not delete its messages"],
   ["no-store:x", "this user may not store messages in it"],
 ])("erase refuses the NATS user %s", async (user, reason) => {
-  expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`erase from ${live}: ${reason}`);
+  expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`cannot erase from ${live}: ${reason}`);
 });
 
 test("erase refuses invalid arguments", async () => {
@@ -92,7 +92,9 @@ test("erase refuses an effects database of another installation, and removes not
     await store.bindTo("another");
     const said = "PENSTOCK_SUBJECT_PREFIX=another, but this one has penstock";
     for (const dryRun of [false, true])
-      expect(await refusal({ place, dryRun })).toMatch(`erase: open ${shownPlace(place)}: it has`);
+      expect(await refusal({ place, dryRun })).toMatch(
+        `erase: cannot open ${shownPlace(place)}: it has`,
+      );
     expect(await refusal({ place })).toContain(said);
     expect(await store.members("shop", ["ada"])).toHaveLength(1);
   }

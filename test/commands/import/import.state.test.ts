@@ -31,7 +31,7 @@ describe("the state of an import", () => {
     writeFileSync(file, linesOf(8));
     const refused = await runImport(["--url", url, "--key", "new", file]);
     expect(refused.error?.message).toContain(
-      `according to ${file}.penstock-import, it used another key, and 5 lines are done there`,
+      `${file}.penstock-import is of an earlier run with 5 lines done: it used another key`,
     );
     expect(refused.error?.message).toContain("use --same-project");
     expect(taken).toEqual(upTo(5));
@@ -101,7 +101,9 @@ test("an import ends one request after its state cannot be written", async () =>
   });
   const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "500", file];
   const { error } = await runImport(args);
-  expect(error?.message).toContain(`write ${file}.penstock-import: `);
+  expect(error?.message).toContain(
+    `cannot write the progress of the import to ${file}.penstock-import: `,
+  );
   expect(requests).toBe(2);
 });
 

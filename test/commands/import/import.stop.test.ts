@@ -55,6 +55,6 @@ test("an import sends nothing if its state cannot be written, and names --state"
   const state = `${fileWith("")}-none/state`;
   const args = ["--url", url, "--key", "k", "--state", state, fileWith(linesOf(5))];
   const { error } = await runImport(args);
-  expect(String(error)).toContain("name another one with --state");
+  expect(String(error)).toContain("name another file with --state");
   expect(requests).toBe(0);
 });

@@ -246,7 +246,9 @@ describe("import fails", () => {
     await runImport([...to(project), file]);
     writeFileSync(file, linesOf(9, { event: "other" }));
     const { error } = await runImport([...to(project), file]);
-    expect(error?.message).toContain("this is not the file of which 5 lines are done");
+    expect(error?.message).toContain(
+      "this is not the file of the earlier run, of which 5 lines are done",
+    );
     expect((await stored(project)).length).toBe(5);
   });
 
@@ -295,9 +297,9 @@ describe("import fails", () => {
 
   test("for a missing file", async () => {
     const { error, out } = await runImport([...to({ key: "k" }), "/nowhere/events.ndjson"]);
-    expect(error?.message).toBe("read /nowhere/events.ndjson: no such file");
+    expect(error?.message).toBe("cannot read /nowhere/events.ndjson: no such file");
     const folder = await runImport([...to({ key: "k" }), tmpdir()]);
-    expect(folder.error?.message).toBe(`read ${tmpdir()}: it is a directory`);
+    expect(folder.error?.message).toBe(`cannot read ${tmpdir()}: it is a directory`);
     expect([out, folder.out]).toEqual(["", ""]);
   });
 });

@@ -82,7 +82,7 @@ describe("while the registry is lost, the gateway", () => {
     await deleteRegistry();
     const { nats } = gateway;
     gateway = await startTestGateway({ server: nats });
-    expect((await readiness()).body).toContain("it is gone");
+    expect((await readiness()).body).toContain("it no longer exists");
     expect(await capture(project.key)).toMatchObject({
       status: 503,
       json: { code: "unavailable" },

@@ -24,7 +24,7 @@ describe("the listener", () => {
   test.each(["127.0.0.1", "0.0.0.0", "::"])("rejects a port in use on %s", async (host) => {
     const { port } = await startTestServer();
     await expect(another().listen(host, port)).rejects.toThrow(
-      `Cannot listen on ${host} port ${port}: the port is taken`,
+      `cannot listen on ${host} port ${port}: the port is taken`,
     );
   });
 

@@ -27,9 +27,9 @@ describe("serve with several workers", () => {
     const { port } = other.address() as { port: number };
     const gateway = await workersOn(nats, "--workers", "2");
     for (const taken of [port, gateway.port]) {
-      const advice = `set PENSTOCK_PORT (--port) to another port, or stop the process that uses it: ss -ltnp sport = :${taken}`;
+      const advice = `set PENSTOCK_PORT (--port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${taken}\` shows it`;
       expect(await failure(serve(nats, "--workers", "2", "--port", String(taken)))).toBe(
-        `penstock: Cannot listen on 127.0.0.1 port ${taken}: the port is taken: ${advice}`,
+        `penstock: cannot listen on 127.0.0.1 port ${taken}: the port is taken: ${advice}`,
       );
     }
     expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
@@ -61,7 +61,9 @@ describe("serve with several workers", () => {
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(secondEnds)}`,
     };
     const started = serveWith(variables, nats, "--workers", "2", "--drain-delay-ms", "60000");
-    expect(await failure(started)).toBe("penstock: start worker 1: it ended, exit code 3");
+    expect(await failure(started)).toBe(
+      "penstock: cannot start worker 1: it ended with exit code 3",
+    );
     expect(started.said.err).toContain("worker accepts connections");
   });
 

@@ -73,10 +73,16 @@ function given(): { file: string; below: string; folder: string; inside: string 
 
 describe("`penstock up` fails, and doctor reports an error, for a data folder", () => {
   test.each([
-    ["file", (at: string) => `start on ${at}: it is a file, not a folder`],
-    ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, not a folder`],
-    ["inside", (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, not a folder`],
-    ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
+    ["file", (at: string) => `cannot start on ${at}: it is a file, not a folder`],
+    ["below", (at: string) => `cannot start on ${at}: ${path.dirname(at)} is a file, not a folder`],
+    [
+      "inside",
+      (at: string) => `cannot start on ${at}: ${path.join(at, "nats")} is a file, not a folder`,
+    ],
+    [
+      "folder",
+      (at: string) => `cannot start on ${at}: it is on a file system that is mounted read-only`,
+    ],
   ] as const)("that cannot be used (%s)", (kind, words) => {
     const at = given()[kind];
     const wrapped = (command: string[]): string[] =>
@@ -86,7 +92,7 @@ describe("`penstock up` fails, and doctor reports an error, for a data folder", 
     expect(up.status).toBe(1);
 
     const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
-    expectFinding(doctor, words(at).replace("start on ", ""));
+    expectFinding(doctor, words(at).replace("cannot start on ", ""));
   });
 
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
@@ -96,7 +102,7 @@ describe("`penstock up` fails, and doctor reports an error, for a data folder", 
     const place = unwritable();
     const at = place[kind];
     const up = run(withoutRoot(penstock("up", "--data-dir", at)));
-    expect(up.stderr).toContain(`start on ${at}: ${why(place.folder)}: ${way}`);
+    expect(up.stderr).toContain(`cannot start on ${at}: ${why(place.folder)}: ${way}`);
     expect(up.status).toBe(1);
     const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
     expectFinding(doctor, `${at}: ${why(place.folder)}`);

@@ -73,7 +73,9 @@ describe("a NATS server that rejects the gateway at the start is an error with t
     const [first, second] = await clusterWith('authorization { token: "right" }');
     for (const natsUrl of [first.url, `${first.url},${second.url}`]) {
       const wrong = await refused({ natsUrl, natsToken: "wrong" });
-      expect(wrong.message).toMatch(/^connect to NATS at 127\.0\.0\.1:\d+: .*rejects the token/);
+      expect(wrong.message).toMatch(
+        /^cannot connect to NATS at 127\.0\.0\.1:\d+: .*rejects the token/,
+      );
       expect(wrong.fix).toBe("correct PENSTOCK_NATS_TOKEN");
       const none = await refused({ natsUrl });
       expect(none.message).toContain("requires credentials");

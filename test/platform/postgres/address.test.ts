@@ -11,7 +11,9 @@ test("an invalid PostgreSQL URL is reported without its content", () => {
     "sslmode must be one of disable",
   );
   expect(() => readAddress("postgres://h/d?pool=3")).toThrow("unknown parameter pool");
-  expect(() => readAddress("postgres://h/d?sslrootcert=/no/such")).toThrow("read sslrootcert");
+  expect(() => readAddress("postgres://h/d?sslrootcert=/no/such")).toThrow(
+    "cannot read sslrootcert",
+  );
 });
 
 test("a PostgreSQL URL is shown as host, port and database, with the defaults of libpq", () => {

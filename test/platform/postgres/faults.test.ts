@@ -78,7 +78,7 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
   ],
 ])("the PostgreSQL error for %s states the cause", async (_, parts, said) => {
   const fault = await faultOf(urlOf(parts));
-  expect(fault).toMatch(/^open in PostgreSQL at 127\.0\.0\.1:/);
+  expect(fault).toMatch(/^cannot open in PostgreSQL at 127\.0\.0\.1:/);
   expect(fault).toContain(said);
   if (said !== "pg_hba.conf") expect(fault).not.toContain("pg_hba.conf");
 });

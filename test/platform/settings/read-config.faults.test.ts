@@ -29,7 +29,7 @@ describe("a wrong setting or argument", () => {
   test("has another exit code than a missing NATS, which has 1", async () => {
     const child = penstock("project", "list", "--data-dir", temporaryFolder());
     expect(await ended(child)).toBe(1);
-    expect(child.said.err).toContain("find NATS");
+    expect(child.said.err).toContain("cannot find NATS");
   });
 
   test("does not occur for --help, which lists the settings", async () => {

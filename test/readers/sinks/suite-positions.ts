@@ -30,7 +30,9 @@ export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
       expect(await places()).toEqual([[1, 5]]);
       await expect(write(before, at(9))).rejects.toMatchObject({
         name: "MovedError",
-        message: expect.stringMatching(/is no longer at message [075] of PENSTOCK_LIVE_0/),
+        message: expect.stringMatching(
+          /moved the target's position in PENSTOCK_LIVE_0: it is no longer at message [075]/,
+        ),
       });
     }
     await target.open();

@@ -81,7 +81,7 @@ test("a closed pull releases its memory, rejects the next read, and deletes its 
   await vi.waitFor(() => expect(bytes.used).toBe(2 * text.length), { timeout: 20_000 });
   pull.close();
   expect(bytes.used).toBe(0);
-  await expect(pull.next()).rejects.toThrow("the reading was ended");
+  await expect(pull.next()).rejects.toThrow("reading was ended");
   await vi.waitFor(
     async () => expect((await manager.streams.info(stream)).state.consumer_count).toBe(0),
     { timeout: 20_000 },
@@ -91,7 +91,7 @@ test("a closed pull releases its memory, rejects the next read, and deletes its 
 test("a pull ends with an error if its consumer is removed", async () => {
   const { pull, manager } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
-  const ended = expect(pull.next()).rejects.toThrow("the consumer is gone");
+  const ended = expect(pull.next()).rejects.toThrow("the consumer no longer exists");
   const [consumer] = await manager.consumers.list(stream).next();
   expect(consumer!.name).toMatch(/^penstock_effects_/);
   await manager.consumers.delete(stream, consumer!.name);

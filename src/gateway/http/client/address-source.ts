@@ -66,7 +66,10 @@ export class AddressSource {
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
       distrusted: () =>
-        log.error({}, "connection ids not unique: addresses are no longer cached by connection"),
+        log.error(
+          {},
+          "two connections had the same id: the client address is now read for each request",
+        ),
       ...{ limits: this.limits, opening: this.opening },
     });
     this.#peers = peers;

@@ -54,8 +54,10 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
 
 function replicasError(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
-  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
-  return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
+  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
+  return new Error(`cannot create the project registry: ${error.message}: ${fix}`, {
+    cause: error,
+  });
 }
 
 /** Opens the bucket without creating it; undefined if there is none. Rejects like `openBucket`. */
@@ -93,9 +95,15 @@ export async function raiseReplicas(
   try {
     const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
     await manager.streams.update(bucket, { ...config, num_replicas: replicas });
-    log.warn({ bucket, replicas }, "bucket had fewer replicas than the settings: raised");
+    log.warn(
+      { bucket, replicas },
+      "project registry had fewer replicas than PENSTOCK_REPLICAS: raised to that number",
+    );
   } catch (error) {
-    log.warn({ bucket, reason: (error as Error).message }, "bucket replicas cannot be raised");
+    log.warn(
+      { bucket, reason: (error as Error).message },
+      "replicas of the project registry cannot be raised",
+    );
   }
 }
 
@@ -188,7 +196,7 @@ const secretKinds = [
 
 export function requireId(id: string): void {
   if (!isProjectId(id))
-    throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+    throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64} (got "${id}")`);
 }
 
 export function requireName(name: string): void {
@@ -231,18 +239,18 @@ async function requireFilled(
 ): Promise<void> {
   const found = await (await bucketReader(connection, bucket)).state();
   if (found === undefined)
-    throw new Error(`open the project registry: there is no bucket ${bucket}`);
+    throw new Error(`cannot open the project registry: there is no bucket ${bucket}`);
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is recreated as a mirror`,
+      `cannot open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is recreated as a mirror`,
     );
   }
   if (isFilled(config)) return;
   const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
   if (lastSequence < atHub) {
     throw new Error(
-      `open the project registry: its mirror has ${lastSequence} of the hub's ${atHub} entries`,
+      `cannot open the project registry: its mirror has ${lastSequence} of the hub's ${atHub} entries`,
     );
   }
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
@@ -268,7 +276,7 @@ async function lastSequenceAtHub(
     const why = missing
       ? "has no projects yet: run `penstock gather` there"
       : `does not answer: ${(error as Error).message}`;
-    throw new Error(`open the project registry: the hub, domain ${hubDomain}, ${why}`, {
+    throw new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, {
       cause: error,
     });
   }
@@ -361,7 +369,9 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };
     if (tries === triesMax)
-      throw new Error(`read stream ${reader.name}: the answering replica lags behind its leader`);
+      throw new Error(
+        `cannot read stream ${reader.name}: the answering replica lags behind its leader`,
+      );
     await delay(retryMs);
   }
 }

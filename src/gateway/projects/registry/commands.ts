@@ -80,7 +80,7 @@ export async function addProject(
       projects.filter((other) => other.id !== id),
     );
     if (entries.get(id)?.operation === "PUT")
-      throw new ProjectError(`add project: there is a project ${id} already`);
+      throw new ProjectError(`cannot add project ${id}: it already exists`);
     return { key: id, value: projectValue(project), expect: { lastSequence } };
   });
   return project;
@@ -173,7 +173,7 @@ export async function changeLimits(
     const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
     if (limits.burstSeconds !== undefined && !hasRate)
       throw new ProjectError(
-        `limit project: --burst needs a rate, and project ${id} has none: name --events-per-second or --bytes-per-second with it`,
+        `cannot limit project ${id}: --burst needs a rate, and the project has none: add --events-per-second or --bytes-per-second`,
       );
     return { quota };
   });
@@ -277,5 +277,5 @@ function projectOfEntry(id: string, entry: Omit<BucketEntry, "key"> | undefined)
 function requireFree(key: string, projects: readonly Project[]): void {
   const holder = projects.find(({ keys }) => keys.includes(key));
   if (holder !== undefined)
-    throw new ProjectError(`the key is in use already, by project ${holder.id}`);
+    throw new ProjectError(`the key is already in use by project ${holder.id}`);
 }

@@ -91,7 +91,7 @@ export class KnownProjects {
     const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
     const why = isSame || created === "" ? "" : `: the bucket was recreated at ${this.#created}`;
     const named = this.missing.join(", ") + (this.#missing.size > namedMax ? ", …" : "");
-    return `it lacks ${count} that it had (${named}), and has no markers of their deletion${why}`;
+    return `it lacks ${count} that it had (${named}), and has no markers that they were deleted${why}`;
   }
 
   /** Whether the bucket may lack projects that this process has never read. */

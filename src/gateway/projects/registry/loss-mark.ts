@@ -114,7 +114,7 @@ export function lossOfAll(
 ): string | undefined {
   if (entries > 0) return undefined;
   if (lastSequence > 0)
-    return "its entries are gone, and it has no markers of their projects' deletion";
+    return "its entries are missing, and it has no markers that their projects were deleted";
   return stored.any
     ? "it never had a project, but the streams contain events of projects"
     : undefined;

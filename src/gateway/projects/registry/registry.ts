@@ -28,7 +28,7 @@ export interface RegistryOptions extends BucketPlace {
 
 const pollMsDefault = 500;
 const warnedPairsMax = 5;
-const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
+const noProjects = `there is no project yet: every request gets a 401; add one with ${firstProject}`;
 
 /**
  * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
@@ -95,19 +95,20 @@ export class Registry implements ProjectLookup {
 
   get warnings(): readonly string[] {
     const clashes = this.#known.keys.contestedPairs.map(
-      ([one, other]) => `projects ${one} and ${other} claim one key: its events are rejected (503)`,
+      ([one, other]) =>
+        `projects ${one} and ${other} have the same key: events with it are rejected (503)`,
     );
     const more = clashes.length - warnedPairsMax;
     return [
       ...(this.#isReady && this.hasNone ? [noProjects] : []),
       ...(this.#isReady && !this.#follower.isConfirmed
-        ? ["the project registry does not answer: unknown keys are answered 503"]
+        ? ["the project registry does not answer: unknown keys get a 503"]
         : []),
       ...this.#known.damaged.map(
-        (entry) => `registry entry ${entry} cannot be read: unknown keys are answered 503`,
+        (entry) => `registry entry ${entry} cannot be read: unknown keys get a 503`,
       ),
       ...this.#known.unowned.map(
-        (entry) => `registry entry ${entry} cannot be a project's: keys in it are answered 401`,
+        (entry) => `registry entry ${entry} cannot be a project's: keys in it get a 401`,
       ),
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
@@ -124,7 +125,7 @@ export class Registry implements ProjectLookup {
   }
 
   refusalOf(key: string): string | undefined {
-    if (this.#known.keys.isContested(key)) return "More than one project claims this API key";
+    if (this.#known.keys.isContested(key)) return "More than one project has this API key";
     if (!this.#isReady) return "The project registry has not been read yet";
     if (this.fault !== undefined)
       return "The project registry is inconsistent: the key may be one that it lacks";
@@ -160,7 +161,7 @@ export class Registry implements ProjectLookup {
 
   async #follow(): Promise<void> {
     await this.#follower.follow();
-    const closed = new Error("read the project registry: the connection is closed");
+    const closed = new Error("cannot read the project registry: the connection is closed");
     this.#firstReading.reject(closed);
   }
 
@@ -179,7 +180,7 @@ export class Registry implements ProjectLookup {
     const { size } = this.#known;
     const projects = size === 1 ? "the 1 project" : `the ${size} projects`;
     const lost = size === 0 ? "" : `, with ${projects} known from it`;
-    this.#bucketFault = `it is gone${lost}; ${lossAdvice}`;
+    this.#bucketFault = `it no longer exists${lost}; ${lossAdvice}`;
     this.#readingDone();
   }
 
@@ -208,7 +209,7 @@ export class Registry implements ProjectLookup {
     if (found !== undefined && !this.#isFaultLogged) {
       this.#log.error(
         { reason: found, missing, projects: size },
-        "project registry inconsistent: known projects continue, other keys are answered 503",
+        "project registry inconsistent: known projects continue, other keys get a 503",
       );
     }
     if (found === undefined && this.#isFaultLogged)
@@ -221,7 +222,7 @@ export class Registry implements ProjectLookup {
     else
       this.#log.error(
         { projects },
-        "two projects claim one key: its events are rejected until one of them gives it up",
+        "two projects have the same key: events with it are rejected until one gets another key",
       );
   }
 }

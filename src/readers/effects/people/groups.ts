@@ -62,7 +62,8 @@ export class Groups {
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");
-    if (types === undefined) throw new Error("write a group: its project's types are not read");
+    if (types === undefined)
+      throw new Error("cannot write a group: its project's types have not been read");
     if (!types.known.has(writes.type)) {
       if (types.known.size >= this.#options.typesMax) return false;
       types.add(writes.type);

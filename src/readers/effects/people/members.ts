@@ -239,7 +239,9 @@ export class Members {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
     if (root === undefined || !isPersonRow(root)) {
-      throw new Error(`find the person of a distinct id: the rows of ${member.id} are not read`);
+      throw new Error(
+        `cannot find the person of a distinct id: the rows of ${member.id} have not been read`,
+      );
     }
     let at = member;
     while (at.mergedInto !== undefined && at.mergedInto !== root.id) {
@@ -268,7 +270,7 @@ export class Members {
 
 /** Only another program can have created a cycle. */
 function lost(projectId: string, id: string): string {
-  return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a cycle, so another program has changed it: rebuild the database with \`penstock effects rebuild\``;
+  return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which only another program can cause: rebuild the database with \`penstock effects rebuild\``;
 }
 
 type PersonRow = Member & { person: Person };

@@ -152,7 +152,8 @@ export class PropertyBag {
   #read(): Map<string, PropertyState> {
     if (this.#properties !== undefined) return this.#properties;
     this.#properties = fromColumns(this.#columns ?? noColumns);
-    if (this.#properties === undefined) throw new Error("read properties: isWhole was not called");
+    if (this.#properties === undefined)
+      throw new Error("cannot read properties: isWhole was not called");
     return this.#properties;
   }
 

@@ -82,7 +82,7 @@ export class ProjectActivity {
         ...[since: number, next: number, minutes: number[], hours: number[]],
       ];
     if (version !== formatVersion)
-      throw new Error(`read a project's activity: unknown format ${version}`);
+      throw new Error(`cannot read a project's activity: unknown format ${version}`);
     const activity = new ProjectActivity(projectId, onSpike);
     const [since, next, minutes, hours] = history;
     activity.partition = partition;

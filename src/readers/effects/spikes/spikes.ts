@@ -110,7 +110,7 @@ export class Spikes {
   /** Called after the last `adopt`. */
   apply(): void {
     if (this.missing().length > 0)
-      throw new Error("apply spikes: rows named by `missing` have not been read");
+      throw new Error("cannot apply spikes: rows named by `missing` have not been read");
     for (const waiting of this.#waiting) {
       if ("projectId" in waiting) this.#countWaiting(waiting);
       else this.#judge(waiting);
@@ -153,7 +153,7 @@ export class Spikes {
 
   #countWaiting({ projectId, partition, closed, minute, id, idHash }: WaitingLine): void {
     const activity = this.#projects.get(projectId);
-    if (activity === undefined) throw new Error("apply spikes: a loaded project is missing");
+    if (activity === undefined) throw new Error("cannot apply spikes: a loaded project is missing");
     this.#touch(activity);
     activity.partition = partition;
     activity.close(closed);

@@ -25,7 +25,7 @@ export async function requireInstallation(
   const owner = (await reader.installation()) ?? (await ownerByStreams(reader, prefix));
   if (owner === undefined || owner === prefix) return;
   throw new OtherInstallationError(
-    `open ${shown}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this one has ${prefix}: use another PENSTOCK_EFFECTS_URL (--effects-url), or set that prefix (--subject-prefix)`,
+    `cannot open ${shown}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this one has ${prefix}: use another PENSTOCK_EFFECTS_URL (--effects-url), or set that prefix (--subject-prefix)`,
   );
 }
 

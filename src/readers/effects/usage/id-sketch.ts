@@ -24,7 +24,7 @@ export class IdSketch {
       return sketch;
     }
     if (bytes.length % bytesPerListed !== 0 || bytes.length > listedMax * bytesPerListed)
-      throw new RangeError(`read a sketch of ids: ${bytes.length} bytes`);
+      throw new RangeError(`cannot read a sketch of ids: it has ${bytes.length} bytes`);
     for (let at = 0; at < bytes.length; at += bytesPerListed)
       sketch.#raise((bytes[at]! << 8) | bytes[at + 1]!, bytes[at + 2]!);
     return sketch;

@@ -365,7 +365,7 @@ async function loadMembers(
       for (const row of found) rows.push(row);
       if (bytes <= lookupBytesMax) continue;
       left.length = 0;
-      throw new TooLargeError("look up rows: their properties are too large together");
+      throw new TooLargeError("cannot look up rows: their properties are too large together");
     }
   };
   await Promise.all(Array.from({ length: projectsAtOnce }, loadNext));

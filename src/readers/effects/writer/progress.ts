@@ -12,7 +12,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-const endedText = "wait for a position: the writer has ended";
+const endedText = "cannot wait for a position: the writer has ended";
 
 export class Reached {
   #positions = new Map<string, Position>();

@@ -190,7 +190,7 @@ class Building {
     await this.#findGoals();
     if (this.#missing > 0 && !acceptMissing)
       throw new RebuildError(
-        `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that: --accept-missing`,
+        `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that, use --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     await this.#applier.apply(

@@ -152,7 +152,7 @@ export class ClickHouseTarget implements SinkTarget {
     const first = wanted.find(isMissing);
     if (first !== undefined)
       throw new StoreError(
-        `open ClickHouse at ${this.shown}: ${first} does not exist: \`penstock sink clickhouse --ddl\` prints the statements`,
+        `cannot open ClickHouse at ${this.shown}: ${first} does not exist: \`penstock sink clickhouse --ddl\` prints the statements`,
       );
   }
 
@@ -255,6 +255,6 @@ export class ClickHouseTarget implements SinkTarget {
 
   #checkLock(): void {
     if (this.#lock?.isHeld === false)
-      throw new StoreError(`write to ClickHouse at ${this.shown}: the lock was lost`);
+      throw new StoreError(`cannot write to ClickHouse at ${this.shown}: the lock was lost`);
   }
 }

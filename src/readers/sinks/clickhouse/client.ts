@@ -130,7 +130,7 @@ export class ClickHouseClient {
   }
 
   #words(doing: string): string {
-    return `${doing} ClickHouse at ${this.shown}`;
+    return `cannot ${doing} ClickHouse at ${this.shown}`;
   }
 }
 
@@ -211,12 +211,12 @@ const hints: Readonly<Record<number, string>> = {
   241: "the server is out of memory: waiting; smaller batches need less",
   242: "the table is read-only at the moment: waiting",
   252: "the server has too many parts to merge: waiting; larger batches create fewer",
-  497: "the user lacks a privilege: the guide lists what it needs",
+  497: "the user lacks a privilege: grant it (see docs/guides/sink-clickhouse.md)",
   516: "check user and password of the URL",
 };
 const shownMax = 300;
 
-/** `doing` is the failed operation, such as `write to ClickHouse at …`. */
+/** `doing` is the failed operation, such as `cannot write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -251,7 +251,8 @@ function codeIn(text: string): number | undefined {
 function byStatus(status: number): string | undefined {
   if (status === 401 || status === 403) return "check user and password of the URL";
   if (status === 429 || status === 503) return "it is overloaded: waiting";
-  if (status >= 300 && status < 400) return "it redirects: use the target in the URL";
+  if (status >= 300 && status < 400)
+    return "it redirects to another URL: give that URL as the target";
   return undefined;
 }
 
@@ -287,14 +288,14 @@ export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
     throw new StoreError(
-      "read ClickHouse's URL: it does not have the form https://user:password@host:8443",
+      "cannot read ClickHouse's URL: it must have the form https://user:password@host:8443",
     );
   const settings: Record<string, string> = {};
   for (const [name, value] of url.searchParams) {
     if (name === authority) continue;
     if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
       throw new StoreError(
-        `read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
+        `cannot read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
       );
     settings[name] = value;
   }
@@ -323,7 +324,9 @@ function certificatesOf(file: string | null): string | undefined {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw new StoreError(`read ${authority} of ClickHouse's URL: ${(error as Error).message}`);
+    throw new StoreError(
+      `cannot read ${authority} of ClickHouse's URL: ${(error as Error).message}`,
+    );
   }
 }
 
@@ -332,11 +335,11 @@ function decode(text: string): string {
   try {
     decoded = decodeURIComponent(text);
   } catch {
-    throw new StoreError("read ClickHouse's URL: a % in it is not followed by two digits");
+    throw new StoreError("cannot read ClickHouse's URL: a % in it is not followed by two digits");
   }
   if (!/^[\x21-\x7e]*$/.test(decoded))
     throw new StoreError(
-      "read ClickHouse's URL: user and password are sent as headers, so they must be visible ASCII",
+      "cannot read ClickHouse's URL: user and password are sent as headers, so they must be visible ASCII",
     );
   return decoded;
 }

@@ -71,7 +71,7 @@ export class SinkLock {
         if (holders.length > 0 || isRefused) throw taken;
         if (ended !== undefined || performance.now() > deadline)
           throw new StoreError(
-            `take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not started the query: --no-lock runs without a lock"}`,
+            `cannot take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not started the query that is the lock; to run without a lock, use --no-lock"}`,
           );
         await delay(askAgainMs);
       }
@@ -79,7 +79,7 @@ export class SinkLock {
       request.destroy();
       throw error;
     }
-    if (ended !== undefined) throw new StoreError(`hold the lock in ClickHouse: ${ended}`);
+    if (ended !== undefined) throw new StoreError(`cannot hold the lock in ClickHouse: ${ended}`);
     this.#request = request;
     this.#beat = setInterval(() => request.write("\n"), beatMs).unref();
   }

@@ -58,7 +58,7 @@ export class ParquetFolder {
     const there = this.#idThere();
     if (this.#id !== undefined && there !== this.#id)
       throw new Error(
-        `${folder} is another folder than before: restore the previous one, or start the sink again to write into this one`,
+        `${folder} is not the folder that the sink opened: restore that one, or start the sink again to write into this one`,
       );
     if (there === undefined && existsSync(path.join(folder, "events")))
       throw new Error(

@@ -167,5 +167,5 @@ function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))
     return error as Error;
-  return new Error(`${doing}: ${message}`, { cause: error });
+  return new Error(`cannot ${doing}: ${message}`, { cause: error });
 }

@@ -86,19 +86,22 @@ function missingOf(
   found: AppliedTo | undefined,
 ): NotApplied | undefined {
   if (found === undefined)
-    return { why: `they have applied nothing of ${stream} yet`, isOther: false };
+    return { why: `the effects have applied nothing of ${stream} yet`, isOther: false };
   if (found.created !== created) {
     // The effects read the new stream and apply no more of the old one.
     const isBehind = found.epoch > 1 && Date.parse(found.created) > Date.parse(created);
     if (isBehind) return undefined;
-    const why = `they have applied the stream ${stream} that was created at ${found.created}, and this one was created at ${created}`;
+    const why = `the effects have applied the stream ${stream} that was created at ${found.created}, but the stream was created again at ${created}`;
     return { why, isOther: true };
   }
   if (found.sequence < sequence) {
-    const why = `they are at message ${found.sequence} of ${stream}, and the batch needs ${sequence}`;
+    const why = `the effects are at message ${found.sequence} of ${stream}, and the batch needs ${sequence}`;
     return { why, isOther: false };
   }
   if (!isOriginal(messageId) || !isOriginal(found.messageId)) return undefined;
   if (messageId === found.messageId) return undefined;
-  return { why: `their message ${sequence} of ${stream} is a different one`, isOther: true };
+  return {
+    why: `message ${sequence} of ${stream} in the effects is a different one`,
+    isOther: true,
+  };
 }

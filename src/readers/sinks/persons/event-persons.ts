@@ -53,7 +53,7 @@ export class EventPersons {
   /** Reason of the wait; undefined until it takes long. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
-    return `waiting for the effects, for the persons of events: ${this.#why}`;
+    return `waiting until the effects have applied the events, to get their persons: ${this.#why}`;
   }
 
   get #waitMs(): number {

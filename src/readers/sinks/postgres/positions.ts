@@ -60,7 +60,9 @@ export async function writePositions(
         ? await client.query(beginSql, [stream, lane, partition, epoch, created, sequence])
         : await client.query(moveSql, [stream, was.epoch, was.sequence, epoch, created, sequence]);
     if (rowCount !== 1)
-      throw new MovedError(`the target is no longer at message ${was?.sequence ?? 0} of ${stream}`);
+      throw new MovedError(
+        `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
+      );
     await writeTrail(client, position, trailEnds.get(stream));
   }
 }

@@ -89,7 +89,7 @@ export class PostgresTarget implements SinkTarget {
 
   open(): Promise<readonly SinkPosition[]> {
     this.#days.clear();
-    return this.#session.run("open", async (client) => {
+    return this.#session.run("open the tables", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
       // Checked first, because adding a column blocks readers of the table.
@@ -104,7 +104,7 @@ export class PostgresTarget implements SinkTarget {
 
   async write(batch: SinkBatch): Promise<WriteOutcome> {
     const { before, positions, events, rejected, incidents } = batch;
-    return await this.#session.run("write", async (client) => {
+    return await this.#session.run("write events", async (client) => {
       await this.#session.begin(client);
       await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
       const days = await this.#makeParts(client, events);
@@ -136,7 +136,7 @@ export class PostgresTarget implements SinkTarget {
       const [row] = await selectRows(client, "SELECT version FROM sink_version");
       if (row?.[0] === tablesVersion) return;
       throw new StoreError(
-        `open PostgreSQL at ${this.shown}: its tables have version ${row?.[0]}, and this release supports ${tablesVersion}: use a newer release`,
+        `cannot open PostgreSQL at ${this.shown}: its tables have version ${row?.[0]}, and this release supports ${tablesVersion}: use a newer release`,
       );
     }
     await requireUtf8(client, this.shown);

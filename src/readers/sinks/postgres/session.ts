@@ -57,7 +57,7 @@ export class SinkSession {
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
       throw new StoreError(
-        `${doing} in PostgreSQL at ${this.#address.shown}: another write is still running`,
+        `cannot ${doing} in PostgreSQL at ${this.#address.shown}: another write is still running`,
       );
     this.#isBusy = true;
     try {
@@ -144,7 +144,7 @@ export class SinkSession {
     this.#isPooled = true;
     this.#letGo();
     return new StoreError(
-      `write to ${this.#address.shown}: a pooler in transaction mode is in between: connect to the server itself`,
+      `cannot write to ${this.#address.shown}: the connection goes through a pooler in transaction mode: connect to the server itself`,
     );
   }
 

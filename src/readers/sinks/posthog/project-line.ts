@@ -161,7 +161,7 @@ export class ProjectLine {
     try {
       key = await keyOf(projectId);
     } catch (error) {
-      const why = `its key cannot be queried: ${(error as Error).message}`;
+      const why = `its key cannot be read from the registry: ${(error as Error).message}`;
       return { kind: "retry", afterMs: undefined, why };
     }
     signal.throwIfAborted();
@@ -241,6 +241,6 @@ export class RequestBounds {
   }
 
   refusesAll(why: string): string {
-    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}: no more are rejected; --accept-refused rejects them all`;
+    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink retries and sets no more events aside; to set aside every refused event, use --accept-refused`;
   }
 }

@@ -117,11 +117,11 @@ export class StateFolder {
     const state = stateIn(text);
     if (state === undefined)
       throw new StoreError(
-        `read ${this.#file}: it is not the state of a sink: restore the file, or name another folder in --state to start from the beginning`,
+        `cannot read ${this.#file}: it is not the state of a sink: restore the file, or name another folder in --state to start from the beginning`,
       );
     if (state.upstream !== this.#upstream)
       throw new StoreError(
-        `read ${this.#file}: it belongs to ${state.upstream}: name another folder in --state; if that is the same PostHog under another name, change "upstream" in the file`,
+        `cannot use ${this.#file}: it belongs to ${state.upstream}: name another folder in --state; if that is the same PostHog under another name, change "upstream" in the file`,
       );
     return state;
   }
@@ -212,6 +212,6 @@ async function asStoreError(what: string, work: () => Promise<void>): Promise<vo
     await work();
   } catch (error) {
     if (error instanceof StoreError || error instanceof MovedError) throw error;
-    throw new StoreError(`${what}: ${(error as Error).message}`, { cause: error });
+    throw new StoreError(`cannot ${what}: ${(error as Error).message}`, { cause: error });
   }
 }

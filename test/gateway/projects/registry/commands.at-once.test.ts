@@ -37,7 +37,7 @@ describe("project commands", () => {
     ]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
     await expect(addProject(rig.connection, { ...place, id: "shop" })).rejects.toThrow(
-      "a project shop already",
+      "cannot add project shop: it already exists",
     );
   });
 
@@ -51,7 +51,7 @@ describe("project commands", () => {
       expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       for (const outcome of outcomes) {
         if (outcome.status === "rejected")
-          expect(outcome.reason.message).toContain("in use already, by project");
+          expect(outcome.reason.message).toContain("already in use by project");
       }
     }
     const [one, other] = await listProjects(rig.connection, place);
@@ -87,7 +87,7 @@ describe("project commands", () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_taken" });
     const add = (id: string, key: string) => addProject(rig.connection, { ...place, id, key });
-    await expect(add("other", "phc_taken")).rejects.toThrow("in use already, by project shop");
+    await expect(add("other", "phc_taken")).rejects.toThrow("already in use by project shop");
     for (const key of ["", "two words", "schlüssel", "x".repeat(201)]) {
       await expect(add("other", key)).rejects.toThrow("printable ASCII");
     }

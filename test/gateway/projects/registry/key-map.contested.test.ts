@@ -20,7 +20,7 @@ describe("a key that two projects claim", () => {
     await bucket.put("a", value("a", ["phc_same", "phc_a"]));
     await expect.poll(() => registry.byKey("phc_same"), soon).toBeUndefined();
     const reported = () =>
-      registry.lines.filter(({ message }) => message.includes("claim one key"));
+      registry.lines.filter(({ message }) => message.includes("have the same key"));
     for (const id of ["a", "z"]) {
       await setQuota(rig.connection, {
         ...place,
@@ -35,7 +35,9 @@ describe("a key that two projects claim", () => {
     expect(reported()).toEqual([
       { fields: { projects: ["a", "z"] }, message: expect.stringContaining("rejected") },
     ]);
-    expect(registry.warnings).toEqual([expect.stringContaining("projects a and z claim one key")]);
+    expect(registry.warnings).toEqual([
+      expect.stringContaining("projects a and z have the same key"),
+    ]);
     expect(registry.fault).toBeUndefined();
 
     await bucket.put("z", value("z", ["phc_z"]));

@@ -104,10 +104,10 @@ describe("a registry read at the start", () => {
     await add(place, "shop");
     await (await streams()).purge(streamOf(place));
     const registry = await fresh(place);
-    expectDoubt(registry, "its entries are gone");
+    expectDoubt(registry, "its entries are missing");
     await add(place, "shop");
     await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
-    expectDoubt(registry, "its entries are gone");
+    expectDoubt(registry, "its entries are missing");
     await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
@@ -117,7 +117,10 @@ describe("a registry read at the start", () => {
     const place = newPlace();
     await storeEvents(place);
     const waiting = await fresh(place);
-    expectDoubt(waiting, "it is gone; restore it from a backup, or add every project again");
+    expectDoubt(
+      waiting,
+      "it no longer exists; restore it from a backup, or add every project again",
+    );
     await add(place, "shop");
     await expect.poll(() => waiting.byKey("phc_shop")?.id, soon).toBe("shop");
     const later = await fresh(place);
@@ -236,7 +239,7 @@ describe("a registry read at the start", () => {
     for (const one of [registry, await fresh(place)]) {
       await expect.poll(() => one.refusalOf("phc_blog"), soon).toBeUndefined();
       expect(one.warnings).toEqual([
-        "registry entry my.blog cannot be a project's: keys in it are answered 401",
+        "registry entry my.blog cannot be a project's: keys in it get a 401",
       ]);
     }
     await bucket.delete("my.blog");

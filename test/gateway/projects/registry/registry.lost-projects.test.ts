@@ -45,7 +45,7 @@ describe("a registry that lost projects", () => {
     await (await streams()).delete(streamOf(place));
     await expect
       .poll(() => registry.fault, soon)
-      .toContain("it is gone, with the 2 projects known from it");
+      .toContain("it no longer exists, with the 2 projects known from it");
     expectKept(registry, "shop", "blog");
     expect(errors(registry)).toBe(1);
     const reported = registry.lines.find(({ message }) =>
@@ -84,7 +84,7 @@ describe("a registry that lost projects", () => {
   test("stays uncertain while a recreated bucket is read for the first time", async () => {
     const { place, registry } = await withProjects("shop");
     await (await streams()).delete(streamOf(place));
-    await expect.poll(() => registry.fault, soon).toContain("it is gone");
+    await expect.poll(() => registry.fault, soon).toContain("it no longer exists");
     const seen: (string | undefined)[] = [];
     const watching = setInterval(() => seen.push(registry.fault), 0);
     await new Kvm(rig.connection).create(bucketName(place.prefix), { history: 1 });
@@ -107,7 +107,7 @@ describe("a registry that lost projects", () => {
     const manager = await jetstreamManager(rig.connection);
     await manager.streams.delete(streamOf(place));
     await rig.server.restart();
-    await expect.poll(() => registry.fault, soon).toContain("it is gone");
+    await expect.poll(() => registry.fault, soon).toContain("it no longer exists");
     expectKept(registry, "shop");
   });
 
@@ -135,7 +135,7 @@ describe("a registry that lost projects", () => {
     const place = newPlace();
     const withEvents = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
     const registry = await registryOn(rig, place, 50, withEvents);
-    expect(registry.fault).toContain("it is gone");
+    expect(registry.fault).toContain("it no longer exists");
     expect(registry.refusalOf("phc_shop")).toContain("registry");
     await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
     const bucket = await openBucket(rig.connection, place);
@@ -152,9 +152,9 @@ describe("a registry that lost projects", () => {
     const registry = await registryOn(rig, newPlace(), 50);
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
-    expect(registry.warnings).toEqual([expect.stringContaining("every request is answered 401")]);
-    expect(
-      registry.lines.some(({ message }) => message.includes("every request is answered 401")),
-    ).toBe(true);
+    expect(registry.warnings).toEqual([expect.stringContaining("every request gets a 401")]);
+    expect(registry.lines.some(({ message }) => message.includes("every request gets a 401"))).toBe(
+      true,
+    );
   });
 });

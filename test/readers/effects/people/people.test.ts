@@ -346,7 +346,7 @@ describe("rows queued for a commit", () => {
     people.add(effectOf({ timeMs: 3, distinctId: "a" }));
     const members = rows.read(people.missing()).members.filter((row) => row.person === undefined);
     people.adopt({ members, groups: [], groupTypes: [] });
-    expect(() => people.apply()).toThrow("are not read");
+    expect(() => people.apply()).toThrow("have not been read");
   });
 });
 

@@ -18,5 +18,5 @@ test("a file in an inaccessible folder is not reported as missing", () => {
   // Root may read everything, so the inaccessible folder is a file.
   const behind = path.join(file, "effects.sqlite");
   expect(isAbsent(behind)).toBe(false);
-  expect(() => mustBeReadable(behind)).toThrow(/it cannot be read .*: run this as the user/);
+  expect(() => mustBeReadable(behind)).toThrow(/cannot read .*: run this as the user/);
 });

@@ -41,7 +41,7 @@ test("the PostgreSQL store reports why it cannot open, with the address and the 
     "the user lacks a privilege: let it own the database",
   );
   expect(await faultOf(url.replace(`:${port}/`, ":1/"))).toMatch(
-    /^open in PostgreSQL at 127\.0\.0\.1:1\/postgres: no server is listening/,
+    /^cannot open the tables in PostgreSQL at 127\.0\.0\.1:1\/postgres: no server is listening/,
   );
 });
 

@@ -72,7 +72,7 @@ test("another process can read the SQLite database while the writer runs and aft
 test("another process cannot write the SQLite database alongside the writer", async () => {
   const file = newFile();
   const store = await newStore(file);
-  const refused = `StoreError: open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
+  const refused = `StoreError: cannot open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
   expect(inProcess("open", file)).toEqual([refused]);
   await store.close();
   expect(inProcess("open", file)).toEqual(["opened"]);
@@ -113,7 +113,9 @@ test("a SQLite commit that does not fit on the disk leaves nothing, and the next
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
   const [fault, totals] = execFileSync("bash", args, { encoding: "utf8" }).split("\n");
-  expect(fault).toContain(`StoreError: write to ${file}: the disk cannot be read or written`);
+  expect(fault).toContain(
+    `StoreError: cannot write to ${file}: the disk cannot be read or written`,
+  );
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
 });
 
@@ -178,7 +180,9 @@ test("opening a SQLite database names a missing folder, and a file that is not a
   writeFileSync(file, "name,age\n".repeat(1_000));
   const text = new SqliteStore({ file });
   onTestFinished(() => text.close());
-  await expect(text.open()).rejects.toThrow(`open ${file}: the file is not an SQLite database`);
+  await expect(text.open()).rejects.toThrow(
+    `cannot open ${file}: the file is not an SQLite database`,
+  );
   expect(readFileSync(file, "utf8")).toBe("name,age\n".repeat(1_000));
 });
 

@@ -13,7 +13,7 @@ test("reports that the port speaks no TLS in its own message", async () => {
   const client = new ClickHouseClient(readAddress(`https://me:secret@127.0.0.1:${port}`));
   onTestFinished(() => client.close());
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(
-    `ask ClickHouse at https://127.0.0.1:${port}: it does not use TLS: write http://`,
+    `cannot ask ClickHouse at https://127.0.0.1:${port}: it does not use TLS: write http://`,
   );
 });
 

@@ -74,11 +74,11 @@ test("a Parquet sink does not recreate a folder that was moved away, and continu
   const reasons = () => writer.status(Date.now()).reasons.join();
   await expect
     .poll(reasons, within)
-    .toMatch(/is another folder than before: restore the previous one/);
+    .toMatch(/is not the folder that the sink opened: restore that one/);
   expect(existsSync(folder)).toBe(false);
   // Nor is another one used instead.
   mkdirSync(folder);
-  await expect.poll(reasons, within).toMatch(/is another folder than before/);
+  await expect.poll(reasons, within).toMatch(/is not the folder that the sink opened/);
   rmSync(folder, { recursive: true });
   renameSync(`${folder}-away`, folder);
   await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));

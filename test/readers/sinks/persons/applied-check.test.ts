@@ -33,11 +33,13 @@ test("a sink waits for the effects to see a recreated stream, whatever its seque
   const recreated = { ...needed, created: late, sequence: 1 };
   expect(notApplied([recreated], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
-    why: `they have applied the stream S that was created at ${early}, and this one was created at ${late}`,
+    why: `the effects have applied the stream S that was created at ${early}, but the stream was created again at ${late}`,
   });
 });
 
 test("a sink that waits for the effects names the one missing stream of several", () => {
   const other = { ...needed, stream: "T" };
-  expect(notApplied([needed, other], [applied])?.why).toBe("they have applied nothing of T yet");
+  expect(notApplied([needed, other], [applied])?.why).toBe(
+    "the effects have applied nothing of T yet",
+  );
 });

@@ -98,7 +98,9 @@ function tests(rig: WriterRig): void {
     const sink = await startWithPersons(url, place);
     const reasons = () => sink.writer.status(Date.now()).reasons.join();
     // There is no database yet.
-    await expect.poll(reasons, within).toMatch(/^waiting for the effects, .*: read /);
+    await expect
+      .poll(reasons, within)
+      .toMatch(/^waiting until the effects have applied .*: cannot read /);
     const effects = await startEffects(place);
     await expect.poll(() => eventsAt(url).catch(() => []), within).toEqual(eventsIn(first));
     await expect.poll(reasons, within).toBe("");
@@ -106,7 +108,7 @@ function tests(rig: WriterRig): void {
     await effects.store.close();
     const second = randomFrames(random, { count: 20, linkedLanes: [] });
     await storeFrames(connection, second);
-    await expect.poll(reasons, within).toMatch(/they are at message \d+ of PENSTOCK_/);
+    await expect.poll(reasons, within).toMatch(/the effects are at message \d+ of PENSTOCK_/);
     expect(sink.persons.waitSeconds).toBeGreaterThan(0);
     expect(await eventsAt(url)).toEqual(eventsIn(first));
     await startEffects(place);

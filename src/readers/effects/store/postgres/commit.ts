@@ -53,7 +53,7 @@ async function writeNumber(
   );
   if (rowCount === 1) return;
   throw new FencedError(
-    `commit in PostgreSQL at ${shown}: its last commit is no longer ${after}, the last one that this writer knows`,
+    `cannot commit in PostgreSQL at ${shown}: another program has written to it: its last commit is not ${after}, the last one of this writer`,
   );
 }
 

@@ -66,7 +66,7 @@ export async function hasSchema(client: ClientBase, schema: string): Promise<boo
 }
 
 function otherVersion(version: number, shown: string): string {
-  const at = `read PostgreSQL at ${shown}`;
+  const at = `cannot read PostgreSQL at ${shown}`;
   if (version === 0)
     return `${at}: the tables do not exist: \`penstock effects\` creates them when it starts`;
   return version > schemaVersion

@@ -55,7 +55,7 @@ export class ReaderPool {
         client.release(fault !== undefined && !leavesConnection(fault));
       }
     } catch (error) {
-      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown, hints });
+      throw storeErrorOf(error, { doing: "read rows", shown: this.#address.shown, hints });
     }
   }
 
@@ -75,7 +75,7 @@ export class ReaderPool {
         await client.query("CLOSE batches");
       }
     } catch (error) {
-      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown, hints });
+      throw storeErrorOf(error, { doing: "read rows", shown: this.#address.shown, hints });
     } finally {
       await client?.end().catch(() => {});
     }

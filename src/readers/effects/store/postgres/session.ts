@@ -90,7 +90,7 @@ export class WriterSession {
     doing: string,
     work: (client: Client) => Promise<Result>,
   ): Promise<Result> {
-    if (this.#isClosed) throw new StoreError(`${doing} in PostgreSQL: the store is closed`);
+    if (this.#isClosed) throw new StoreError(`cannot ${doing} in PostgreSQL: the store is closed`);
     try {
       this.#client ??= await this.#newClient();
       if (this.#isGivenUp) throw new Error("the store was closed meanwhile");
@@ -137,7 +137,7 @@ export class WriterSession {
       const holder = await this.#otherHolder(client);
       if (holder !== undefined && performance.now() > deadline)
         throw new StoreError(
-          `open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that process, or use another PENSTOCK_EFFECTS_URL`,
+          `cannot open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that process, or use another PENSTOCK_EFFECTS_URL`,
         );
       await delay(pauseMs);
     }

@@ -43,7 +43,7 @@ import { holdsLockSql, WriterSession } from "./session.ts";
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
-const tooLarge = "look up rows: their properties are too large";
+const tooLarge = "cannot look up rows: their properties are too large";
 
 export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
@@ -93,7 +93,7 @@ export class PostgresStore implements EffectsStore {
   }
 
   async open(): Promise<void> {
-    await this.#session.run("open", async () => {});
+    await this.#session.run("open the tables", async () => {});
   }
 
   async close(): Promise<void> {
@@ -109,7 +109,7 @@ export class PostgresStore implements EffectsStore {
   }
 
   bindTo(prefix: string): Promise<void> {
-    return this.#session.run("note the installation", async (client) => {
+    return this.#session.run("store the installation", async (client) => {
       await client.query(bindSql, [prefix]);
     });
   }
@@ -166,7 +166,7 @@ export class PostgresStore implements EffectsStore {
     const id = row?.[memberAt.distinct_id];
     if (id !== undefined) return id;
     throw new StoreError(
-      `read PostgreSQL at ${this.#address.shown}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
+      `cannot read PostgreSQL at ${this.#address.shown}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
     );
   }
 

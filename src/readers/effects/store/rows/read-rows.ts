@@ -195,7 +195,7 @@ export class UuidWalk {
     }
     if (!this.#isFirst && found < this.#steps.length)
       throw new StoreError(
-        "look up people: the database is damaged: a row points to one that does not exist",
+        "cannot look up people: the database is damaged: a row points to one that does not exist",
       );
     this.#isFirst = false;
     this.#steps = next;

@@ -120,7 +120,9 @@ export class Database {
         this.undo();
         this.#db.exec("BEGIN IMMEDIATE");
       } else if (!this.#db.isTransaction)
-        throw new StoreError(`write to ${this.file}: the transaction's first part was rolled back`);
+        throw new StoreError(
+          `cannot write to ${this.file}: the transaction's first part was rolled back`,
+        );
       this.#finish(isLast, work);
     });
   }
@@ -184,8 +186,8 @@ function versionOf(db: DatabaseSync): number {
 
 function otherVersion(file: string, version: number): string {
   return version > schemaVersion
-    ? `open ${file}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
-    : `read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
+    ? `cannot open ${file}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
+    : `cannot read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
 /** A rebuild does not help, because it reads the positions from the damaged database. */
@@ -194,8 +196,8 @@ export const remedyOfDamage =
 
 /** Advice by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
-  5: "another process keeps it locked: end that process",
-  6: "another process keeps it locked: end that process",
+  5: "another process has it locked: end that process",
+  6: "another process has it locked: end that process",
   8: "the file or its folder is read-only: allow this user to write to both",
   10: "the disk cannot be read or written: check the system's log, and the space on the disk",
   11: `the file is damaged: ${remedyOfDamage}`,
@@ -222,9 +224,12 @@ export function faults<Result>(what: string, work: () => Result): Result {
     if (code === undefined) throw error;
     const remedy = remedies[code & 0xff];
     const reason = error instanceof Error ? error.message : "";
-    throw new StoreError(`${what}: ${remedy === undefined ? reason : `${remedy} (${reason})`}`, {
-      cause: error,
-    });
+    throw new StoreError(
+      `cannot ${what}: ${remedy === undefined ? reason : `${remedy} (${reason})`}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -239,7 +244,7 @@ export function takeWriterLock(file: string): FileLock {
     const lock = takeFileLock(name);
     if (lock === "busy")
       throw new StoreError(
-        `open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`,
+        `cannot open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`,
       );
     return lock;
   });

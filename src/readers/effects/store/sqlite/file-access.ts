@@ -5,14 +5,14 @@ import { StoreError } from "../../../../platform/base/store-error.ts";
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
-      `read ${file}: there is no such file: \`penstock effects\` creates it when it first runs; PENSTOCK_EFFECTS_URL (--effects-url) sets another`,
+      `cannot read ${file}: there is no such file: \`penstock effects\` creates it when it first runs; PENSTOCK_EFFECTS_URL (--effects-url) sets another`,
     );
   try {
     accessSync(file, constants.R_OK);
   } catch (error) {
     const reason = (error as Error).message;
     throw new StoreError(
-      `read ${file}: it cannot be read (${reason}): run this as the user that \`penstock effects\` runs as`,
+      `cannot read ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
     );
   }
 }

@@ -72,11 +72,13 @@ export class SqliteLookups extends ReadingSide {
   #idOf(row: Row | undefined, uuid: Value): Value {
     const id = row?.[memberAt.distinct_id];
     if (id !== undefined) return id;
-    throw new StoreError(`read ${this.file}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`);
+    throw new StoreError(
+      `cannot read ${this.file}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
+    );
   }
 }
 
 function checkBytes(bytes: number): void {
   if (bytes > lookupBytesMax)
-    throw new TooLargeError("look up rows: their properties are too large");
+    throw new TooLargeError("cannot look up rows: their properties are too large");
 }

@@ -65,7 +65,7 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
     removeDatabase(rebuilt);
     const reason = (error as Error).message;
     throw new StoreError(
-      `create ${rebuilt}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
+      `cannot create ${rebuilt}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
     );
   }
 }
@@ -93,7 +93,7 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
 
 /** Removes the log, which the next database with this name would read. */
 function intoOneFile(file: string): void {
-  if (!existsSync(file)) throw new StoreError(`open ${file}: the file no longer exists`);
+  if (!existsSync(file)) throw new StoreError(`cannot open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
     const database = new DatabaseSync(file);
     try {
@@ -104,7 +104,9 @@ function intoOneFile(file: string): void {
     }
   });
   if (existsSync(`${file}-wal`))
-    throw new StoreError(`write to ${file}: its log still exists: end the processes that read it`);
+    throw new StoreError(
+      `cannot write to ${file}: its log still exists: end the processes that read it`,
+    );
 }
 
 /** Retries, because SQLite does not wait for readers here. */

@@ -92,7 +92,7 @@ export class ThreadLink<Side> {
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;
-      const error = new StoreError(`use ${file}: its thread (${role}) has ended`, {
+      const error = new StoreError(`cannot use ${file}: its thread (${role}) has ended`, {
         cause: fault ?? code,
       });
       for (const { reject } of this.#pending.values()) reject(error);
