@@ -9,7 +9,9 @@ import { findOnPath } from "./lib/prerequisites.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/** With more failed files, the machine's load is not the cause. */
+/**
+ * Maximum number of failed files that run again. With more, the machine's load is not the cause.
+ */
 const filesRerunMax = 5;
 const chromiumNames = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -22,7 +24,7 @@ function runTests(args, { isRelease }) {
   }
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
-  // It would otherwise keep every version that a file ever had.
+  // Otherwise the cache would grow with every version of a file.
   rmSync(strippedDir, { recursive: true, force: true });
   const first = run(args);
   const rerun = args.length === 0 ? rerunFailures(first) : undefined;
@@ -40,7 +42,7 @@ function runTests(args, { isRelease }) {
   return failed === 0 && passed > 0 ? 0 : 1;
 }
 
-/** Undefined if nothing has to run again. */
+/** Runs failed files again. Returns undefined if none has to. */
 function rerunFailures({ failures, status }) {
   const isFew = failures.length > 0 && failures.length <= filesRerunMax;
   if (status === 0 || !isFew) return undefined;

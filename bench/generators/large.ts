@@ -8,7 +8,10 @@ import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 import { findMark, makeUnique } from "./unique.ts";
 
-/** Compressed before the clock starts; then each body is sent once. */
+/**
+ * The default number of gzipped bodies. They are compressed before the clock starts, and each is
+ * sent once.
+ */
 const gzippedBodiesDefault = 8;
 const gzipLevel = 6;
 

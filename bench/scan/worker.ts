@@ -9,7 +9,7 @@ import { scanBodies } from "./bodies.ts";
 import { loadSimdjson } from "./simdjson-package.ts";
 
 interface Contender {
-  /** Throws if it reads the body differently from JSON.parse. */
+  /** Throws if the contender reads the body differently from JSON.parse. */
   check(body: Buffer): void;
   run(body: Buffer): void;
 }
@@ -23,7 +23,9 @@ function scanAll(scanner: Scanner, body: Buffer): void {
   if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("scan: the body was refused");
 }
 
-/** The name and distinct id of each item, through the table's spans, against the parsed items. */
+/**
+ * Compares the name and distinct id of each item, read through the table, with the parsed items.
+ */
 function checkScanner(scanner: Scanner, body: Buffer): void {
   const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<
     string,
@@ -71,12 +73,15 @@ function contender(): Contender {
       };
     }
     default:
-      // From bytes to objects, as a server must do.
+      // JSON.parse gets a string decoded from bytes, as in a server.
       return { check: () => {}, run: (body) => void JSON.parse(body.toString()) };
   }
 }
 
-/** Runs for the given time, in batches long enough to make the clock's cost negligible. */
+/**
+ * Returns the bytes per second over the given time, in batches that make the clock's cost
+ * negligible.
+ */
 function bytesPerSecond(run: (body: Buffer) => void, body: Buffer): number {
   let runs = 0;
   let perBatch = 1;

@@ -5,7 +5,7 @@ import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import type { Load } from "../harness/load.ts";
 import { batches, huge, singles, singlesOf, singlesOfName } from "./loads.ts";
 
-/** The number of 19 MB bodies in a run: about two seconds' worth. */
+/** Returns the number of 19 MB bodies in a run: about two seconds' worth. */
 function hugeAmount({ variant }: Cell, quick: boolean): number {
   if (variant === "penstock") return quick ? 8 : 16;
   return 2;
@@ -25,7 +25,8 @@ export async function throughput(bench: Bench): Promise<void> {
     loads: (cell) => [
       singles(128, seconds),
       batches(100, seconds),
-      // 45,000 fsyncs in a row only measure the disk; `sizes` has them once.
+      // Durable variants with one fsync per event get no huge bodies: 45,000 fsyncs in a row only
+      // measure the disk.
       ...(cell.variant === "penstock" || (cell.variant === "fastify" && cell.sync === "lazy")
         ? [huge(hugeAmount(cell, bench.quick))]
         : []),
@@ -35,7 +36,7 @@ export async function throughput(bench: Bench): Promise<void> {
     warmEach: true,
   });
   if (bench.quick) return;
-  // It has no budget: it shows how much of the baseline's cost is the framework's.
+  // This variant has no budget: it shows how much of the baseline's cost is the framework's.
   await runCells(bench, {
     group: "throughput",
     cells: both.map((sync) => ({ variant: "uws-json", sync })),
@@ -108,8 +109,8 @@ export function manyProjectsScenario(count: number): string {
 }
 
 /**
- * The rate of many projects relative to one project, on one node and on three, with atomic batches
- * and without, and over partitions.
+ * Measures the rate of many projects relative to one project, on one node and on three, with and
+ * without atomic batches, and over partitions.
  */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
@@ -134,7 +135,7 @@ async function manyProjects(bench: Bench): Promise<void> {
 }
 
 /**
- * One process against two on the port. The result depends on the cores that the client and
+ * Compares one process with two on the port. The result depends on the cores that the client and
  * nats-server leave: see their columns.
  */
 export async function workers(bench: Bench): Promise<void> {
