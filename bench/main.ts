@@ -64,9 +64,7 @@ const scenarios = {
 };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
-/**
- * The default scenarios. The excluded ones run separately, because the whole would take too long.
- */
+/** The default scenarios. With the excluded ones, the whole would take too long. */
 const usual = names.filter((name) => !["replicas", "cost", "growth", "peers"].includes(name));
 const quickly = usual.filter(
   (name) =>
@@ -126,8 +124,7 @@ function chosen({ quick, growth: onlyGrowth, only }: Options): readonly Scenario
 }
 
 /**
- * The usage of other processes, in cores, from which a row is marked. The kernel's own work for the
- * disk and the network is included, so it is never 0.
+ * CPU of other processes, in cores, above which a result gets a remark. Never 0 due to the kernel.
  */
 const otherCoresMax = 0.3;
 

@@ -9,9 +9,7 @@ import { findOnPath } from "./lib/prerequisites.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/**
- * Maximum number of failed files that run again. With more, the machine's load is not the cause.
- */
+/** Maximum number of failed files that run again. With more, the load is not the cause. */
 const filesRerunMax = 5;
 const chromiumNames = ["chromium", "chromium-browser", "google-chrome"];
 

@@ -90,9 +90,7 @@ function identify(distinctId: string, index: number): ReturnType<History["event"
   return { distinctId, event: "$identify", kind: "identify", properties };
 }
 
-/**
- * Returns the frame with this number as NDJSON. Each frame is a millisecond later than the last.
- */
+/** Returns the frame with this number as NDJSON. Each frame is a millisecond after the last. */
 export function frameText(history: History, frame: number, projectId: string): string {
   const receivedAtMs = startMs + frame;
   let text = "";
@@ -110,9 +108,7 @@ function randomUuidOf(index: number): string {
   return uuidText(createHash("md5").update(String(index)).digest("hex"));
 }
 
-/**
- * Returns a UUID of version 7, as posthog-js and the gateway create it: it begins with the time.
- */
+/** Returns a UUID of version 7, as posthog-js and the gateway create: it begins with the time. */
 export function timedUuidOf(index: number): string {
   const time = (startMs + Math.floor(index / eventsInFrame)).toString(16).padStart(12, "0");
   const rest = createHash("md5").update(String(index)).digest("hex");

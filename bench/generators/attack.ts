@@ -15,7 +15,7 @@ const pauseMs = 100;
 /** The number of connections opened in one group. */
 const openedAtOnce = 50;
 /**
- * The interval between requests of a held connection. The server closes it after ten idle seconds.
+ * The interval between requests of a held connection, which the server closes after ten seconds.
  */
 const heldMs = 7_000;
 

@@ -24,10 +24,7 @@ export interface LoadJob {
   readonly settleSeconds: number;
   /** For the paced client: each request opens a new connection. */
   readonly opensConnections: boolean;
-  /**
-   * For the attacking client: how it sends its bodies. `withheld` never sends the last byte. `held`
-   * sends a request on each connection every seven seconds.
-   */
+  /** How the attacking client sends bodies: `withheld` lacks the last byte. */
   readonly delivery: Delivery;
   /** For the attacking client: the local addresses of its connections, used in turn. */
   readonly from: readonly string[];
@@ -43,10 +40,7 @@ export interface LoadResult {
   readonly seconds: number;
   /** Only from the paced client: time from when a request was due to its response. */
   readonly latencyMs: LatencyMs | undefined;
-  /**
-   * Only from wrk: time from request to response at the peak rate, which is the length of the
-   * queue.
-   */
+  /** Only from wrk: time from request to response at the peak rate, the length of the queue. */
   readonly closedLoopMs?: { readonly p50: number; readonly p99: number };
   /** Only from the paced client: the longest time without a 200. */
   readonly longestGapMs?: number;

@@ -8,10 +8,7 @@ import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 import { findMark, makeUnique } from "./unique.ts";
 
-/**
- * The default number of gzipped bodies. They are compressed before the clock starts, and each is
- * sent once.
- */
+/** The default number of gzipped bodies, which are compressed in advance and sent once. */
 const gzippedBodiesDefault = 8;
 const gzipLevel = 6;
 

@@ -82,9 +82,7 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
   }
 }
 
-/**
- * Returns the name of what a row measured: a variant, or its title with the non-default setting.
- */
+/** Returns the name of what a row measured: a variant, or its title with an unusual setting. */
 function nameOf(cell: Cell): string {
   const { variant, frameScope, atomicBatches, replicas, workers, lateMs } = cell;
   const settings = [

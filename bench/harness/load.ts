@@ -50,9 +50,7 @@ export interface LoadRun extends LoadResult {
 }
 
 const generators = join(import.meta.dirname, "..", "generators");
-/**
- * The number of connections per thread of wrk. One thread saturates most servers on this machine.
- */
+/** Connections per thread of wrk. One thread saturates most servers on this machine. */
 const connectionsPerThread = 64;
 const graceMs = 180_000;
 const sampleMs = 50;

@@ -7,10 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 const ticksPerSecond = 100;
 const bytesPerKibibyte = 1_024;
 
-/**
- * Returns user and system time in seconds since the process began. NaN if it has ended, or without
- * /proc.
- */
+/** Returns user and system time in seconds. NaN if the process has ended, or without /proc. */
 export function cpuSeconds(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -42,9 +39,7 @@ function childrenOf(pid: number | undefined): number[] {
   }
 }
 
-/**
- * Returns the resident bytes now (VmRSS) or at most since the last reset (VmHWM). NaN if unknown.
- */
+/** Returns the resident bytes now (VmRSS) or at most since the reset (VmHWM). NaN if unknown. */
 export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): number {
   try {
     const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(
@@ -76,10 +71,7 @@ export function resetPeakMemory(pid: number | undefined): boolean {
   }
 }
 
-/**
- * Returns the core-seconds used on this machine since it started, including time taken by other
- * guests of its host.
- */
+/** Returns the core-seconds used on this machine, including those of its host's other guests. */
 export function machineCpuSeconds(): number {
   try {
     const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "")

@@ -32,10 +32,7 @@ interface SessionOptions {
   readonly workers?: number;
   /** Additional settings of Penstock. */
   readonly settings?: Settings | undefined;
-  /**
-   * The delay of NATS responses in milliseconds, on a connection to the leader of the first live
-   * stream. If absent, the server knows all nodes.
-   */
+  /** Delay in ms of responses of the first stream's leader. Absent: the server knows all nodes. */
   readonly lateMs?: number;
   readonly closedLoop: ClosedLoop;
 }

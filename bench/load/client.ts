@@ -143,8 +143,7 @@ function judge({ status, text, retryAfter, batch }: Heard): Answer {
 }
 
 /**
- * Returns whether some events of a rejected batch may be stored. Only the rejection of a single
- * event is certain.
+ * Returns whether a part of a rejected batch may be stored. A single event's rejection is certain.
  */
 function partMayBeStored(code: string, batch: number): boolean {
   return batch > 1 && code !== "overloaded";

@@ -186,8 +186,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
   }
 
   /**
-   * Ends the grace period: waiting requests stay unsent, and those in flight have until their
-   * timeout.
+   * Ends the grace period: waiting requests stay unsent; those in flight have until their timeout.
    */
   function sendNoMore(): void {
     for (let index = backlog.shift(); index !== undefined; index = backlog.shift()) {

@@ -16,10 +16,7 @@ export interface StoredTally {
   readonly storedOnce: number;
   /** Events stored several times, and more often than attempts ended as acknowledged or unknown. */
   readonly storedMoreThanOnce: number;
-  /**
-   * Events stored several times, but no more often than attempts ended as acknowledged or unknown:
-   * a client's retries may cause this.
-   */
+  /** Events stored several times, as a client's retries after unknown outcomes may cause. */
   readonly storedAgainAfterUnknown: number;
   /** Events acknowledged but not stored. */
   readonly lost: number;

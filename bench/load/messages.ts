@@ -28,8 +28,5 @@ export type FromThread =
   | { readonly kind: "done"; readonly snapshot: Snapshot };
 
 export type ToThread =
-  /**
-   * The time when request 0 is due, in milliseconds on the clock of `process.hrtime`, which all
-   * threads share.
-   */
+  /** When request 0 is due, in ms on the clock of `process.hrtime`, which all threads share. */
   { readonly kind: "start"; readonly startMs: number } | { readonly kind: "stop" };

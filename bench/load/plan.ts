@@ -7,17 +7,11 @@ export interface Plan {
   /** The URL of every request, including the path. */
   readonly url: string;
   readonly key: string;
-  /**
-   * The prefix of the UUIDs of this run's events: 24 characters, followed by the event's number in
-   * 12 hex digits.
-   */
+  /** The 24 characters before the event's number in each UUID of this run, and of no other. */
   readonly uuidPrefix: string;
   /** Events per second of all threads together. */
   readonly rate: number;
-  /**
-   * The duration of the warm-up, whose requests are sent, counted and checked, but do not count in
-   * the latencies.
-   */
+  /** The duration of the warm-up, whose requests count in everything except the latencies. */
   readonly warmUpMs: number;
   /** The duration without the warm-up. */
   readonly durationMs: number;
@@ -31,10 +25,7 @@ export interface Plan {
   readonly connections: number;
   readonly backlogMax: number;
   readonly timeoutMs: number;
-  /**
-   * Time after the last request was due in which waiting requests are sent. Those in flight then
-   * have `timeoutMs`.
-   */
+  /** Time after the last due request in which requests are sent. Others have `timeoutMs` more. */
   readonly graceMs: number;
   readonly retry: boolean;
 }
@@ -53,10 +44,7 @@ export function requestsToWarmUp(plan: Plan): number {
   return Math.floor((requestsPerSecond(plan) * plan.warmUpMs) / 1_000);
 }
 
-/**
- * Returns a UUID prefix that no other run has. The UUIDs are of version 8 (RFC 9562, section 5.8),
- * whose bits are free.
- */
+/** Returns a new UUID prefix, of version 8 (RFC 9562, section 5.8), whose bits are free. */
 export function newUuidPrefix(): string {
   const hex = randomBytes(9).toString("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-`;

@@ -37,9 +37,7 @@ interface Check {
 
 const progressEveryMs = 1_000;
 
-/**
- * Resolves with the result of the run after reporting it. Throws a CommandError if it cannot start.
- */
+/** Reports and returns the result of the run. Throws a CommandError if it cannot start. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<Result> {
   const { plan } = options;
   await requireAnswer(plan);

@@ -4,10 +4,7 @@
 
 import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
 
-/**
- * One thread's share of the schedule: every `threads`-th request of the run, from number `thread`
- * on.
- */
+/** One thread's share of the schedule: every `threads`-th request of the run, from `thread` on. */
 export interface Schedule {
   /** Number of requests of this thread. */
   readonly count: number;

@@ -63,10 +63,7 @@ export async function readStored(
   return { frames, events };
 }
 
-/**
- * Reads every message of the subject after the mark, in the stream's order. Throws if reading stops
- * before the end.
- */
+/** Reads every message of the subject after the mark, in order. Throws if reading stops early. */
 export async function readMessages(
   connection: NatsConnection,
   { stream, lastSequence, subject }: StreamMark & { readonly subject: string },

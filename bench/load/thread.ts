@@ -81,10 +81,7 @@ async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   port.close();
 }
 
-/**
- * Resolves with the start time; Infinity if the thread is stopped before, so that no request is
- * due.
- */
+/** Resolves with the start time; Infinity, with which no request is due, if stopped before. */
 function startOf(port: MessagePort): Promise<number> {
   return new Promise((resolve) => {
     port.once("message", (message: ToThread) =>

@@ -187,10 +187,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   ];
 }
 
-/**
- * Compares many projects with one project's single events, on the same nodes, from as many
- * connections.
- */
+/** Compares many projects with one project's single events from as many connections. */
 function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   return [
     { nodes: "one node", variant: "penstock" },

@@ -1,9 +1,6 @@
 // A table in plain text: the first columns left-aligned, numbers right-aligned, widths as needed.
 
-/**
- * Returns a table. The first `leftColumns` cells of each row are text; the rest are numbers,
- * aligned to the right.
- */
+/** Returns a table. The first `leftColumns` are text; the rest are numbers, aligned right. */
 export function textTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],

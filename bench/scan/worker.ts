@@ -23,9 +23,7 @@ function scanAll(scanner: Scanner, body: Buffer): void {
   if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("scan: the body was refused");
 }
 
-/**
- * Compares the name and distinct id of each item, read through the table, with the parsed items.
- */
+/** Compares the name and distinct id of each item, read by the table, with the parsed items. */
 function checkScanner(scanner: Scanner, body: Buffer): void {
   const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<
     string,
@@ -78,10 +76,7 @@ function contender(): Contender {
   }
 }
 
-/**
- * Returns the bytes per second over the given time, in batches that make the clock's cost
- * negligible.
- */
+/** Returns the bytes per second, in batches that make the clock's cost negligible. */
 function bytesPerSecond(run: (body: Buffer) => void, body: Buffer): number {
   let runs = 0;
   let perBatch = 1;

@@ -95,10 +95,7 @@ const spaces = () => Buffer.alloc(60 * mib, " ");
 
 let rsaCertificate: Promise<Settings> | undefined;
 
-/**
- * Returns settings for HTTPS with an RSA key of 4,096 bits, which takes seconds to create: once per
- * run.
- */
+/** Returns settings for HTTPS with an RSA key of 4,096 bits, created once, which takes seconds. */
 function slowHandshakes(): Promise<Settings> {
   rsaCertificate ??= createRsaCertificate();
   return rsaCertificate;
@@ -120,10 +117,7 @@ async function createRsaCertificate(): Promise<Settings> {
 }
 
 const connectionsMax = 1_000;
-/**
- * Four local addresses, which together may hold all connections: by default each may hold a
- * quarter.
- */
+/** Four local addresses, which together may hold all connections: each a quarter by default. */
 const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [

@@ -57,10 +57,7 @@ export async function effects(bench: Bench): Promise<void> {
   }
 }
 
-/**
- * Returns a short history for quick runs. It still takes several commits: one has up to 200,000
- * events, if these change little.
- */
+/** Returns a short history for quick runs, with several commits of up to 200,000 events. */
 function short(history: History): History {
   return { ...history, events: Math.max(history.events / 10, quickEventsMin) };
 }

@@ -20,10 +20,7 @@ const floodPerSecond = 10 * limitPerSecond;
 const neighbourPerSecond = 1_000;
 const burstSeconds = 0.2;
 const seconds = 4;
-/**
- * Time from the start of A's load to the start of B's: A's burst is used up, its connections are
- * open.
- */
+/** Time from the start of A's load to B's: A's burst is used up, its connections are open. */
 const settleMs = 500;
 /** Minimum time by which A's load outlasts B's, because both generators take a while to start. */
 const slackSeconds = 1.5;
@@ -88,10 +85,7 @@ function loadOf(project: number, rate: number): Load {
   return { ...singles(32, seconds), bodies: [singleBody(0, project)], rate };
 }
 
-/**
- * Measures B's latency while A's load goes to `floodUrl`. Throws unless exactly the acknowledged
- * events are stored, and A has what its limit allows.
- */
+/** Measures B while A's load goes to `floodUrl`. Throws unless storage and limits are exact. */
 async function measure(
   { closedLoop }: Bench,
   { server, nats }: Session,

@@ -11,19 +11,11 @@ import { huge, singles } from "./loads.ts";
 const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
-/**
- * Duration of the large bodies before the measurement begins: the first of them fill new memory.
- */
+/** Duration of large bodies before the measurement begins: the first of them fill new memory. */
 const settleMs = 1_500;
-/**
- * Minimum time by which the large requests outlast the small ones, because both generators take a
- * while to start.
- */
+/** Minimum time by which large requests outlast small ones: both generators start slowly. */
 const slackSeconds = 2;
-/**
- * Duration of the memory's observation after the load. The minimum counts, because buffers are
- * cached for 10 s.
- */
+/** Duration of the memory's observation. The minimum counts: buffers are cached for 10 s. */
 const restMs = 22_000;
 
 export async function limits(bench: Bench): Promise<void> {
@@ -73,10 +65,7 @@ async function memoryUnderLargeBodies(
   };
 }
 
-/**
- * Measures 200 small requests per second, first alone, then while two clients post 19 MB bodies
- * without pause.
- */
+/** Measures small requests, first alone, then while two clients post 19 MB bodies. */
 async function besideLargeBodies(session: Session, bench: Bench): Promise<Record<string, number>> {
   const seconds = 3;
   const small = { ...singles(32, seconds), rate: smallRate };

@@ -11,10 +11,7 @@ import type { Load } from "../harness/load.ts";
 
 const batchConnections = 32;
 const hugeConnections = 2;
-/**
- * Number of events in flight for batches of 1,000 and more: the budget of bytes in flight must not
- * be the limit.
- */
+/** Events in flight for batches of 1,000 and more, below the budget of bytes in flight. */
 const largeEventsAtOnce = 8_000;
 /** Number of events from which a body fills its own frames, so each body must be different. */
 const uniqueFromEvents = 1_000;
@@ -81,10 +78,7 @@ export function batches(events: number, seconds: number, gzip = false): Load {
   };
 }
 
-/**
- * A load of bodies just under 20 MiB. It has a fixed number, because a time limit could end before
- * the first response.
- */
+/** A fixed number of bodies just under 20 MiB: a time limit could end before any response. */
 export function huge(amount: number, gzip = false): Load {
   return {
     ...batches(hugeBatchEvents, 60, gzip),

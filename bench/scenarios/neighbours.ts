@@ -14,10 +14,7 @@ import { startVariant } from "../harness/variants.ts";
 import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
-/**
- * Returns the duration of a load. Compressed batches and new connections are ten per second: with
- * fewer than a hundred, p99 would be the maximum.
- */
+/** Duration of a load. With fewer than a hundred requests, p99 would be the maximum. */
 const secondsOf = (kinds: readonly Kind[]): number =>
   kinds.includes("gzip") || kinds.includes("opened") ? 12 : 4;
 /** Time by which the attack begins before the neighbours and ends after them. */

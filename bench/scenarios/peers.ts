@@ -289,9 +289,7 @@ function sum(processes: readonly Child[], used: (pid: number) => number): number
   return processes.reduce((total, { pid }) => total + used(pid), 0);
 }
 
-/**
- * Resolves with the count once it no longer grows: unanswered requests of the client have ended.
- */
+/** Resolves with the count once it no longer grows: the client's last requests have ended. */
 async function settled(stored: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + settleMsMax;
   for (let last = await stored(); ; ) {

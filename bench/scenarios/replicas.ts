@@ -11,10 +11,7 @@ const replicaCount = 3;
 const projects = 100;
 /** The delays of the store's responses, in milliseconds. */
 const latesMs = [0, 1, 5];
-/**
- * Events per second while the leader is killed: low enough that the backlog of its absence is
- * processed before the load ends.
- */
+/** Events per second while the leader is killed, low enough to process the backlog in time. */
 const killRate = 2_000;
 const killedAfterMs = 3_000;
 const killSeconds = 15;

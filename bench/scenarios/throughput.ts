@@ -108,10 +108,7 @@ export function manyProjectsScenario(count: number): string {
   return singlesOfName(count, manyConnections);
 }
 
-/**
- * Measures the rate of many projects relative to one project, on one node and on three, with and
- * without atomic batches, and over partitions.
- */
+/** Compares many projects with one, with and without atomic batches, and over partitions. */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
   const cells = [penstock, { ...penstock, replicas: 3 }];
@@ -134,10 +131,7 @@ async function manyProjects(bench: Bench): Promise<void> {
   }
 }
 
-/**
- * Compares one process with two on the port. The result depends on the cores that the client and
- * nats-server leave: see their columns.
- */
+/** Compares one process with two on the port. The result depends on the free cores. */
 export async function workers(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   await runCells(bench, {

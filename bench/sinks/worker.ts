@@ -41,9 +41,7 @@ const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
 const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
-/**
- * The size at which a file is closed: small, so that several are created during the measurement.
- */
+/** The size at which a file is closed, small enough for several during the measurement. */
 const segmentBytesMax = 67_108_864;
 let begun: { events: number; ms: number; cpu: NodeJS.CpuUsage } | undefined;
 let answer: SinkAnswer | undefined;

@@ -27,10 +27,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const logsDir = join(cacheDir, "logs");
 
-/**
- * The addons. `without` is the consequence of a missing one. An `unhurried` one is built long
- * before another step needs it.
- */
+/** The addons. `unhurried` ones need so little time that they are built at low priority. */
 const rows = [
   {
     step: "scan-addon",
@@ -59,10 +56,7 @@ export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
 
-/**
- * Returns the build steps, the longest first. A failure is not fatal: the commands that need the
- * addon report it.
- */
+/** Returns the build steps, longest first. The commands that need an addon report a failure. */
 export function addonBuilds(runner) {
   return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }

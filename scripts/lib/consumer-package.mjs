@@ -56,9 +56,7 @@ function reachedFrom(entries) {
   return { files: [...files], packages: [...packages].sort() };
 }
 
-/**
- * Returns the imported file. A declaration that imports a .ts file needs that file's declaration.
- */
+/** Returns the imported file. A declaration that imports a .ts file needs that declaration. */
 function fileOf(importing, name) {
   return join(dirname(importing), name).replace(/(?<!\.d)\.ts$/, ".d.ts");
 }

@@ -110,10 +110,7 @@ function sourcesText(uri, suite) {
   ].join("\n");
 }
 
-/**
- * Returns a configuration with separate folders for everything that apt writes. The host's proxies
- * and credentials stay in use.
- */
+/** Returns apt's configuration with separate folders, and the host's proxies and credentials. */
 function aptConfText(work) {
   return [
     "#clear APT::Update;",

@@ -48,9 +48,7 @@ const oracles = [
   ...["fault_oracle", "stored_lines_oracle", "lexer"],
 ];
 
-/**
- * The engines in order of preference. `watched` makes the compiler record the coverage of an input.
- */
+/** The engines, best first. `watched` makes the compiler record the coverage of an input. */
 const engines = [
   {
     name: "libfuzzer",

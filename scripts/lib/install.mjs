@@ -113,10 +113,7 @@ export function npmFailed(command, said) {
   return new SetupError(`${said}npm ${command} failed: ${why}`);
 }
 
-/**
- * Removes binaries of uWebSockets.js for other platforms and Nodes, and OpenSSL's headers: 184 of
- * 190 MB.
- */
+/** Removes binaries for other platforms and Nodes, and OpenSSL's headers: 184 of 190 MB. */
 function dropOtherPlatforms() {
   const abi = abiOf(runtimeNode());
   const own = `uws_${process.platform}_${process.arch}_${abi}.node`;

@@ -21,8 +21,7 @@ const help = [
 ].join("\n");
 
 /**
- * Returns whether a nats-server is available. Throws a SetupError if the configured one does not
- * run or is too old.
+ * Returns whether a nats-server is available. Throws a SetupError if the configured one is unfit.
  */
 function isHere() {
   const named = process.env.PENSTOCK_NATS_SERVER ?? "";

