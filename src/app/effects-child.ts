@@ -22,7 +22,7 @@ export interface EffectsChild {
   close(): Promise<void>;
 }
 
-/** The maximum limits the log lines of a process that fails at every start. */
+/** Pauses between restarts. A process that fails at every start logs a line per pause. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** V8 flags for a smaller heap: 220 MiB instead of 390 MiB after 20 s at 40,000 events a second. */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
