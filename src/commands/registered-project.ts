@@ -21,7 +21,7 @@ interface Required {
   readonly project: string;
 }
 
-/** `doing` names the command. */
+/** Throws a CommandError unless the text is a project id. `doing` names the command. */
 export function mustBeProjectId(doing: string, text: string): void {
   if (isProjectId(text)) return;
   const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64} (got "${text}")`;
@@ -30,7 +30,7 @@ export function mustBeProjectId(doing: string, text: string): void {
 
 /**
  * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry still has events. Shared frames are not searched, which would take
+ * was removed from the registry still has events. Does not search shared frames, which would take
  * long.
  */
 export async function mustBeKnown(
@@ -65,7 +65,7 @@ async function hasEvents(
   return false;
 }
 
-/** Rejects if NATS does not respond, or if this user may not read the registry. */
+/** Returns the ids of projects. Rejects if NATS does not respond, or refuses the reading. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -86,7 +86,7 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Ignores case, in which typos often differ. */
+/** Returns the number of different letters. Ignores case, in which typos often differ. */
 function slipsBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

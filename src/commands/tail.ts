@@ -15,7 +15,7 @@ import { mustBeProjectId, registeredProjects, unknownText } from "./registered-p
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
-  /** Undefined for all projects. */
+  /** Id of the project to print; undefined for all projects. */
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
@@ -45,12 +45,12 @@ interface Source {
 }
 
 interface Position {
-  /** A stream of the same name with another creation time is shown from its beginning. */
+  /** Creation time of the stream. A new stream of the name is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
 
-/** A frame may exceed half a MiB. */
+/** Number of frames requested ahead. A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
@@ -58,8 +58,8 @@ const retryMs = 1_000;
 const pingMs = 5_000;
 
 /**
- * Ends when `context.stop` is aborted. Rejects if NATS is unreachable at the start, or refuses a
- * request before the first stream is followed. Later it retries forever.
+ * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
+ * refuses a request before the first stream is followed. Later it retries forever.
  */
 export async function tail(
   config: Config,
@@ -108,7 +108,7 @@ export async function tail(
   }
 }
 
-/** A project that does not exist is followed anyway: it may be added later. */
+/** Warns if the project does not exist. It is followed anyway: it may be added later. */
 async function warnIfUnknown(
   connection: NatsConnection,
   config: Config,
@@ -120,7 +120,7 @@ async function warnIfUnknown(
   say(`${unknownText(`there is no project ${project}`, project, known)}; waiting for its events`);
 }
 
-/** Rejects if a source cannot be followed. */
+/** Follows all sources. Rejects if one cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
@@ -141,7 +141,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until a gateway has created the streams; empty if stopped before. */
+/** Returns the streams. Waits until a gateway has created them; empty if stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -160,7 +160,7 @@ async function streamsOf(
   return [];
 }
 
-/** Ends when stopped, and when the server stops responding. */
+/** Prints the events of a source until stopped, or until the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;

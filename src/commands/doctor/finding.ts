@@ -68,13 +68,13 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
   );
 }
 
-/** The text may quote a server, so control characters are removed and the length is limited. */
+/** Removes control characters and limits the length, because the text may quote a server. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
 }
 
-/** Rejects with `late` after the timeout. The work then continues. */
+/** Waits for the work. Rejects with `late` after the timeout, but does not stop the work. */
 export async function inTime<T>(
   work: Promise<T>,
   timeoutMs: number,

@@ -81,7 +81,7 @@ export async function group(
   });
 }
 
-/** Tries the distinct id first: ids of browsers look like uuids. */
+/** Finds a person by distinct id, then by uuid: ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,

@@ -5,10 +5,10 @@ import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** Matches the suffix of the file name while an export writes the file. */
+/** Matches the suffix of the temporary file name of an export. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
-/** Throws a CommandError if the file exists and must not be replaced. */
+/** Checks the output file. Throws a CommandError if it exists and must not be replaced. */
 export function mustBeFree(out: string, isForced: boolean): void {
   const found = lstatSync(out, { throwIfNoEntry: false });
   if (found === undefined || (isForced && found.isFile())) return;
@@ -18,7 +18,7 @@ export function mustBeFree(out: string, isForced: boolean): void {
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 
-/** Rejects with a CommandError if the file was created in the meantime and must not be replaced. */
+/** Renames the complete file. Rejects with a CommandError if a new file must not be replaced. */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
@@ -42,7 +42,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** Returns nothing if the folder cannot be read: the write reports the reason. */
+/** Returns the names in a folder; none if it is unreadable, which the write reports. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
