@@ -15,7 +15,7 @@ export interface ConnectionAddon {
    * Sends `100 Continue` while the head is being handled. Returns false if that is not possible.
    */
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
-  /** Writes the unacknowledged and the acknowledged bytes. Returns false if not known. */
+  /** Writes the unacknowledged and the acknowledged bytes. Returns false if unknown. */
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
   /** Lets an open connection discard unacknowledged data when it closes. */
   readonly resetOnClose: (response: object) => boolean;
