@@ -34,7 +34,7 @@ const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
   names: "json",
 };
 
-/** The path has the project. JSON comes last in a row. */
+/** The columns in a row. The path has the project. JSON comes last. */
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
@@ -72,7 +72,7 @@ export type TableName = keyof typeof tables;
 
 export const separator = "\x1f";
 const mark = "\x1e";
-/** Letter after the escape character for each character. */
+/** Letters after the escape character, by escaped character. */
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
@@ -179,7 +179,7 @@ export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
 
-/** Consecutive events often have the same folder, so the last one is cached. */
+/** Returns a function for the folder of an event, which caches the last one. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {
