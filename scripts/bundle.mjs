@@ -128,7 +128,7 @@ async function copyServedScripts(folder) {
     cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
-/** Excludes types, source maps, and binaries of uWebSockets.js for other platforms and Nodes. */
+/** Returns whether a file is needed: not types, source maps, or binaries for other platforms. */
 function isForRunning(file) {
   const isOther =
     /\buws_\w+\.node$/.test(file) &&

@@ -8,7 +8,7 @@ import type { LoadJob, LoadResult } from "./job.ts";
 
 const timeoutSeconds = 120;
 const sampleMs = 100;
-/** With fewer cores a second worker takes its time from the server. */
+/** Minimum number of cores for a second worker, which would otherwise slow the server. */
 const coresForWorkers = 6;
 const connectionsForWorkers = 32;
 

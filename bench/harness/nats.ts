@@ -1,6 +1,6 @@
 // A nats-server of the test kit for a run of the bench: empty store on the project's disk (a store
-// in memory would make fsync free), with the embedded server's settings except the sync interval.
-// Its streams are created as Penstock does.
+// in memory would make fsync free), with the embedded server's settings except the sync interval,
+// and Penstock's streams.
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -110,7 +110,7 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   );
 }
 
-/** Rejects the removal of a project: no command does that, so that no typo ends its keys. */
+/** Rejects every call: no command removes a project, so that no typo ends its keys. */
 export function remove(id: string): never {
   throw new CommandError(
     `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,

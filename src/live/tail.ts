@@ -27,7 +27,7 @@ export interface TailOptions {
   readonly sources: readonly TailSource[];
   /** `wasThere`: the message was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Each skipped message contains at least one event. */
+  /** Receives the number of skipped messages, each of which contains at least one event. */
   readonly onSkipped: (messages: number) => void;
   /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;

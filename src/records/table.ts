@@ -27,7 +27,7 @@ export const ScanStatus = {
   /** Not UTF-8. Header.ErrorOffset is the first byte of the first malformed sequence. */
   InvalidUtf8: 3,
   OutOfMemory: 4,
-  /** Only from `scanAtOnce`: the body is not Ok, and `scan` returns the reason. */
+  /** The body is not Ok, and `scan` returns the reason. Only returned by `scanAtOnce`. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];

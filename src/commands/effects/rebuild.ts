@@ -126,7 +126,7 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Fails if the file does not exist. The lock would create it.
+    // Fails if the file does not exist, which the lock would create.
     await reader.applied();
     // Held until the new database has the name: a standby would write to the old one.
     lock = takeWriterLock(file);

@@ -28,7 +28,7 @@ const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** From this length on copyWithin is faster than copying byte by byte. */
+/** Minimum length for which copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
 /** The special codes. A character of 8 or 16 bits follows `Byte` or `Unit`. */

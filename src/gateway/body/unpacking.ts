@@ -323,7 +323,7 @@ function refuseFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** If an unreadable body has an unknown Content-Encoding, that is the problem. */
+/** Returns the problem to answer: an unknown Content-Encoding explains an unreadable body. */
 function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding

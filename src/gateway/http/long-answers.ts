@@ -1,6 +1,6 @@
-// Long answers, which are written as their clients read them, one piece per event loop iteration.
-// So no copy waits for a socket, and other requests do not wait. Until an answer is read its bytes
-// count as bytes in flight. A client that reads too slowly is disconnected.
+// Long answers, written as their clients read them, one piece per event loop iteration, so that no
+// copy waits for a socket, and other requests do not wait. Until an answer is read its bytes count
+// as bytes in flight. A client that reads too slowly is disconnected.
 
 import type { Admission } from "../intake/admission.ts";
 import type { HttpResponse } from "./uws.ts";

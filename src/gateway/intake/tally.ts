@@ -19,7 +19,7 @@ import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 /** Maximum errors that an answer lists, and warnings. Further ones are only counted. */
 export const itemNotesMax = 20;
 
-/** Called at most once per request: `events` once per reason, `warnings` once per code. */
+/** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
   /**
    * Counts events by outcome. `duplicate`: stored by an earlier attempt. `timeout`: stored or not.

@@ -145,7 +145,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** From now on ends frames without waiters: during a drain, no retry can join them. */
+  /** Starts to end frames without waiters: during a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);

@@ -104,7 +104,7 @@ export class WatchedStream {
     return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
-  /** Called when the connection was lost. The server may have been restarted. */
+  /** Records that the connection was lost: the server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();

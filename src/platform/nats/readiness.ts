@@ -116,7 +116,7 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
 
 const probeEveryMs = 1_000;
 
-/** Rejects requests to the stream, except one with lines per interval as a probe. */
+/** Rejects all requests to the stream except probes: one with lines per interval. */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;

@@ -148,7 +148,7 @@ export class StreamConsumer {
     this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One variable for all fetches: listeners on the signal would accumulate.
+    // One variable for all fetches, because listeners on the signal would accumulate.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
       reading.abort(error);

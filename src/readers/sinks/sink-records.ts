@@ -45,7 +45,7 @@ export interface SinkRecord {
   readonly unset: Uint8Array | undefined;
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /** Empty without a person. Set after the batch is built; all other fields never change. */
+  /** The person's uuid; "" without a person. Set after the batch is built, unlike other fields. */
   personUuid: string;
 }
 

@@ -150,7 +150,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Must be called once per answered request. `bodyBytes` is the number of bytes as received. */
+  /** Counts an answered request, once. `bodyBytes` is the number of bytes as received. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -158,7 +158,7 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Must be called once per answered error, in addition to requestFinished. */
+  /** Counts an answered error, once, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
@@ -190,7 +190,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Must be called once per frame, at its first send. */
+  /** Counts a frame at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);

@@ -1,5 +1,4 @@
 // The connection addon, which provides data of a uWS connection that the library does not expose.
-// It is found from src/gateway/http/client and from dist/gateway/http/client.
 
 import { loadNativeModule } from "../../../platform/base/native-module.ts";
 

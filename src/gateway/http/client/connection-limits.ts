@@ -231,7 +231,7 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Must be called once for each `opened`, with the same connection. */
+  /** Uncounts a connection, once for each `opened`. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);

@@ -17,7 +17,7 @@ import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
 interface Column {
   readonly name: string;
-  /** Only `text` may need an escape. A `time` is milliseconds since 1970. */
+  /** The type of a column. Only `text` may need an escape. A `time` is ms since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -136,7 +136,7 @@ export function quoted(text: string): string {
 }
 
 export interface Run {
-  /** Such as `events/project_id=shop/day=2026-11-23`. */
+  /** The path, such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;

@@ -44,7 +44,9 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** If the locked file was removed, another process may have locked a new one. */
+  /**
+   * Returns whether the lock is held under its name: another process may have locked a new file.
+   */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
