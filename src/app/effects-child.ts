@@ -95,7 +95,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** Lets the effects use only idle CPU time. New threads of a process inherit its priority. */
+/** Lowers the process's priority to idle CPU time. New threads inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {

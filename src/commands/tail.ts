@@ -23,7 +23,9 @@ export interface TailOptions {
   readonly events?: readonly string[];
   /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /** Default: `json`, the records as stored. `text` prints one short line per event. */
+  /**
+   * The format of the output: `json` (default), the stored records, or `text`, a short line each.
+   */
   readonly format?: TailFormat;
 }
 

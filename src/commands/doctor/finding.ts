@@ -4,7 +4,7 @@
 type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** The subject in a word or two; constant. */
+  /** The checked thing in a word or two, constant. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;

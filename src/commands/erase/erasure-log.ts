@@ -42,7 +42,7 @@ interface Holder extends ProcessIdentity {
   readonly hostname: string;
   /** The namespace of the pid. */
   readonly place: string;
-  /** Increases while the holder is alive. */
+  /** Number of beats, which increases while the holder is alive. */
   readonly beats: number;
 }
 
@@ -52,7 +52,7 @@ const silenceMs = 15_000;
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** Another erasure has or may have the lock, so a further change could contradict it. */
+/** The lock is or may be another erasure's, so a further change could contradict it. */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {

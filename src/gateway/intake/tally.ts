@@ -146,8 +146,8 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Must be called only if the client receives the results: the retry of a 503 would be counted
-   * too.
+   * Counts the reported items. Called only if the client receives the results: the retry of a 503
+   * would be counted too.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);

@@ -38,7 +38,7 @@ interface Refusal {
 
 type SignIn =
   | { readonly kind: "accepted" }
-  /** No server responds to the sign-in, but waiting may help. */
+  /** No server completes the sign-in, but waiting may help. */
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 

@@ -22,7 +22,7 @@ interface Row extends VersionFault {
   readonly from: Version;
   readonly until: Version;
   readonly inClusterOnly: boolean;
-  /** The log at the start omits bugs that need a power failure at a particular moment. */
+  /** Whether the log at the start omits the bug on one node: it needs a power failure. */
   readonly isQuietOnOneNode?: true;
 }
 

@@ -215,10 +215,7 @@ class EventScanner {
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
 
-  /**
-   * Fills the next rows of the last scanned text, which must be unchanged; kRowCount is 0 at its
-   * end.
-   */
+  /** Fills the next rows of the last scanned, unchanged text. kRowCount is 0 at its end. */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   /**

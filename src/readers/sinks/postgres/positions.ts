@@ -10,7 +10,7 @@ import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
 interface WrittenPositions {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** Positions with stored trails. */
+  /** Positions whose trails are stored already. */
   readonly trailEnds: ReadonlyMap<string, SinkPosition>;
 }
 

@@ -44,9 +44,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /**
-   * Returns whether the lock is held under its name: another process may have locked a new file.
-   */
+  /** Returns whether the lock has its name, not only a removed file. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
