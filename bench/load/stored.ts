@@ -1,5 +1,5 @@
-// Reads from the streams what a run has stored: from their ends before it to their ends after it,
-// including events of other senders. It only reads: ordered consumers, deleted at the end.
+// Reads the events that the streams have received during a run, including those of other senders.
+// Changes no stream: its ordered consumers are deleted at the end.
 
 import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";

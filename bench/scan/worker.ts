@@ -1,5 +1,5 @@
-// One way to read a body, in a separate process: checks for every body that the result agrees with
-// JSON.parse, then times it, and returns bytes a second by body.
+// One contender of the scanner benchmark, in a separate process: compares its result with
+// JSON.parse for every body, then times it, and returns bytes per second by body.
 
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/records/native.ts";

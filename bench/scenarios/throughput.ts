@@ -1,5 +1,6 @@
-// Events a second: the loads of the budgets, five rounds of every variant, then the other sizes,
-// connection counts, encodings, projects and partitions, Penstock against the baseline only.
+// The throughput in events per second: the loads of the budgets, five rounds of every variant, then
+// the other sizes, connection counts, encodings, projects and partitions, for Penstock and the
+// baseline only.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import type { Load } from "../harness/load.ts";

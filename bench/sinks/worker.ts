@@ -1,6 +1,6 @@
 // Writes a stream to a database or into Parquet files, in a separate process, and measures time,
-// CPU and memory. Either as the sink does, or as a simple reader does that was written in an
-// afternoon: a row a line, into ClickHouse one INSERT per message.
+// CPU and memory. Uses the sink, or a simple reader written in an afternoon, which inserts line by
+// line, into ClickHouse one INSERT per message.
 
 import { join } from "node:path";
 import { jetstream } from "@nats-io/jetstream";

@@ -1,4 +1,4 @@
-// The outside world, which main.ts passes to each command.
+// The process's environment, streams and signals, which main.ts passes to each command.
 
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";

@@ -23,9 +23,7 @@ export interface TailOptions {
   readonly events?: readonly string[];
   /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /**
-   * The format of the output: `json` (default), the stored records, or `text`, a short line each.
-   */
+  /** `json` (default) prints the stored records, `text` one short line per event. */
   readonly format?: TailFormat;
 }
 

@@ -1,5 +1,4 @@
-// Checks when certificates and credentials expire, whether the addons load, and the scripts of
-// posthog-js.
+// Checks when certificates and credentials expire, and whether addons and posthog-js load.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";

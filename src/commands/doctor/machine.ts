@@ -1,4 +1,4 @@
-// Checks the open files, memory and disk of the machine.
+// Checks the limits of open files and memory, and the free disk space of the machine.
 
 import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";

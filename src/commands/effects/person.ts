@@ -1,4 +1,4 @@
-// `penstock person` and `penstock group`.
+// `penstock person` and `penstock group` print a person or a group from the effects database.
 
 import { Buffer } from "node:buffer";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";

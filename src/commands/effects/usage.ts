@@ -1,5 +1,5 @@
-// `penstock usage` and `penstock spikes`. This usage is exact and for billing; the counts of the
-// gateways are for monitoring.
+// `penstock usage` and `penstock spikes` print usage and spikes from the effects database. This
+// usage is exact and for billing; the counts of the gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";

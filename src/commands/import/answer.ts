@@ -1,4 +1,4 @@
-// Interprets the response to a request of an import: stored, retry, too large, or the end.
+// Interprets a response to an import: events stored, retry, request too large, or failure.
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";

@@ -1,5 +1,4 @@
-// Fills the row of one item, member by member, in their order. Also reads the root of a single
-// event.
+// Fills the row of one item, one member after another. Also reads the root of a single event.
 
 #pragma once
 

@@ -44,7 +44,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** Returns whether the lock has its name, not only a removed file. */
+  /** Returns whether the locked file still has its name: another process may lock a new one. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
