@@ -64,7 +64,7 @@ const scenarios = {
 };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
-/** These run separately: with them the whole would take too long. */
+/** The default scenarios. With the excluded ones, the whole would take too long. */
 const usual = names.filter((name) => !["replicas", "cost", "growth", "peers"].includes(name));
 const quickly = usual.filter(
   (name) =>
@@ -78,7 +78,7 @@ function wholeNumber(text: string): number {
   return value;
 }
 
-/** One argument of --only: a name, or several separated by commas. */
+/** Parses one argument of --only: a name, or several separated by commas. */
 function scenarioNames(text: string, before: readonly string[] = []): string[] {
   const given = text.split(",").filter((name) => name !== "");
   for (const name of given) {
@@ -123,7 +123,9 @@ function chosen({ quick, growth: onlyGrowth, only }: Options): readonly Scenario
   return quick ? quickly : usual;
 }
 
-/** Includes the kernel's own work for the disk and the network, so it is never 0. */
+/**
+ * CPU of other processes, in cores, above which a result gets a remark. Never 0 due to the kernel.
+ */
 const otherCoresMax = 0.3;
 
 /** The figures of a row in a line of progress. */

@@ -46,7 +46,7 @@ async function bundle(runner) {
     throw new SetupError(`${folder} is there and not empty`);
   requireNode();
   const giveBack = await takeLock(runner);
-  // Appears whole or not at all.
+  // Builds the folder under another name, so that it appears complete or not at all.
   const next = `${folder}.next-${process.pid}`;
   try {
     await buildAll(runner);
@@ -67,7 +67,7 @@ async function buildAll(runner) {
   requirePrograms();
   await installPackages(runner);
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
-  // Penstock works without one of them, but more slowly.
+  // Penstock also works without the addon of readers, but more slowly.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined)
     throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
@@ -78,7 +78,7 @@ async function fill(folder) {
   for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
   for (const { place, bin = {} } of runtimePackages()) {
     cpSync(join(root, place), join(folder, place), { recursive: true, filter: isForRunning });
-    // Without them npm fetches the package again.
+    // Creates the links of commands. Without them npm fetches the package again.
     for (const [name, file] of Object.entries(bin)) linkCommand(join(folder, place), name, file);
   }
   await copyServedScripts(join(folder, "posthog-js"));
@@ -117,7 +117,7 @@ function linkCommand(packageFolder, name, file) {
   symlinkSync(relative(commands, join(packageFolder, file)), join(commands, name));
 }
 
-/** The rest of the package is for bundlers. */
+/** Copies the served scripts. The rest of the package is for bundlers. */
 async function copyServedScripts(folder) {
   const { readStaticFiles } = await import(
     pathToFileURL(join(root, "dist", "gateway", "http", "pages", "static-files.js")).href
@@ -128,7 +128,7 @@ async function copyServedScripts(folder) {
     cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
-/** Excludes types, source maps, and binaries of uWebSockets.js for other platforms and Nodes. */
+/** Returns whether a file is needed: not types, source maps, or binaries for other platforms. */
 function isForRunning(file) {
   const isOther =
     /\buws_\w+\.node$/.test(file) &&

@@ -24,13 +24,13 @@ const scanDir = join(root, "src", "records", "addon");
 const style = join(scanDir, ".clang-format");
 const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
-// Foreign headers give no warnings. Without optimisation g++ does not follow values.
+// System headers give no warnings. g++ needs optimisation to follow values.
 const common = [
   ...["-O2", "-c", "-o", "/dev/null", "-Werror", ...warnings, "-DNAPI_VERSION=8"],
   ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
   ...["-I", scanDir, "-I", fuzzDir],
 ];
-/** V8's headers need the newer standard. */
+/** The C++ standard of each part. V8's headers need the newer one. */
 const parts = [
   { folder: scanDir, standard: "-std=c++17" },
   { folder: fuzzDir, standard: "-std=c++17" },
@@ -54,7 +54,7 @@ async function failureOf(program, args) {
   }
 }
 
-/** One compiler compiles all sources one after another; the compilers run concurrently. */
+/** Compiles all sources with one compiler, one after another. The compilers run concurrently. */
 async function compileAll(compiler) {
   const failures = [];
   for (const { folder, standard } of parts) {

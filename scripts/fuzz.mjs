@@ -87,7 +87,7 @@ function corpusLines() {
     .filter((line) => line !== "");
 }
 
-/** A JSON string of printable ASCII, a character per byte. */
+/** Returns a body as a JSON string of printable ASCII, one character per byte. */
 function lineOf(body) {
   const hexOf = (character) => `\\u00${character.charCodeAt(0).toString(16)}`;
   return JSON.stringify(body.toString("latin1")).replace(/[\x7f-\xff]/g, hexOf);
@@ -102,7 +102,7 @@ function keep(files) {
   return 0;
 }
 
-/** `onText` gets the output. Returns the exit code. */
+/** Runs a program, passes its output to `onText`, and returns the exit code. */
 function run(program, args, onText, input) {
   return new Promise((done) => {
     const child = spawn(program, args, {
@@ -110,7 +110,7 @@ function run(program, args, onText, input) {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     });
     running.add(child);
-    // A program that has found an error reads no further.
+    // The pipe breaks if the program finds an error and reads no further.
     if (input !== undefined) input.pipe(child.stdin.on("error", () => input.destroy()));
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", onText);
@@ -126,7 +126,7 @@ function figure(said, name) {
   return Number(new RegExp(`stat::${name}:\\s+(\\d+)`).exec(said)?.[1] ?? 0);
 }
 
-/** From the stack, only positions in the project's files. */
+/** Returns the part of a stack trace with positions in the project's files. */
 function findIn(said) {
   const isTelling = (line) =>
     /^fuzz: |ERROR: |runtime error: |^\s+#\d+ .*\/(fuzz|addon)\/\w+\.(cc|h)(:\d+)*$/.test(line);
@@ -151,7 +151,7 @@ function replayFiles(program, files, onText) {
   );
 }
 
-/** The replay ends when the time is up. */
+/** Replays mutations until the time is up. */
 async function replay(program, { seconds, seed, folder = findsDir }, onText) {
   const script = join(root, "test", "fuzz", "bodies.ts");
   const args = ["--disable-warning=ExperimentalWarning", script, String(seconds), String(seed)];
@@ -218,7 +218,7 @@ async function fuzz(options) {
   return 0;
 }
 
-/** Each bug is built into a separate program, which the fuzzing must crash. */
+/** Builds each bug into a separate program, which the fuzzing must crash. */
 async function findPlanted(options) {
   const engine = findEngine(options.engine);
   buildTarget(engine, say);

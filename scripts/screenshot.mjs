@@ -17,7 +17,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "penstock-screenshot-"));
 const ports = { PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0", PENSTOCK_EFFECTS_PORT: "0" };
 const env = { ...process.env, ...ports, PENSTOCK_DATA_DIR: dataDir };
 
-/** Starts penstock. `out` grows with what it prints. */
+/** Starts penstock. `out` grows with its output. */
 function penstock(...args) {
   const stdio = ["ignore", "pipe", "ignore"];
   const child = spawn(runtimeNode(), [join(root, "dist", "main.js"), ...args], { env, stdio });
@@ -45,7 +45,7 @@ const events = {
   ],
 };
 
-/** A batch as an SDK of the project sends it; a few are wrong. */
+/** Sends a batch like an SDK of the project. A few events are invalid. */
 async function send(address, project) {
   const batch = Array.from({ length: any(1, 1, 2, 3) }, () => {
     const [event, properties] = any(...events[project]());

@@ -10,9 +10,9 @@ import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import { announce, root, SetupError } from "./lib/project.mjs";
 import { runProgram } from "./lib/runner.mjs";
 
-/** The packages of tests and tools, which `up` does not install. */
+/** Whether to install the packages of tests and tools, which `up` does not need. */
 const withTools = process.argv.includes("--tools");
-/** Few users need the Parquet writer. */
+/** Whether to install the Parquet writer, which few users need. */
 const withParquet = withTools || process.argv.includes("--parquet");
 
 async function setUp(runner) {
@@ -40,7 +40,7 @@ async function installAndBuild(runner) {
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
 }
 
-/** Undefined if the checkout is not writable and nothing must be written. */
+/** Takes the lock; returns undefined if the checkout is read-only and complete. */
 async function lockOrNothingToDo(runner) {
   try {
     return await takeLock(runner);

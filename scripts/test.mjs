@@ -9,7 +9,7 @@ import { findOnPath } from "./lib/prerequisites.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/** With more failed files, the machine's load is not the cause. */
+/** Maximum number of failed files that run again. With more, the load is not the cause. */
 const filesRerunMax = 5;
 /** Each test of these files starts servers of its own; a whole file takes minutes. */
 const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;

@@ -4,7 +4,7 @@
 
 import type { CommandContext } from "./commands/context.ts";
 
-// Must run first: other modules need parts of Node that older versions lack.
+// Checked first, because other modules need parts of Node that older versions lack.
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(

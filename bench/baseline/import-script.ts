@@ -1,5 +1,5 @@
 // A ten-minute script to import a file: reads lines, parses them, sends batches one after another.
-// It records nothing, creates no uuids, and any error ends it.
+// Records nothing, creates no uuids, and ends at any error.
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";

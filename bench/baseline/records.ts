@@ -24,7 +24,7 @@ const kinds: Readonly<Record<string, string>> = {
   $identify: "identify",
 };
 
-/** Project ids by key. */
+/** Returns the project ids by key. */
 export function readProjects(): ReadonlyMap<string, string> {
   const count = Number(process.env["BENCH_PROJECTS"]);
   return new Map(
@@ -40,7 +40,7 @@ export function liveSubject(projectId: string): string {
   return `${prefix}.live.0.${projectId}`;
 }
 
-/** The valid events of a body. */
+/** Returns the valid events of a body. */
 export function storable(body: CaptureBody): CaptureEvent[] {
   return (body.batch ?? [body]).filter(
     ({ event, distinct_id }) =>

@@ -8,11 +8,11 @@ import { storedLine, type TestEvent } from "../../test/kit/stored-events.ts";
 export interface History {
   readonly name: string;
   readonly events: number;
-  /** Applied first, and not measured. */
+  /** Number of first events, which are applied but not measured. */
   readonly warmUpEvents: number;
   /** The expected result of every measured link, if the events are links. */
   readonly outcome?: LinkOutcome;
-  /** Default: random uuids of clients. */
+  /** Returns the uuid of an event. Default: a random uuid, as created by clients. */
   readonly uuid?: (index: number) => string;
   readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
     readonly properties?: Readonly<Record<string, unknown>>;
@@ -20,7 +20,7 @@ export interface History {
 }
 
 const knownPeople = 10_000;
-/** Half of the maximum of a person. */
+/** Half of the maximum number of ids of a person. */
 const idsOfPerson = 5_000;
 export const eventsInFrame = 1_000;
 const startMs = Date.UTC(2026, 10, 20, 12);
@@ -90,7 +90,7 @@ function identify(distinctId: string, index: number): ReturnType<History["event"
   return { distinctId, event: "$identify", kind: "identify", properties };
 }
 
-/** The frame of that number, as NDJSON. A millisecond passes with each frame. */
+/** Returns the frame with this number as NDJSON. Each frame is a millisecond after the last. */
 export function frameText(history: History, frame: number, projectId: string): string {
   const receivedAtMs = startMs + frame;
   let text = "";
@@ -108,7 +108,7 @@ function randomUuidOf(index: number): string {
   return uuidText(createHash("md5").update(String(index)).digest("hex"));
 }
 
-/** UUIDs of version 7, as created by posthog-js and the gateway: they begin with the time. */
+/** Returns a UUID of version 7, as posthog-js and the gateway create: it begins with the time. */
 export function timedUuidOf(index: number): string {
   const time = (startMs + Math.floor(index / eventsInFrame)).toString(16).padStart(12, "0");
   const rest = createHash("md5").update(String(index)).digest("hex");

@@ -41,7 +41,7 @@ await store.open();
 const writer = new EffectsWriter({ connection, prefix: "penstock", store, log: log as never });
 writer.start();
 await writer.positionsReached(new Map([[stream, from]]));
-// A commit may include more than was waited for, and more is applied than is committed.
+// A commit may include events after the awaited one, and more events are applied than committed.
 const begun = committed();
 const before = { ms: performance.now(), cpu: process.cpuUsage() };
 await writer.positionsReached(new Map([[stream, to]]));
@@ -60,7 +60,7 @@ await connection.close();
 process.send?.(answer);
 process.disconnect?.();
 
-/** The last frame in the database. */
+/** Returns the last frame in the database. */
 function committed(): number {
   const { streams } = writer.status(Date.now());
   return streams.find((one) => one.stream === stream)?.sequence ?? 0;

@@ -15,8 +15,7 @@ const pauseMs = 100;
 /** The number of connections opened in one group. */
 const openedAtOnce = 50;
 /**
- * The interval between requests of a held connection: the server closes it after ten seconds
- * without one.
+ * The interval between requests of a held connection, which the server closes after ten seconds.
  */
 const heldMs = 7_000;
 

@@ -8,7 +8,7 @@ import type { LoadJob, LoadResult } from "./job.ts";
 
 const timeoutSeconds = 120;
 const sampleMs = 100;
-/** With fewer cores a second worker takes its time from the server. */
+/** Minimum number of cores for a second worker, which would otherwise slow the server. */
 const coresForWorkers = 6;
 const connectionsForWorkers = 32;
 
@@ -18,9 +18,9 @@ const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n") : [bytes
 let clients = 0;
 
 /**
- * Connections start at different bodies, so that all of them are in flight at once. If there are
- * more bodies than connections, each has a part of them: the client prepares a request for each
- * body, and 256 connections with 10,000 each keep it busy for minutes.
+ * Lets connections start at different bodies, so that all bodies are in flight at once. If there
+ * are more bodies than connections, each gets a share of them: the client prepares a request for
+ * each body, and 256 connections with 10,000 each keep it busy for minutes.
  */
 function rotate(client: autocannon.Client): void {
   const number = clients++;

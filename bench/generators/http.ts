@@ -10,7 +10,7 @@ const statusStart = "HTTP/1.1 ".length;
 
 export interface Opened {
   readonly socket: Socket;
-  /** The socket's event when it is open, over TLS after the handshake. */
+  /** The name of the socket's event when it is open. Over TLS, it follows the handshake. */
   readonly openEvent: string;
 }
 
@@ -23,7 +23,7 @@ export function openTo(url: string): Opened {
   return { socket, openEvent: "secureConnect" };
 }
 
-/** `bodyBytes` undefined: the body is sent in chunks. */
+/** Returns the head of a request. If `bodyBytes` is undefined, the body is sent in chunks. */
 export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   const encoding =
     job.contentEncoding === undefined ? "" : `Content-Encoding: ${job.contentEncoding}\r\n`;
@@ -33,7 +33,7 @@ export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   return Buffer.from(`${first}Content-Type: application/json\r\n${encoding}${framing}\r\n\r\n`);
 }
 
-/** The end of the answer, or undefined if it is incomplete. */
+/** Returns the offset of the response's end, or undefined if it is incomplete. */
 export function responseEnd(received: Buffer): number | undefined {
   const headLength = received.indexOf(headEnd);
   if (headLength < 0) return undefined;

@@ -8,14 +8,14 @@ export interface LoadJob {
   readonly path: string;
   readonly method: "POST" | "PUT";
   readonly connections: number;
-  /** A file that is one body, or with one body per line. */
+  /** The path of a file with one body, or with one body per line. */
   readonly bodyFile: string;
   readonly lines: boolean;
   readonly contentEncoding: string | undefined;
-  /** Ends after this time, or, if set, after this number of answers. */
+  /** The duration of the load, unless `amount` limits it to a number of responses. */
   readonly seconds: number;
   readonly amount: number | undefined;
-  /** For the paced client: requests a second. */
+  /** For the paced client: requests per second. */
   readonly rate: number | undefined;
   /**
    * For the paced client: requests due in the first seconds are sent and counted, but their latency
@@ -24,27 +24,23 @@ export interface LoadJob {
   readonly settleSeconds: number;
   /** For the paced client: each request opens a new connection. */
   readonly opensConnections: boolean;
-  /**
-   * For the attacking client: without its last byte, which is never sent, as chunks of one byte
-   * each, whole but only every seven seconds on each connection, or, instead of a request, one
-   * recorded ClientHello on each connection, which is closed at the first byte of the answer.
-   */
+  /** How the attacking client sends bodies: `withheld` lacks the last byte. */
   readonly delivery: Delivery;
-  /** For the attacking client: its connections use these addresses in turn. */
+  /** For the attacking client: the local addresses of its connections, used in turn. */
   readonly from: readonly string[];
 }
 
 export interface LoadResult {
-  /** Answers of any status. */
+  /** Number of responses of any status. */
   readonly requests: number;
-  /** Answers other than 200. */
+  /** Number of responses other than 200. */
   readonly refused: number;
-  /** Requests without an answer: connection errors and timeouts. */
+  /** Number of requests without a response: connection errors and timeouts. */
   readonly failed: number;
   readonly seconds: number;
-  /** Only from the paced client: from the time a request was due to its answer. */
+  /** Only from the paced client: time from when a request was due to its response. */
   readonly latencyMs: LatencyMs | undefined;
-  /** Only from wrk: from request to answer at the peak rate, which is the length of the queue. */
+  /** Only from wrk: time from request to response at the peak rate, the length of the queue. */
   readonly closedLoopMs?: { readonly p50: number; readonly p99: number };
   /** Only from the paced client: the longest time without a 200. */
   readonly longestGapMs?: number;
@@ -58,7 +54,7 @@ interface LatencyMs {
   readonly max: number;
 }
 
-/** The counts of a client without latencies from `beganMs` until now. */
+/** The counts of a client that measures no latencies, and the time when it began. */
 interface Counted {
   readonly sent: number;
   readonly answered: number;

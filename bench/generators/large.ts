@@ -8,7 +8,7 @@ import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 import { findMark, makeUnique } from "./unique.ts";
 
-/** Compressed before the clock starts; then each body is sent once. */
+/** The default number of gzipped bodies, which are compressed in advance and sent once. */
 const gzippedBodiesDefault = 8;
 const gzipLevel = 6;
 

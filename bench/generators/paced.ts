@@ -36,11 +36,11 @@ let sent = 0;
 let answered = 0;
 let refused = 0;
 let failed = 0;
-/** For requests on new connections: those whose connection closed without an answer. */
+/** Number of requests on new connections that closed without a response. */
 let lost = 0;
 let last200Ns: bigint | undefined;
 let longestGapNs = 0n;
-/** Latency is recorded from here on. */
+/** The time from which latency is recorded. */
 let settledNs = 0n;
 
 function send(connection: Connection, dueNs: bigint): void {
@@ -115,7 +115,7 @@ async function pace(): Promise<bigint> {
   while (due < total) {
     const elapsedMs = Number((process.hrtime.bigint() - beginNs) / nsPerMs);
     for (; due < total; due++) {
-      // Whole milliseconds: the burst that the request belongs to.
+      // The burst of a request begins at a whole millisecond.
       const dueMs = Math.floor((due * 1_000) / rate);
       if (dueMs > elapsedMs) break;
       const dueNs = beginNs + BigInt(dueMs) * nsPerMs;
@@ -123,7 +123,7 @@ async function pace(): Promise<bigint> {
         sendOnNew(dueNs);
         continue;
       }
-      // Each in turn: the server closes one that is unused for ten seconds.
+      // Connections are used in turn, because the server closes one that is unused for ten seconds.
       const connection = idle.shift();
       if (connection === undefined) dueTimes.push(dueNs);
       else send(connection, dueNs);

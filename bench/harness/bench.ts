@@ -11,9 +11,9 @@ import { type FrameScope, type Variant, variantTitles } from "./variants.ts";
 export interface Bench {
   readonly quick: boolean;
   readonly closedLoop: ClosedLoop;
-  /** Of the attacks, only those with one of these texts in their name; undefined: all. */
+  /** Parts of the names of the attacks to run; undefined for all attacks. */
   readonly beside: readonly string[] | undefined;
-  /** The number of rounds: this many, or fewer when quick. */
+  /** Returns the number of rounds: `usual`, or fewer when quick. */
   rounds(usual: number): number;
   note(row: Row): void;
   /** Adds a remark for the reader of the result. */
@@ -28,7 +28,7 @@ export interface Cell {
   readonly atomicBatches?: false;
   readonly replicas?: number;
   readonly workers?: number;
-  /** The delay of the store's answers; see SessionOptions. */
+  /** The delay of the store's responses in milliseconds. */
   readonly lateMs?: number;
 }
 
@@ -39,7 +39,7 @@ interface CellsOptions {
   readonly rounds: number;
   readonly projects?: number;
   readonly partitions?: number;
-  /** The scenario of all cells. */
+  /** The scenario of the rows of all cells. */
   readonly replicas?: number;
   /** The warm-up of the first load of each session, and of each load if `warmEach`. */
   readonly warmUpSeconds: number;
@@ -82,9 +82,7 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
   }
 }
 
-/**
- * The name of what a row measured: a variant, or its title with the non-default setting.
- */
+/** Returns the name of what a row measured: a variant, or its title with an unusual setting. */
 function nameOf(cell: Cell): string {
   const { variant, frameScope, atomicBatches, replicas, workers, lateMs } = cell;
   const settings = [
@@ -97,7 +95,7 @@ function nameOf(cell: Cell): string {
   return settings.length === 0 ? variant : [variantTitles[variant], ...settings].join(", ");
 }
 
-/** A large body is one request, which may take seconds. */
+/** Returns a load for the warm-up. A large body is one request, which may take seconds. */
 function warmUpOf(load: Load): Load {
   return load.unique === true ? { ...load, amount: 1 } : load;
 }

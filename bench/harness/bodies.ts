@@ -37,7 +37,7 @@ export function singleBody(index: number, project = 0, paddingBytes = 0): Buffer
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), ...event(index, paddingBytes) }));
 }
 
-/** The same with fewer fields: about 200 bytes. */
+/** An event with fewer fields: about 200 bytes. */
 export function smallBody(): Buffer {
   const { event: name, distinct_id, timestamp, properties } = event(1);
   const { $current_url } = properties as Record<string, unknown>;
@@ -52,7 +52,7 @@ export function smallBody(): Buffer {
   );
 }
 
-/** A body for /batch/ with this many events. */
+/** A body for /batch/ with this number of events. */
 export function batchBody(events: number, project = 0): Buffer {
   const batch = Array.from({ length: events }, (_, index) => event(index));
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), batch }));

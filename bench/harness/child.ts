@@ -7,22 +7,22 @@ interface ChildOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Open an IPC channel. */
+  /** Whether to open an IPC channel. */
   readonly ipc?: boolean;
 }
 
 export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** Its output, both streams, the last 64 KiB. */
+  /** Returns the last 64 KiB of standard output and standard error. */
   said(): string;
-  /** Resolves with the first line of its output for which `pick` returns a value. */
+  /** Resolves with the result of `pick` for the first output line for which it returns a value. */
   line<T>(pick: (line: string) => T | undefined, timeoutMs: number): Promise<T>;
-  /** Resolves with its next IPC message. */
+  /** Resolves with the next IPC message of the child. */
   message<T>(timeoutMs: number): Promise<T>;
-  /** Resolves when it has ended by itself with exit code 0. */
+  /** Resolves when the child has ended by itself with exit code 0. */
   finished(timeoutMs: number): Promise<void>;
-  /** SIGTERM, after a while SIGKILL; resolves when it has ended. */
+  /** Sends SIGTERM, and SIGKILL after a grace period. Resolves when the child has ended. */
   end(signal?: NodeJS.Signals): Promise<void>;
 }
 

@@ -4,9 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/**
- * The first core for the processes with these ids, the others for everything else that is measured.
- */
+/** The ids of the processes for the first core, and of those for the other cores. */
 interface Apart {
   readonly alone: readonly number[];
   readonly others: readonly number[];

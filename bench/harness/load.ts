@@ -11,16 +11,16 @@ import { type Child, startChild } from "./child.ts";
 import { workFolder } from "./nats.ts";
 import { cpuSeconds } from "./process-stats.ts";
 
-/** Closed loop: each connection sends its next request when it has the last answer. */
+/** A client whose connections each send the next request when they have the last response. */
 export type ClosedLoop = "wrk" | "autocannon";
 
 export interface Load {
-  /** The name in the tables. */
+  /** The name of the load in the tables. */
   readonly name: string;
   readonly path: string;
   /** Default: POST. */
   readonly method?: "POST" | "PUT";
-  /** More than one: sent in turn. None may contain a line break. */
+  /** The bodies, which are sent in turn. None may contain a line break. */
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip" | "br";
   /**
@@ -31,17 +31,17 @@ export interface Load {
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly seconds: number;
-  /** For unique bodies: ends after this number of answers instead. */
+  /** For unique bodies: the number of responses that ends the load, instead of a time. */
   readonly amount?: number | undefined;
-  /** Requests a second: open loop. */
+  /** Requests per second of an open loop. Absent for a closed loop. */
   readonly rate?: number | undefined;
   /** For loads with a rate: latency is not recorded in the first seconds. 0 by default. */
   readonly settleSeconds?: number | undefined;
   /** For loads with a rate: each request opens a new connection. */
   readonly opensConnections?: boolean;
-  /** Sent over and over, whatever the answers. */
+  /** How an attack sends its bodies, again and again, whatever the responses. */
   readonly attack?: Delivery;
-  /** For an attack: its connections use these addresses in turn. */
+  /** For an attack: the local addresses of its connections, used in turn. */
   readonly from?: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export interface LoadRun extends LoadResult {
 }
 
 const generators = join(import.meta.dirname, "..", "generators");
-/** wrk opens its connections in threads; one saturates most servers on the same machine. */
+/** Connections per thread of wrk. One thread saturates most servers on this machine. */
 const connectionsPerThread = 64;
 const graceMs = 180_000;
 const sampleMs = 50;
@@ -138,7 +138,7 @@ async function runWrk(url: string, load: Load): Promise<LoadRun> {
   );
 }
 
-/** Reads the client's CPU while it runs, because it is not available afterwards. */
+/** Resolves with the result and the client's CPU, which must be read while the client runs. */
 async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadRun> {
   let clientCpuSeconds = 0;
   const timer = setInterval(() => {
@@ -153,7 +153,7 @@ async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadR
   }
 }
 
-/** The bodies as a file, written once: its name is a hash of them. */
+/** Returns the file of the bodies, written once: its name is a hash of them. */
 function bodyFile(bodies: readonly Buffer[]): string {
   const bytes =
     bodies.length === 1 ? bodies[0]! : Buffer.from(`${bodies.map(String).join("\n")}\n`);

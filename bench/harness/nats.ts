@@ -1,6 +1,6 @@
 // A nats-server of the test kit for a run of the bench: empty store on the project's disk (a store
-// in memory would make fsync free), with the embedded server's settings except the sync interval.
-// Its streams are created as Penstock does.
+// in memory would make fsync free), with the embedded server's settings except the sync interval,
+// and Penstock's streams.
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -24,14 +24,14 @@ export interface BenchNats {
   readonly url: string;
   /** The URL of the node that leads the first live stream. */
   readonly leaderUrl: string;
-  /** The URL of the first node. */
+  /** The pid of the first node. */
   readonly pid: number;
-  /** The URL of every node. */
+  /** The pid of every node. */
   readonly pids: readonly number[];
   readonly connection: NatsConnection;
   /** Adds projects `bench-0`, `bench-1`, … with the keys from `keyOf`. */
   addProjects(count: number): Promise<void>;
-  /** Messages and events in the live streams, once nothing more arrives. */
+  /** Resolves with the numbers of messages and events in the live streams, once no more arrive. */
   stored(
     countsEvents: "by header" | "one a message",
   ): Promise<{ messages: number; events: number }>;
@@ -50,7 +50,7 @@ interface Servers {
 
 export const prefix = "penstock";
 export const workFolder = resolve(import.meta.dirname, "../../.cache/bench");
-/** The default of nats-server: an acknowledgement does not wait for the disk. */
+/** The default sync interval of nats-server: an acknowledgement does not wait for the disk. */
 const lazyInterval = "2m";
 const streamBytesMax = 4_294_967_296;
 const storeBytesMax = 256 * 1_073_741_824;
@@ -146,7 +146,7 @@ async function startSingle({ binary, folder, syncInterval }: Single): Promise<Se
   return { nodes: [server], leaderOf: async () => server, remove: () => server.remove() };
 }
 
-/** Created by Penstock's code, so that every variant stores into streams with the same settings. */
+/** Creates the streams by Penstock's code, so that every variant uses the same stream settings. */
 async function createPenstockStreams(
   url: string,
   partitions: number,
@@ -190,9 +190,7 @@ async function addProjects(
   }
 }
 
-/**
- * The number of events in the stream: the sum of Penstock-Events over every message in it.
- */
+/** Returns the number of events in the stream: the sum of Penstock-Events over every message. */
 async function sumOfEventHeaders(connection: NatsConnection, stream: string): Promise<number> {
   const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true });
   const { num_pending: pending } = await consumer.info();

@@ -7,9 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 const ticksPerSecond = 100;
 const bytesPerKibibyte = 1_024;
 
-/**
- * User and system time in seconds since the process began. NaN if it has ended, or without /proc.
- */
+/** Returns user and system time in seconds. NaN if the process has ended, or without /proc. */
 export function cpuSeconds(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -21,12 +19,12 @@ export function cpuSeconds(pid: number | undefined): number {
   }
 }
 
-/** The same for a process and the processes it has started. NaN if one of them cannot be read. */
+/** Returns the CPU seconds of a process and its descendants. NaN if one of them cannot be read. */
 export function treeCpuSeconds(pid: number | undefined): number {
   return processTree(pid).reduce<number>((sum, each) => sum + cpuSeconds(each), 0);
 }
 
-/** A process and all its running descendants. [pid] without /proc. */
+/** Returns the pids of a process and all its running descendants; [pid] without /proc. */
 export function processTree(pid: number | undefined): (number | undefined)[] {
   return [pid, ...childrenOf(pid).flatMap(processTree)];
 }
@@ -41,7 +39,7 @@ function childrenOf(pid: number | undefined): number[] {
   }
 }
 
-/** Bytes resident now (VmRSS) or at most since the last reset (VmHWM). NaN if unknown. */
+/** Returns the resident bytes now (VmRSS) or at most since the reset (VmHWM). NaN if unknown. */
 export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): number {
   try {
     const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(
@@ -53,7 +51,7 @@ export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): 
   }
 }
 
-/** Bytes that it has caused to be written to a disk. NaN if unknown. */
+/** Returns the bytes that the process has caused to be written to a disk. NaN if unknown. */
 export function writtenBytes(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/io`, "utf8");
@@ -63,7 +61,7 @@ export function writtenBytes(pid: number | undefined): number {
   }
 }
 
-/** Resets VmHWM to what is resident now. False if the kernel does not allow it. */
+/** Resets VmHWM to the present resident memory. Returns false if the kernel does not allow it. */
 export function resetPeakMemory(pid: number | undefined): boolean {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, "5");
@@ -73,16 +71,13 @@ export function resetPeakMemory(pid: number | undefined): boolean {
   }
 }
 
-/**
- * Core-seconds used on this machine since it started, including time taken by other guests of its
- * host.
- */
+/** Returns the core-seconds used on this machine, including those of its host's other guests. */
 export function machineCpuSeconds(): number {
   try {
     const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "")
       .split(" ")
       .map(Number);
-    // user nice system idle iowait irq softirq steal: all but idle and iowait.
+    // The fields are user, nice, system, idle, iowait, irq, softirq and steal.
     const busy = fields.slice(0, 8).filter((_, place) => place !== 3 && place !== 4);
     return busy.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond;
   } catch {

@@ -30,12 +30,9 @@ interface SessionOptions {
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
-  /** Further settings of Penstock. */
+  /** Additional settings of Penstock. */
   readonly settings?: Settings | undefined;
-  /**
-   * The server only connects to the leader of the first live stream, and gets its answers with this
-   * delay in milliseconds. Absent: it knows all nodes.
-   */
+  /** Delay in ms of responses of the first stream's leader. Absent: the server knows all nodes. */
   readonly lateMs?: number;
   readonly closedLoop: ClosedLoop;
 }
@@ -48,21 +45,21 @@ export interface Measurement {
   readonly requestsPerSecond: number;
   readonly eventsPerSecond: number;
   readonly events: number;
-  /** Messages in the stream: each was one PubAck. */
+  /** Number of messages in the stream. Each had one PubAck. */
   readonly messages: number;
   readonly serverCpuSecondsPerMillion: number;
-  /** CPU of all nodes. */
+  /** CPU seconds of all nodes per million events. */
   readonly natsCpuSecondsPerMillion: number;
   /** Bytes written to disk by all nodes. */
   readonly natsBytesPerEvent: number;
-  /** CPU of the client, in cores. */
+  /** CPU of the server, in cores. */
   readonly serverCores: number;
   readonly natsCores: number;
   readonly clientCores: number;
-  /** CPU of everything on the machine except the three. */
+  /** CPU of all processes except server, NATS nodes and client, in cores. */
   readonly otherCores: number;
   readonly peakBytes: number;
-  /** NaN if the client does not report it. */
+  /** Median latency. NaN if the client does not report it. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly run: LoadRun;
@@ -71,9 +68,9 @@ export interface Measurement {
 export interface Session {
   readonly server: VariantServer;
   readonly nats: BenchNats | undefined;
-  /** The server's ping to the leader; undefined if it knows all nodes. */
+  /** Round trip from the server to the leader; undefined if the server knows all nodes. */
   readonly roundTripMs: number | undefined;
-  /** A short run of the same load, not measured. */
+  /** Runs the load for a short time, without measuring it. */
   warmUp(load: Load, seconds: number): Promise<LoadRun>;
   measure(load: Load): Promise<Measurement>;
   close(): Promise<void>;
@@ -119,7 +116,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
 }
 
-/** The URL that the server connects to. */
+/** The URL of NATS for the server, and how to close the connection. */
 interface Way {
   readonly url: string;
   readonly roundTripMs: number | undefined;
@@ -165,7 +162,7 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
     const wallSeconds = (performance.now() - beganMs) / 1_000;
     const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
     const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
-    // For several processes, the peak of each, with shared pages counted in each.
+    // The sum of the peaks of the server's processes counts shared pages once per process.
     const peakBytes = tree.reduce<number>((sum, pid) => sum + memoryBytes(pid, "VmHWM"), 0);
     const events = (run.requests - run.refused) * load.eventsPerRequest;
     const stored = nats === undefined ? { events, messages: 0 } : await nats.stored(countsEvents);
@@ -210,10 +207,7 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
   };
 }
 
-/**
- * Empties the streams. Messages in flight from the warm-up may arrive afterwards if the disk
- * delayed them for longer than the streams were watched; then they are emptied again.
- */
+/** Empties the streams, repeatedly while a slow disk still delays messages of the warm-up. */
 async function emptied(nats: BenchNats | undefined): Promise<void> {
   if (nats === undefined) return;
   await nats.stored("one a message");

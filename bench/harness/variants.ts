@@ -7,20 +7,20 @@ import { type Child, startChild } from "./child.ts";
 
 export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";
 
-/** By the names of their environment variables. */
+/** Settings by the names of their environment variables. */
 export type Settings = Readonly<Record<string, string>>;
 
 export type FrameScope = Config["frameScope"];
 
 interface VariantOptions {
-  /** "" for the ceiling, which stores nothing. */
+  /** The URL of NATS; "" for the ceiling, which stores nothing. */
   readonly natsUrl: string;
-  /** One of each by default. */
+  /** Number of projects. Default: 1. */
   readonly projects?: number;
   readonly partitions?: number;
-  /** Only for Penstock. */
+  /** The frame scope of Penstock. */
   readonly frameScope?: FrameScope;
-  /** Default true. */
+  /** Whether Penstock uses atomic batches. Default: true. */
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
@@ -30,7 +30,7 @@ interface VariantOptions {
 export interface VariantServer {
   readonly child: Child;
   readonly url: string;
-  /** Only for Penstock. */
+  /** The URL of Penstock's admin port; undefined for other servers. */
   readonly adminUrl: string | undefined;
 }
 
@@ -48,7 +48,7 @@ const baselineFiles: Readonly<Record<Exclude<Variant, "penstock">, string>> = {
   ceiling: "uws-discard.ts",
 };
 const startMsMax = 60_000;
-/** As `npm start` starts one: scripts/lib/node-flags.mjs. */
+/** The flag with which `npm start` starts a gateway: scripts/lib/node-flags.mjs. */
 const gatewayFlag = "--max-semi-space-size=8";
 
 export async function startVariant(

@@ -76,13 +76,13 @@ function eventText({ uuidPrefix, number, timestamp, pad }: EventParts): string {
   return `{"event":"load test","distinct_id":"load-${person}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"load_run":"${uuidPrefix.slice(0, 8)}","padding":"${pad}"}}`;
 }
 
-/** The same text every time: the measurement must not depend on chance. */
+/** Returns the same text every time, so that the measurement does not depend on chance. */
 function paddingText(length: number): string {
   const list = words.split(" ");
   let seed = 0x2545f491;
   let text = "";
   while (text.length < length) {
-    // xorshift32: any mixing is enough.
+    // One step of xorshift32: any mixing is enough.
     seed ^= seed << 13;
     seed ^= seed >>> 17;
     seed ^= seed << 5;

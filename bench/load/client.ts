@@ -10,9 +10,9 @@ export interface Answer {
   readonly verdict: Verdict;
   /** The label it is counted under: "200", "503 overloaded", "error ECONNRESET". */
   readonly label: string;
-  /** The wait of a 429 or 503 with Retry-After. */
+  /** The Retry-After of a 429 or 503, in milliseconds. */
   readonly retryAfterMs?: number;
-  /** The header of a 503 as received, "" if there was none. */
+  /** The Retry-After header of a 503 as received; "" if absent. */
   readonly retryAfter?: string;
 }
 
@@ -32,13 +32,13 @@ export interface ConnectionOptions {
   readonly url: URL;
   readonly gzip: boolean;
   readonly timeoutMs: number;
-  /** Valid events in each request: an answer that accepts fewer acknowledges none. */
+  /** Number of valid events in each request. A response that accepts fewer acknowledges none. */
   readonly batch: number;
 }
 
 const answerBytesMax = 1_048_576;
 const retryAfterMsDefault = 1_000;
-/** Errors that occur before anything of a request is sent. */
+/** Codes of errors that occur before any byte of a request is sent. */
 export const neverSent: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -94,7 +94,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       settle(all ? acknowledged : judge({ status, text, retryAfter, batch }));
     },
     onResponseError(_, error) {
-      // Not at once: the next request would be sent while undici is still clearing the failed ones.
+      // Deferred, because undici is still clearing the failed requests.
       queueMicrotask(() => settle(failure(error)));
     },
   };
@@ -121,9 +121,9 @@ interface Heard {
   readonly batch: number;
 }
 
-/** The verdict on any answer except a 200 that accepts every event. */
+/** Returns the verdict on any response except a 200 that accepts every event. */
 function judge({ status, text, retryAfter, batch }: Heard): Answer {
-  // Another server's 200, or one that omits events: it is unknown which ones.
+  // The 200 is from another server, or omits events: it is unknown which ones.
   if (status === 200) return { verdict: "unknown", label: "200 not all accepted" };
   const code = jsonOf(text)["code"];
   const label = typeof code === "string" ? `${status} ${code}` : String(status);
@@ -143,8 +143,7 @@ function judge({ status, text, retryAfter, batch }: Heard): Answer {
 }
 
 /**
- * Only a single event's rejection is certain: one part of a batch may be stored and the other
- * rejected, unless none was taken.
+ * Returns whether a part of a rejected batch may be stored. A single event's rejection is certain.
  */
 function partMayBeStored(code: string, batch: number): boolean {
   return batch > 1 && code !== "overloaded";

@@ -8,22 +8,22 @@ import type { Ledger } from "./ledger.ts";
 import { createBacklog, type Schedule } from "./schedule.ts";
 
 /**
- * Counts of the requests due so far. Each ends as acknowledged, failed or not sent; until then it
- * is open, waiting or in the backlog.
+ * Counts of the requests that were due so far. Each ends as acknowledged, failed or not sent. Until
+ * then it is in flight or in the backlog.
  */
 export interface Counts {
   due: number;
-  /** Once for each request, however often it was sent again. */
+  /** Requests sent at least once. Repeats do not count. */
   sent: number;
   /** Requests that waited because no connection was free when they were due. */
   late: number;
-  /** Not sent, because the backlog was full or the run ended first. */
+  /** Requests not sent, because the backlog was full or the run ended first. */
   notSent: number;
   acknowledged: number;
   retries: number;
-  /** Sent, and not answered by the end. */
+  /** Requests sent, but not answered by the end. */
   unanswered: number;
-  /** Currently in the backlog. */
+  /** Requests currently in the backlog. */
   backlog: number;
   /** Bytes of the bodies sent: before and after compression. */
   plainBytes: number;
@@ -36,7 +36,7 @@ interface Generator {
   readonly answers: ReadonlyMap<string, number>;
   /** Runs the schedule; resolves when every request has ended. */
   run(): Promise<void>;
-  /** No more requests become due; open ones have the grace period. */
+  /** Ends the schedule. Requests in flight or in the backlog have the grace period. */
   stop(): void;
 }
 
@@ -48,14 +48,14 @@ interface GeneratorOptions {
   readonly backlogMax: number;
   readonly graceMs: number;
   readonly retry: boolean;
-  /** Undefined if nothing will be checked. */
+  /** The state of each event; undefined if stored events are not checked. */
   readonly ledger: Ledger | undefined;
-  /** Milliseconds, on the clock of the schedule. */
+  /** Returns the time in milliseconds on the clock of the schedule. */
   readonly nowMs: () => number;
-  /** Added to a time on that clock to get milliseconds since the epoch. */
+  /** The difference between milliseconds since the epoch and the clock of the schedule. */
   readonly wallClockMs: number;
   readonly timeoutMs: number;
-  /** Requests of the whole run before this number do not count in the latencies. */
+  /** Number of first requests of the run whose latency does not count. */
   readonly warmUpRequests: number;
   /**
    * Called for each acknowledged request with two times in milliseconds: from when it was due, and
@@ -65,9 +65,8 @@ interface GeneratorOptions {
 }
 
 const tickMs = 1;
-// Node's timers have a resolution of a millisecond. If requests are this far apart, the rest of the
-// wait is a busy loop, which costs at most a quarter of a core; at higher rates they are sent up to
-// a millisecond late, which the latency from due time includes.
+// Minimum interval of requests that are sent exactly when they are due. Node's timers have a
+// resolution of a millisecond, so a busy loop waits for the rest, with at most a quarter of a core.
 const exactFromIntervalMs = 4;
 const cutAfterMs = 1_000;
 
@@ -91,7 +90,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
   const counts = noCounts();
   const answers = new Map<string, number>();
   const backlog = createBacklog(options.backlogMax);
-  // Used in turn, so that all of them carry load.
+  // Connections are used in turn, so that all of them carry load.
   const free = createBacklog(connections.length);
   for (const index of connections.keys()) free.push(index);
   const waiting = new Map<number, NodeJS.Timeout>();
@@ -187,8 +186,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
   }
 
   /**
-   * The grace period is over: waiting requests stay unsent, and those in flight have until their
-   * timeout.
+   * Ends the grace period: waiting requests stay unsent; those in flight have until their timeout.
    */
   function sendNoMore(): void {
     for (let index = backlog.shift(); index !== undefined; index = backlog.shift()) {
@@ -217,7 +215,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
       running = true;
       tick();
     });
-    // Closed connections report to their request a turn later.
+    // A closed connection reports the failure of its request in a later event loop iteration.
     while (open > 0) await new Promise((resolve) => setImmediate(resolve));
   }
 

@@ -14,14 +14,11 @@ export interface StoredTally {
   readonly refused: number;
   readonly unknown: number;
   readonly storedOnce: number;
-  /** Several times, and more often than attempts ended as acknowledged or unknown. */
+  /** Events stored several times, and more often than attempts ended as acknowledged or unknown. */
   readonly storedMoreThanOnce: number;
-  /**
-   * Several times, but no more often than that: a client that retries after an unknown outcome may
-   * cause this.
-   */
+  /** Events stored several times, as a client's retries after unknown outcomes may cause. */
   readonly storedAgainAfterUnknown: number;
-  /** Acknowledged and not stored. */
+  /** Events acknowledged but not stored. */
   readonly lost: number;
   readonly storedThoughRefused: number;
   readonly storedThoughUnknown: number;
@@ -29,8 +26,8 @@ export interface StoredTally {
 
 export interface Ledger {
   /**
-   * Records the answer for `count` events from number `first` on: once for each attempt. After
-   * `unknown` a rejection only means that the last attempt stored nothing: the event stays unknown.
+   * Records the response for `count` events from number `first` on, once per attempt. An event that
+   * was `unknown` stays unknown after a rejection, which only concerns the last attempt.
    */
   note(first: number, count: number, verdict: Verdict): void;
   /**
@@ -38,13 +35,13 @@ export interface Ledger {
    * ignored.
    */
   noteStored(number: number): boolean;
-  /** Whether one of its attempts was acknowledged. */
+  /** Returns whether one of the event's attempts was acknowledged. */
   isAcknowledged(number: number): boolean;
   tally(): StoredTally;
 }
 
-// Bits 0 and 1: the verdict. Bits 2 to 4: attempts that may have stored it. Bits 5 to 7: times
-// stored. 7 means seven or more.
+// The bits of a byte. Bits 0 and 1: the verdict. Bits 2 to 4: attempts that may have stored it.
+// Bits 5 to 7: times stored. 7 means seven or more.
 const verdictMask = 0b11;
 const verdictBits: Readonly<Record<Verdict, number>> = { refused: 1, unknown: 2, acknowledged: 3 };
 const sendingsShift = 2;
@@ -88,7 +85,7 @@ export function createLedger(memory: SharedArrayBuffer): Ledger {
       storedThoughRefused: 0,
       storedThoughUnknown: 0,
     };
-    // By index: iterating over shared memory takes five times as long.
+    // A loop by index, because iterating over shared memory takes five times as long.
     for (let number = 0; number < events.length; number++) {
       const event = events[number]!;
       if (event === 0) continue;

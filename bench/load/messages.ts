@@ -7,7 +7,7 @@ import type { Plan } from "./plan.ts";
 export interface ThreadStart {
   readonly plan: Plan;
   readonly thread: number;
-  /** The memory of the ledger. */
+  /** The shared memory of the ledger. */
   readonly events: SharedArrayBuffer | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface Snapshot {
 }
 
 export type FromThread =
-  /** Everything is loaded and connected: the thread waits for its start. */
+  /** The thread has loaded everything, is connected, and waits for its start. */
   | { readonly kind: "ready" }
   | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
   /** Pairs of microseconds: from when it was due, from when it was sent. */
@@ -28,8 +28,5 @@ export type FromThread =
   | { readonly kind: "done"; readonly snapshot: Snapshot };
 
 export type ToThread =
-  /**
-   * When request 0 is due, in milliseconds on the clock of `process.hrtime`, which all threads
-   * share.
-   */
+  /** When request 0 is due, in ms on the clock of `process.hrtime`, which all threads share. */
   { readonly kind: "start"; readonly startMs: number } | { readonly kind: "stop" };

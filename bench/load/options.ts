@@ -9,7 +9,7 @@ import { newUuidPrefix, type Plan, requestsTotal } from "./plan.ts";
 
 export interface LoadOptions {
   readonly plan: Plan;
-  /** Undefined: stored events are not checked. */
+  /** The URL of NATS; undefined if stored events are not checked. */
   readonly natsUrl: string | undefined;
   readonly natsToken: string | undefined;
   readonly natsCreds: string | undefined;
@@ -26,7 +26,7 @@ export interface LoadOptions {
 /** An error of a command line. */
 export class UsageError extends Error {}
 
-// One byte per event.
+// Maximum number of events whose state is held in memory, one byte each.
 const eventsCheckedMax = 500_000_000;
 const threadsMax = 64;
 const connectionsMax = 10_000;
@@ -34,7 +34,7 @@ const backlogSecondsDefault = 5;
 const backlogMaxMin = 1_000;
 const backlogMaxMax = 10_000_000;
 
-/** As parsed by commander. */
+/** The options as parsed by commander. */
 interface Flags {
   readonly url: URL;
   readonly key: string;
@@ -137,7 +137,7 @@ export function commandLine(): Command {
     .exitOverride();
 }
 
-/** Throws a UsageError or commander's own. `args` without the program. */
+/** Parses `args`, which excludes the program. Throws a UsageError or commander's own. */
 export function readOptions(args: readonly string[]): LoadOptions {
   const command = commandLine().parse(args, { from: "user" });
   const flags = command.opts<Flags>();
@@ -172,7 +172,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
 function planOf(flags: Flags): Plan {
   const { key, rate, connections, batch, eventBytes, gzip, threads, retry } = flags;
   const url = new URL(flags.url);
-  // The address alone selects the matching endpoint; a path is used as it is.
+  // A URL without a path gets the matching endpoint; a path is used unchanged.
   if (url.pathname === "/") url.pathname = batch === 1 ? "/capture/" : "/batch/";
   const secondsWorth = Math.ceil((rate / batch) * backlogSecondsDefault);
   return {

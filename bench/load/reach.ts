@@ -10,7 +10,7 @@ interface Reach {
   readonly timeoutMs: number;
 }
 
-/** Throws a CommandError with the next step if there is no HTTP answer. Any answer is enough. */
+/** Resolves if any HTTP response arrives. Throws a CommandError with the next step if none does. */
 export async function requireAnswer({ url, timeoutMs }: Reach): Promise<void> {
   const { origin, pathname } = new URL(url);
   const client = new Client(origin, {

@@ -31,10 +31,10 @@ export interface Result {
     readonly unanswered: number;
     readonly retries: number;
     readonly acknowledged: number;
-    /** Fraction of the due ones, 0 to 1. */
+    /** Fraction of the due requests that were acknowledged, 0 to 1. */
     readonly acknowledgedRatio: number;
   };
-  /** By status and problem code, or by kind of error. */
+  /** Number of responses by status and problem code, or by kind of error. */
   readonly answers: Readonly<Record<string, number>>;
   /** Latencies of the acknowledged requests, in milliseconds; null without any. */
   readonly latencyFromDueMs: Percentiles | null;
@@ -45,7 +45,7 @@ export interface Result {
   /** Bytes of the bodies as sent, and before compression. */
   readonly bodyBytes: number;
   readonly plainBytes: number;
-  /** Null if it was not checked. */
+  /** The tally of stored events; null if it was not checked. */
   readonly stored: StoredTally | null;
 }
 
@@ -54,7 +54,7 @@ export interface Outcome {
   readonly load: Load;
   readonly interrupted: boolean;
   readonly stored: StoredTally | undefined;
-  /** Why there is no tally although one was requested. */
+  /** The reason for a missing tally. */
   readonly checkFailure: string | undefined;
   readonly p99MsMax: number | undefined;
 }
@@ -88,7 +88,7 @@ export function resultOf(outcome: Outcome): Result {
   };
 }
 
-/** Whether every answer so far is a 401. */
+/** Returns whether every response so far is a 401. */
 export function isKeyRefused({ answers }: Pick<Load, "answers">): boolean {
   return answers.size > 0 && [...answers.keys()].every((label) => label.startsWith("401"));
 }
@@ -158,7 +158,7 @@ function percentilesOf(histogram: Histogram): Percentiles | null {
   };
 }
 
-/** Rounded down: 99.996 % is not 100 %. */
+/** Formats a ratio as a percentage, rounded down: 99.996 % is not 100 %. */
 export function percentText(ratio: number): string {
   return `${(Math.floor(ratio * 10_000) / 100).toFixed(2)} %`;
 }

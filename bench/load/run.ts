@@ -19,9 +19,9 @@ import { startLoad } from "./threads.ts";
 
 interface LoadContext {
   readonly host: ProcessHost;
-  /** The report. */
+  /** Receives the report. */
   readonly stdout: Writable;
-  /** Progress. */
+  /** Receives the progress. */
   readonly stderr: Writable;
   /** Aborted by the first Ctrl-C: the run ends early, with its report. */
   readonly stop: AbortSignal;
@@ -37,10 +37,7 @@ interface Check {
 
 const progressEveryMs = 1_000;
 
-/**
- * Resolves with the result of the run, after it was reported. Throws a CommandError if it cannot
- * start.
- */
+/** Reports and returns the result of the run. Throws a CommandError if it cannot start. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<Result> {
   const { plan } = options;
   await requireAnswer(plan);
@@ -54,7 +51,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     const progress = setInterval(() => {
       const load = running.current();
       if (load.elapsedMs > 0) context.stderr.write(`${progressLine(load)}\n`);
-      // Continuing would show nothing more: a rejected key is rejected every time.
+      // A rejected key is rejected every time, so continuing would show nothing more.
       if (isKeyRefused(load)) {
         isEndedEarly = true;
         stop();

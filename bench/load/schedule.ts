@@ -4,18 +4,15 @@
 
 import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
 
-/**
- * One thread's part of the schedule: of requests 0, 1, 2, ... of the run, every `threads`-th from
- * `thread` on.
- */
+/** One thread's share of the schedule: every `threads`-th request of the run, from `thread` on. */
 export interface Schedule {
-  /** The number of requests of this thread. */
+  /** Number of requests of this thread. */
   readonly count: number;
-  /** Milliseconds between two of them. */
+  /** Milliseconds between two requests. */
   readonly intervalMs: number;
-  /** The number in the whole run of this thread's request `index`. */
+  /** Returns the number in the whole run of this thread's request `index`. */
   requestOf(index: number): number;
-  /** Milliseconds on the clock of `startMs`. */
+  /** Returns when a request is due, in milliseconds on the clock of `startMs`. */
   dueAtMs(index: number): number;
 }
 
@@ -34,7 +31,7 @@ export function createSchedule(plan: Plan, thread: number, startMs: number): Sch
 interface Backlog {
   readonly length: number;
   push(index: number): boolean;
-  /** Undefined if it is empty. */
+  /** Removes and returns the oldest number; undefined if the queue is empty. */
   shift(): number | undefined;
 }
 

@@ -1,11 +1,11 @@
-// Reads from the streams what a run has stored: from their ends before it to their ends after it,
-// including events of other senders. It only reads: ordered consumers, deleted at the end.
+// Reads the events that the streams have received during a run, including those of other senders.
+// Changes no stream: its ordered consumers are deleted at the end.
 
 import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Ledger } from "./ledger.ts";
 
-/** The end of a stream before the run. */
+/** The last sequence of a stream before the run. */
 export interface StreamMark {
   readonly stream: string;
   readonly lastSequence: number;
@@ -22,7 +22,7 @@ const lineStart = '{"uuid":"';
 const uuidPrefixBytes = 24;
 const uuidBytes = 36;
 
-/** One mark per stream of the live lane; none if no gateway has created them yet. */
+/** Returns one mark per stream of the live lane; none if no gateway has created the streams. */
 export async function markStreams(
   connection: NatsConnection,
   subjectPrefix: string,
@@ -63,17 +63,14 @@ export async function readStored(
   return { frames, events };
 }
 
-/**
- * Every message of the subject after the mark, in the stream's order. Throws if reading stops
- * before the end.
- */
+/** Reads every message of the subject after the mark, in order. Throws if reading stops early. */
 export async function readMessages(
   connection: NatsConnection,
   { stream, lastSequence, subject }: StreamMark & { readonly subject: string },
   onMessage: (message: JsMsg) => void,
 ): Promise<void> {
-  // The stream's leader reports the end. The replica that serves a consumer may lag, and then has
-  // nothing pending.
+  // The end comes from the stream's leader, because the replica that serves a consumer may lag, and
+  // then has nothing pending.
   const { state } = await (await jetstreamManager(connection)).streams.info(stream);
   if (state.messages === 0 || state.last_seq <= lastSequence) return;
   const consumer = await jetstream(connection).consumers.get(stream, {
@@ -102,7 +99,7 @@ function subjectOf(subjectPrefix: string): string {
   return `${subjectPrefix}.live.*.*`;
 }
 
-/** The numbers of this run's events in a frame: the last twelve digits of their UUIDs. */
+/** Returns the numbers of this run's events in a frame: the last twelve digits of their UUIDs. */
 function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
   const opening = Buffer.from(lineStart + uuidPrefix, "latin1");
   const numbers: number[] = [];
@@ -111,7 +108,7 @@ function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
     at !== -1;
     at = frame.indexOf(opening, at + opening.length)
   ) {
-    // Elsewhere in a line the same text would be a property.
+    // The uuid is at the beginning of a line. Elsewhere the same text would be a property.
     if (at > 0 && frame[at - 1] !== 0x0a) continue;
     const digits = at + lineStart.length + uuidPrefixBytes;
     numbers.push(

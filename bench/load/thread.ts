@@ -1,5 +1,5 @@
-// A load thread: its part of the schedule on its part of the connections. It reports samples and
-// counts, and leaves the histograms and all output to the main thread, which has the time for it.
+// A load thread: runs its share of the schedule on its share of the connections. Sends samples and
+// counts to the main thread, which has time for the histograms and all output.
 
 import { hrtime } from "node:process";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
@@ -25,7 +25,7 @@ async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   const bodies = createBodies(plan);
   tell({ kind: "ready" });
   const startMs = await startOf(port);
-  // A difference of clocks, so that the hot path needs no BigInt.
+  // The offset from `performance.now` to the common clock, so that the hot path needs no BigInt.
   const clockMs = Number(hrtime.bigint()) / 1e6 - performance.now();
   let microseconds = new Uint32Array(2 * samplesMax);
   let samples = 0;
@@ -81,7 +81,7 @@ async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   port.close();
 }
 
-/** Infinity if it is stopped before: then nothing is ever due. */
+/** Resolves with the start time; Infinity, with which no request is due, if stopped before. */
 function startOf(port: MessagePort): Promise<number> {
   return new Promise((resolve) => {
     port.once("message", (message: ToThread) =>

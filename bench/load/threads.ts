@@ -10,10 +10,10 @@ import type { Plan } from "./plan.ts";
 export interface Load {
   readonly counts: Counts;
   readonly answers: ReadonlyMap<string, number>;
-  /** Of the acknowledged requests, in microseconds. */
+  /** Latencies of the acknowledged requests, in microseconds. */
   readonly fromDue: Histogram;
   readonly fromSent: Histogram;
-  /** The time since the first request was due; 0 before it was. */
+  /** Time since the first request was due; 0 before. */
   readonly elapsedMs: number;
   /** The fraction of the time in which the busiest thread was busy, 0 to 1. */
   readonly busyMax: number;
@@ -22,13 +22,13 @@ export interface Load {
 interface RunningLoad {
   /** The current state. */
   current(): Load;
-  /** No more requests become due. */
+  /** Ends the schedule of all threads. */
   stop(): void;
-  /** Rejects if a thread fails. */
+  /** Resolves when all threads have ended. Rejects if a thread fails. */
   readonly done: Promise<Load>;
 }
 
-// From the start command to the first request: the time until every thread has received it.
+// Delay of the first request, in which every thread receives the start command.
 const startDelayMs = 50;
 const microsecondsMax = 0xffff_ffff;
 

@@ -38,7 +38,7 @@ let acknowledged = 0;
 let bytes = 0;
 let deadlineMs = 0;
 
-/** Each waiter adds its next line to the open frame when the frame of its last one is settled. */
+/** Publishes through frames: each waiter adds a line when the frame of its last one is stored. */
 async function frames(): Promise<void> {
   const config = readConfig({}, {});
   if (!config.ok) throw new Error(config.faults.join("; "));

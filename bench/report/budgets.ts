@@ -187,7 +187,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   ];
 }
 
-/** Compared with one project's single events on the same nodes, from as many connections. */
+/** Compares many projects with one project's single events from as many connections. */
 function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   return [
     { nodes: "one node", variant: "penstock" },
@@ -216,7 +216,7 @@ function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   );
 }
 
-/** Compared with the baseline on the same cluster and server. */
+/** Compares Penstock with the baseline on the same cluster and server. */
 function replicaBudgets(rows: readonly Row[]): Budget[] {
   return (["always", "lazy"] as const).flatMap((sync) =>
     [
@@ -233,7 +233,7 @@ function replicaBudgets(rows: readonly Row[]): Budget[] {
   );
 }
 
-/** NaN if none was measured. */
+/** Returns the worst result of neighbours during attacks. NaN if none was measured. */
 function worstBesideAttacks(rows: readonly Row[]): number {
   const duringAttacks = rows.filter(
     ({ group, values }) => group === "neighbours" && "attackStored" in values,
@@ -247,7 +247,7 @@ export function isMet({ bound, target, measured }: Budget): boolean | undefined 
   return bound === "at least" ? measured >= target : measured <= target;
 }
 
-/** "" if this run measured none of them. */
+/** Returns the table of budgets; "" if this run measured none of them. */
 export function budgetTable(budgets: readonly Budget[]): string {
   if (budgets.every((budget) => isMet(budget) === undefined)) return "";
   const lines = budgets.map((budget) => {

@@ -64,7 +64,7 @@ function panelsOf(rows: readonly Row[]): Panel[] {
   );
 }
 
-/** SVG text, or undefined if there is nothing to compare. */
+/** Returns the chart as SVG text, or undefined if there is nothing to compare. */
 export function comparisonSvg(rows: readonly Row[], caption: string): string | undefined {
   const panels = panelsOf(rows).filter(({ bars }) => bars.length > 1);
   if (panels.length === 0) return undefined;
@@ -106,7 +106,7 @@ export function comparisonSvg(rows: readonly Row[], caption: string): string | u
     })),
     series: panels.map(({ bars }, index) => ({
       type: "bar",
-      // Without it the text would contain styles for a mouse.
+      // Excludes the styles for a mouse from the text.
       silent: true,
       emphasis: { disabled: true },
       xAxisIndex: index,

@@ -20,7 +20,7 @@ interface BenchResult {
 export const resultsFolder = resolve(import.meta.dirname, "../results");
 const digits = 4;
 
-/** Returns the file's content. One row a line: readable, and a diff shows what changed. */
+/** Returns the content of the result file, with one row per line for readable diffs. */
 export function writeResult(result: BenchResult): string {
   const { budgets, rows, ...head } = result;
   const lines = rows.map(({ group, scenario, variant, sync, round, values }) =>
@@ -44,7 +44,7 @@ export function writeResult(result: BenchResult): string {
   return file;
 }
 
-/** Counts are not rounded: the last digit may matter. */
+/** Rounds values except counts, whose last digit may matter. */
 function shortened(values: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [

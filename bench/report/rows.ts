@@ -6,7 +6,7 @@ export interface Row {
   readonly scenario: string;
   readonly variant: string;
   readonly sync: "always" | "lazy" | "";
-  /** Starting at 1. */
+  /** Number of the round, from 1. */
   readonly round: number;
   readonly values: Readonly<Record<string, number>>;
 }
@@ -38,12 +38,12 @@ export function valuesAt(rows: readonly Row[], where: Where, value: string): num
     .map((row) => row.values[value] ?? Number.NaN);
 }
 
-/** NaN if nothing was measured there. */
+/** Returns the median of a value; NaN if nothing was measured there. */
 export function medianAt(rows: readonly Row[], where: Where, value: string): number {
   return median(valuesAt(rows, where, value));
 }
 
-/** Each combination that has rows, in the order of the first. */
+/** Returns each combination that has rows, in the order of the first row. */
 export function places(rows: readonly Row[]): Required<Where>[] {
   const seen = new Map<string, Required<Where>>();
   for (const { group, scenario, variant, sync } of rows) {

@@ -6,10 +6,7 @@ import { firstLimit } from "../scenarios/growth.ts";
 import { medianAt, places, type Row, valuesAt, type Where } from "./rows.ts";
 import { figure, mebibytes, textTable } from "./text-table.ts";
 
-/**
- * From this value on a single-threaded server uses a whole core: clocks tick in 10 ms, and a run
- * begins and ends idle.
- */
+/** CPU usage of a whole core: clocks tick in 10 ms, and a run begins and ends idle. */
 const wholeCore = 0.95;
 
 export function tablesOf(rows: readonly Row[]): string {
@@ -143,7 +140,7 @@ const peerFields: Fields = [
 ];
 const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...costFields];
 
-/** The costs per million events, and the rate by round. */
+/** Returns a table of the costs per million events, and of the rate by round. */
 function fieldsTable(rows: readonly Row[], fields: Fields): string {
   const lines = places(rows).map((place) => [
     ...[place.scenario, titleOf(place.variant)],

@@ -1,6 +1,6 @@
 // A table in plain text: the first columns left-aligned, numbers right-aligned, widths as needed.
 
-/** `leftColumns` of each row are text; the rest are numbers, aligned to the right. */
+/** Returns a table. The first `leftColumns` are text; the rest are numbers, aligned right. */
 export function textTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -21,10 +21,10 @@ export function textTable(
   );
 }
 
-/** Differences of clocks that should be 0. */
+/** Smaller values count as 0: they are differences of clocks. */
 const nothing = 1e-6;
 
-/** Three significant digits, thousands with commas; "-" if unknown. */
+/** Formats a number with three significant digits, thousands with commas; "-" if unknown. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return "-";
   if (Math.abs(value) < nothing) return "0";

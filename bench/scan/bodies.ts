@@ -1,10 +1,10 @@
-// The bodies for the scanner benchmark. Each stresses another part of a JSON parser.
+// The bodies for the scanner benchmark. Each stresses a different task of a JSON parser.
 
 import { batchBody, event, hugeBatchEvents, singleBody } from "../harness/bodies.ts";
 
 const shapeBytes = 1_000_000;
 
-/** Enough copies of `item` for about a megabyte, in one batch. */
+/** Returns a batch of about a megabyte with copies of `item`. */
 function batchOf(item: (index: number) => unknown): Buffer {
   const each = JSON.stringify(item(0)).length;
   const batch = Array.from({ length: Math.ceil(shapeBytes / each) }, (_, index) => item(index));

@@ -12,12 +12,12 @@ const version = "0.9.2";
 const folder = join(workFolder, `simdjson-${version}`);
 const buildMsMax = 240_000;
 
-/** Undefined if it is available now, else the reason. */
+/** Installs the package. Returns undefined if it is available, or the reason if it is not. */
 export function installSimdjson(): string | undefined {
   if (existsSync(builtAddon())) return undefined;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "private": true }\n');
-  // The headers of the pinned Node, so that nothing else is fetched.
+  // The headers of the pinned Node, so that node-gyp downloads none.
   const nodedir = resolve(dirname(process.execPath), "..");
   try {
     execFileSync(

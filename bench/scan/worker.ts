@@ -1,5 +1,5 @@
-// One way to read a body, in a separate process: checks for every body that the result agrees with
-// JSON.parse, then times it, and returns bytes a second by body.
+// One contender of the scanner benchmark, in a separate process: compares its result with
+// JSON.parse for every body, then times it, and returns bytes per second by body.
 
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/records/native.ts";
@@ -9,7 +9,7 @@ import { scanBodies } from "./bodies.ts";
 import { loadSimdjson } from "./simdjson-package.ts";
 
 interface Contender {
-  /** Throws if it reads the body differently from JSON.parse. */
+  /** Throws if the contender reads the body differently from JSON.parse. */
   check(body: Buffer): void;
   run(body: Buffer): void;
 }
@@ -23,7 +23,7 @@ function scanAll(scanner: Scanner, body: Buffer): void {
   if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("scan: the body was refused");
 }
 
-/** The name and distinct id of each item, through the table's spans, against the parsed items. */
+/** Compares the name and distinct id of each item, read by the table, with the parsed items. */
 function checkScanner(scanner: Scanner, body: Buffer): void {
   const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<
     string,
@@ -71,12 +71,12 @@ function contender(): Contender {
       };
     }
     default:
-      // From bytes to objects, as a server must do.
+      // JSON.parse gets a string decoded from bytes, as in a server.
       return { check: () => {}, run: (body) => void JSON.parse(body.toString()) };
   }
 }
 
-/** Runs for the given time, in batches long enough to make the clock's cost negligible. */
+/** Returns the bytes per second, in batches that make the clock's cost negligible. */
 function bytesPerSecond(run: (body: Buffer) => void, body: Buffer): number {
   let runs = 0;
   let perBatch = 1;

@@ -19,16 +19,16 @@ const mib = 1_048_576;
 export interface Attack {
   readonly name: string;
   readonly connections: number;
-  /** Created when it is needed: some bodies have a hundred mebibytes. */
+  /** Creates the load when it is needed: some bodies have a hundred mebibytes. */
   readonly load: () => Load;
-  /** The neighbour's kinds of request that are sent during it; single events always are. */
+  /** The kinds of the neighbour's requests during the attack, in addition to single events. */
   readonly neighbours: readonly ("history" | "gzip" | "opened")[];
   /** Settings of the gateway, in addition to the bench's own. */
   readonly settings?: (() => Promise<Settings>) | undefined;
 }
 
 const ofAttacker = `"api_key":"${keyOf(0)}"`;
-/** Makes an item use the slow path. */
+/** A repeated key in an item, which makes the gateway use its slow path. */
 const doubled = `"alias":1,"alias":1`;
 
 function filled(start: string, piece: string, options: { end: string; bytes: number }): Buffer {
@@ -95,7 +95,7 @@ const spaces = () => Buffer.alloc(60 * mib, " ");
 
 let rsaCertificate: Promise<Settings> | undefined;
 
-/** HTTPS with an RSA key of 4,096 bits, which takes seconds to create: once for the run. */
+/** Returns settings for HTTPS with an RSA key of 4,096 bits, created once, which takes seconds. */
 function slowHandshakes(): Promise<Settings> {
   rsaCertificate ??= createRsaCertificate();
   return rsaCertificate;
@@ -117,7 +117,7 @@ async function createRsaCertificate(): Promise<Settings> {
 }
 
 const connectionsMax = 1_000;
-/** Together they may hold all connections: each a quarter, unless a setting changes that. */
+/** Four local addresses, which together may hold all connections: each a quarter by default. */
 const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [

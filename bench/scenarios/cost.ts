@@ -25,7 +25,7 @@ const layouts: readonly Layout[] = [
 const connectionsOfPartition = { singles: 128, batches: 32 };
 const batchEvents = 10;
 
-/** Each process on the port is a gateway with its own connection to the store. */
+/** Measures with several gateways on the port, each with its own connection to the store. */
 export async function cost(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
   const seconds = bench.quick ? 1 : 2;

@@ -22,7 +22,7 @@ const workerMsMax = 300_000;
 const million = 1e6;
 const projectId = "bench";
 export const benchStream = streamName("penstock", "live", 0);
-/** Frames that wait for their acknowledgement at a time. */
+/** Number of frames that wait for their acknowledgement at a time. */
 const ahead = 64;
 const quickEventsMin = 300_000;
 
@@ -57,7 +57,7 @@ export async function effects(bench: Bench): Promise<void> {
   }
 }
 
-/** Still several commits: one has up to 200,000 events, if these change little. */
+/** Returns a short history for quick runs, with several commits of up to 200,000 events. */
 function short(history: History): History {
   return { ...history, events: Math.max(history.events / 10, quickEventsMin) };
 }
@@ -89,7 +89,7 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
   }
 }
 
-/** Throws if the measured links did not all end as the row expects. */
+/** Throws if the measured links did not all end with the expected result. */
 function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Links): void {
   if (outcome === undefined) return;
   const all = Object.values(links).reduce((sum, count) => sum + count, 0);
@@ -98,7 +98,7 @@ function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Lin
     throw new Error(`measure "${name}": the links ended as ${JSON.stringify(links)}`);
 }
 
-/** Writes this many frames of the history into the stream. */
+/** Writes this number of frames of the history into the stream. */
 export async function fill(nats: BenchNats, history: History, frames: number): Promise<void> {
   const js = jetstream(nats.connection);
   const waiting = new Set<Promise<unknown>>();

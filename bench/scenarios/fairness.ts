@@ -20,14 +20,11 @@ const floodPerSecond = 10 * limitPerSecond;
 const neighbourPerSecond = 1_000;
 const burstSeconds = 0.2;
 const seconds = 4;
-/** How long A has been sending when B begins: its burst is used up, its connections are open. */
+/** Time from the start of A's load to B's: A's burst is used up, its connections are open. */
 const settleMs = 500;
-/** The minimum time that A sends longer than B: both generators take a while to start. */
+/** Minimum time by which A's load outlasts B's, because both generators take a while to start. */
 const slackSeconds = 1.5;
-/**
- * The tolerance of the admitted rate, in addition to the burst: it includes the generator's
- * schedule.
- */
+/** Tolerated fraction above the limit and its burst, because of the generator's schedule. */
 const limitTolerance = 0.1;
 
 const sides = ["alone", "elsewhere", "flooded"] as const;
@@ -88,10 +85,7 @@ function loadOf(project: number, rate: number): Load {
   return { ...singles(32, seconds), bodies: [singleBody(0, project)], rate };
 }
 
-/**
- * B's latency, with A's load going to `floodUrl`. Throws unless exactly the acknowledged events are
- * stored, and A has what its limit allows.
- */
+/** Measures B while A's load goes to `floodUrl`. Throws unless storage and limits are exact. */
 async function measure(
   { closedLoop }: Bench,
   { server, nats }: Session,

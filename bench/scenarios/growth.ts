@@ -10,9 +10,9 @@ import { openSession } from "../harness/session.ts";
 import { batches, huge, singles, singlesOf } from "./loads.ts";
 
 const cells = [{ variant: "penstock" as const, sync: "always" as const }];
-/** The usage of a core from which a single-threaded process counts as the limit. */
+/** The usage of one core at which a single-threaded process counts as the limit. */
 const busyCore = 0.85;
-/** The usage of all cores from which nothing is left. */
+/** The usage of all cores at which the machine counts as the limit. */
 const busyMachine = 0.9;
 
 export async function growth(bench: Bench): Promise<void> {
@@ -65,7 +65,7 @@ async function growProjects(bench: Bench, projects: number, rounds: number): Pro
   }
 }
 
-/** What limits the rate. */
+/** Returns what limits the rate. */
 export function firstLimit(values: Readonly<Record<string, number>>): string {
   const cores: readonly (readonly [string, number])[] = [
     ["gateway CPU", values["serverCores"] ?? 0],

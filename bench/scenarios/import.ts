@@ -32,7 +32,7 @@ const withoutUuid: MakeLine = (n) => ({
   ...{ event: "seen", distinct_id: userOf(n), timestamp: timeOf(n), properties: propertiesOf(n) },
 });
 
-/** Lines of some 350 to 450 bytes. */
+/** The maker of a line for each kind of file. Lines have some 350 to 450 bytes. */
 const files: Readonly<Record<string, MakeLine>> = {
   "events as they stand": (n) => ({ uuid: idOf(n), ...withoutUuid(n) }),
   "events without a uuid": withoutUuid,
@@ -90,7 +90,7 @@ function* linesOf(make: MakeLine, count: number): Generator<string, void, void> 
   }
 }
 
-/** One import into a new gateway and a new nats-server. */
+/** Imports a file into a new gateway with a new nats-server. */
 async function imported(
   file: string,
   byCommand: boolean,
@@ -109,7 +109,7 @@ async function imported(
       const child = startChild({ program: process.execPath, args });
       let [clientSeconds, peakBytes] = [0, 0];
       const timer = setInterval(() => {
-        // It is NaN once the process has ended.
+        // The CPU is NaN once the process has ended.
         clientSeconds = Math.max(clientSeconds, cpuSeconds(child.pid) || 0);
         peakBytes = Math.max(peakBytes, memoryBytes(child.pid, "VmHWM") || 0);
       }, sampledEveryMs);

@@ -11,19 +11,11 @@ import { huge, singles } from "./loads.ts";
 const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
-/**
- * How long large bodies have been sent when the measurement begins: the first of them fill new
- * memory.
- */
+/** Duration of large bodies before the measurement begins: the first of them fill new memory. */
 const settleMs = 1_500;
-/**
- * The minimum time that large requests are sent longer than the small ones: both generators take a
- * while to start.
- */
+/** Minimum time by which large requests outlast small ones: both generators start slowly. */
 const slackSeconds = 2;
-/**
- * How long the memory is observed after the load; the minimum counts. Buffers are cached for 10 s.
- */
+/** Duration of the memory's observation. The minimum counts: buffers are cached for 10 s. */
 const restMs = 22_000;
 
 export async function limits(bench: Bench): Promise<void> {
@@ -73,9 +65,7 @@ async function memoryUnderLargeBodies(
   };
 }
 
-/**
- * 200 small requests a second, first alone, then while two clients post 19 MB bodies without pause.
- */
+/** Measures small requests, first alone, then while two clients post 19 MB bodies. */
 async function besideLargeBodies(session: Session, bench: Bench): Promise<Record<string, number>> {
   const seconds = 3;
   const small = { ...singles(32, seconds), rate: smallRate };
@@ -99,7 +89,7 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
 
   async function besideThem(): Promise<{ during: LoadRun; loopDelayP99Ms: number }> {
     await delay(settleMs);
-    // A scrape starts the window that the next one reads.
+    // Each read of the gauge covers the time since the last read, so this one starts a new window.
     await loopDelayP99(session);
     const run = await runLoad(session.server.url, small, bench.closedLoop);
     const seconds = await loopDelayP99(session);

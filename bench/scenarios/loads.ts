@@ -11,17 +11,14 @@ import type { Load } from "../harness/load.ts";
 
 const batchConnections = 32;
 const hugeConnections = 2;
-/**
- * The number in flight, for batches of 1,000 and more: the budget of bytes in flight must not be
- * the limit.
- */
+/** Events in flight for batches of 1,000 and more, below the budget of bytes in flight. */
 const largeEventsAtOnce = 8_000;
-/** From this size on a body fills its own frames, so each must be different. */
+/** Number of events from which a body fills its own frames, so each body must be different. */
 const uniqueFromEvents = 1_000;
 
 const bodies = new Map<string, readonly Buffer[]>();
 
-/** Bodies take a while to create, so each is created once. */
+/** Creates the bodies of a load once, because creating them takes a while. */
 function made(key: string, make: () => readonly Buffer[]): readonly Buffer[] {
   const known = bodies.get(key) ?? make();
   bodies.set(key, known);
@@ -43,7 +40,7 @@ export function singlesOfName(projects: number, connections: number): string {
   return `single events, ${connections} connections, ${projects.toLocaleString("en")} projects`;
 }
 
-/** One event a request, each of another project. */
+/** A load with one event per request, each request of another project. */
 export function singlesOf(projects: number, seconds: number, connections = 128): Load {
   return {
     ...singles(connections, seconds),
@@ -54,7 +51,7 @@ export function singlesOf(projects: number, seconds: number, connections = 128):
   };
 }
 
-/** This many events a request, each request of another project. */
+/** A load with this number of events per request, each request of another project. */
 export function batchesOf(projects: number, events: number, seconds: number): Load {
   return {
     ...batches(events, seconds),
@@ -81,10 +78,7 @@ export function batches(events: number, seconds: number, gzip = false): Load {
   };
 }
 
-/**
- * Bodies just under 20 MiB: a fixed number, because a time limit could end before the first of
- * them.
- */
+/** A fixed number of bodies just under 20 MiB: a time limit could end before any response. */
 export function huge(amount: number, gzip = false): Load {
   return {
     ...batches(hugeBatchEvents, 60, gzip),

@@ -14,25 +14,20 @@ import { startVariant } from "../harness/variants.ts";
 import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
-/**
- * There are ten compressed batches and ten new connections a second: with fewer than a hundred the
- * p99 would be the maximum, whatever its cause.
- */
+/** Duration of a load. With fewer than a hundred requests, p99 would be the maximum. */
 const secondsOf = (kinds: readonly Kind[]): number =>
   kinds.includes("gzip") || kinds.includes("opened") ? 12 : 4;
-/**
- * How long the attack runs before the neighbours begin and after they end.
- */
+/** Time by which the attack begins before the neighbours and ends after them. */
 const settleMs = 500;
 const slackSeconds = 1;
 /**
- * An attack on this many connections takes much of a two-core machine, whatever its target. So
- * there is a control, which shows how much of the wait is caused by the machine.
+ * Number of connections from which an attack gets a control, which shows how much of the wait is
+ * caused by the machine: such an attack uses much of two cores, whatever its target.
  */
 const muchTraffic = 100;
 
 type Alone = Pick<Attack, "name" | "neighbours">;
-/** The control: the attack's bytes go to a bare server next to Penstock, which drops them. */
+/** The control: the attack's bytes go to a bare server next to Penstock, which discards them. */
 type Dropped = Attack & { readonly isDropped: true };
 type Kind = "single" | "history" | "gzip" | "opened";
 const titles: Readonly<Record<Kind, string>> = {
@@ -90,7 +85,8 @@ export async function neighbours(bench: Bench): Promise<void> {
   );
   const kinds = [...new Set(chosen.flatMap(({ neighbours: others }) => others))];
   for (let round = 1; round <= rounds; round++) {
-    // Before and after: the machine itself rarely stays constant for minutes.
+    // The load without an attack runs first and last: the machine rarely stays constant for
+    // minutes.
     await measure(bench, round, { name: "alone", neighbours: kinds });
     for (const attack of chosen) {
       await measure(bench, round, attack);
@@ -101,7 +97,7 @@ export async function neighbours(bench: Bench): Promise<void> {
   }
 }
 
-/** In new processes, so that no attack is affected by an earlier one. */
+/** Measures in new processes, so that no attack is affected by an earlier one. */
 async function measure(
   bench: Bench,
   round: number,
@@ -128,7 +124,7 @@ async function measure(
     const processes = [process.pid, ...servers];
     const usedBefore = used(processes);
     const beganMs = performance.now();
-    // A scrape starts the window that the next one reads.
+    // Each read of the gauge covers the time since the last read, so this one starts a new window.
     await loopDelayMax(session);
     const attacking =
       attack &&
@@ -168,7 +164,7 @@ async function measure(
   }
 }
 
-/** CPU seconds used by everything except these. */
+/** Returns the CPU seconds used by everything except these processes. */
 function used(processes: readonly (number | undefined)[]): number {
   return machineCpuSeconds() - processes.reduce<number>((sum, pid) => sum + cpuSeconds(pid), 0);
 }

@@ -21,13 +21,13 @@ import { batches, singles } from "./loads.ts";
 
 interface PeerServer {
   readonly url: string;
-  /** The server and its store; their children count too. */
+  /** The processes of the server and its store. Their children count too. */
   readonly processes: readonly Child[];
-  /** The requests that the server gets for a load of Penstock's. */
+  /** Returns the requests that the server gets for a load of Penstock's. */
   readonly sent: (load: Load) => Load;
-  /** Events that one request of that load stores as separate units. */
+  /** Returns the number of separately stored units in one request of the load. */
   readonly unitsOf: (load: Load) => number;
-  /** The number of stored units. */
+  /** Resolves with the number of stored units. */
   readonly stored: () => Promise<number>;
 }
 
@@ -134,7 +134,7 @@ async function measure(peer: Peer, load: Load, bench: Bench): Promise<Record<str
   }
 }
 
-/** Penstock as a user starts it: with its embedded nats-server, and the project of the loads. */
+/** Starts Penstock as a user does: with its embedded nats-server, and the project of the loads. */
 async function penstock(folder: string, command: "serve" | "up"): Promise<PeerServer> {
   const main = join(root, "dist", "main.js");
   const env = {
@@ -289,7 +289,7 @@ function sum(processes: readonly Child[], used: (pid: number) => number): number
   return processes.reduce((total, { pid }) => total + used(pid), 0);
 }
 
-/** The count once it no longer grows: unanswered requests of the client have ended. */
+/** Resolves with the count once it no longer grows: the client's last requests have ended. */
 async function settled(stored: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + settleMsMax;
   for (let last = await stored(); ; ) {

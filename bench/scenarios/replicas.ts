@@ -9,9 +9,9 @@ import { batches, singles, singlesOf } from "./loads.ts";
 
 const replicaCount = 3;
 const projects = 100;
-/** The delay of the store's answers. */
+/** The delays of the store's responses, in milliseconds. */
 const latesMs = [0, 1, 5];
-/** Low enough that the backlog of the leader's absence is processed before the load ends. */
+/** Events per second while the leader is killed, low enough to process the backlog in time. */
 const killRate = 2_000;
 const killedAfterMs = 3_000;
 const killSeconds = 15;
@@ -41,7 +41,7 @@ export async function replicas(bench: Bench): Promise<void> {
     group: "distance",
     cells: latesMs.map((lateMs): Cell => ({ variant: "penstock", sync: "always", lateMs })),
     loads: () => [singles(128, seconds), singles(512, seconds), batches(100, seconds)],
-    // Until the gateway has measured the distance of the store.
+    // Time until the gateway has measured the distance of the store.
     warmUpSeconds: 3,
   });
   for (let round = 1; round <= rounds; round++) await killLeader(bench, round);

@@ -17,7 +17,7 @@ import { benchStream, fill } from "./effects.ts";
 
 const worker = join(import.meta.dirname, "..", "sinks", "worker.ts");
 const workerMsMax = 300_000;
-/** As `./penstock sink` starts one: scripts/lib/node-flags.mjs. */
+/** The flag with which `./penstock sink` starts Node: scripts/lib/node-flags.mjs. */
 const sinkFlag = "--max-semi-space-size=32";
 const million = 1e6;
 export const sinkScenario = "uuids of version 7";
@@ -28,7 +28,7 @@ const scenarios = [
 ] as const;
 const sinkJob = { isNaive: false, warmUpEvents: 50_000, events: 1_000_000 } as const;
 const naiveJob = { isNaive: true, warmUpEvents: 200, events: 4_000 } as const;
-/** One INSERT per message, so this many more are awaited. */
+/** Fewer events for the simple reader, which sends one INSERT per message. */
 const naiveFrames = { isNaive: true, warmUpEvents: 50_000, events: 200_000 } as const;
 const variants = [
   { variant: "sink postgres", target: "postgres", ...sinkJob },

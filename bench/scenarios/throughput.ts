@@ -1,11 +1,12 @@
-// Events a second: the loads of the budgets, five rounds of every variant, then the other sizes,
-// connection counts, encodings, projects and partitions, Penstock against the baseline only.
+// The throughput in events per second: the loads of the budgets, five rounds of every variant, then
+// the other sizes, connection counts, encodings, projects and partitions, for Penstock and the
+// baseline only.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import type { Load } from "../harness/load.ts";
 import { batches, huge, singles, singlesOf, singlesOfName } from "./loads.ts";
 
-/** The number of 19 MB bodies in a run: about two seconds' worth. */
+/** Returns the number of 19 MB bodies in a run: about two seconds' worth. */
 function hugeAmount({ variant }: Cell, quick: boolean): number {
   if (variant === "penstock") return quick ? 8 : 16;
   return 2;
@@ -25,7 +26,8 @@ export async function throughput(bench: Bench): Promise<void> {
     loads: (cell) => [
       singles(128, seconds),
       batches(100, seconds),
-      // 45,000 fsyncs in a row only measure the disk; `sizes` has them once.
+      // Durable variants with one fsync per event get no huge bodies: 45,000 fsyncs in a row only
+      // measure the disk.
       ...(cell.variant === "penstock" || (cell.variant === "fastify" && cell.sync === "lazy")
         ? [huge(hugeAmount(cell, bench.quick))]
         : []),
@@ -35,7 +37,7 @@ export async function throughput(bench: Bench): Promise<void> {
     warmEach: true,
   });
   if (bench.quick) return;
-  // It has no budget: it shows how much of the baseline's cost is the framework's.
+  // This variant has no budget: it shows how much of the baseline's cost is the framework's.
   await runCells(bench, {
     group: "throughput",
     cells: both.map((sync) => ({ variant: "uws-json", sync })),
@@ -107,10 +109,7 @@ export function manyProjectsScenario(count: number): string {
   return singlesOfName(count, manyConnections);
 }
 
-/**
- * The rate of many projects relative to one project, on one node and on three, with atomic batches
- * and without, and over partitions.
- */
+/** Compares many projects with one, with and without atomic batches, and over partitions. */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
   const cells = [penstock, { ...penstock, replicas: 3 }];
@@ -133,10 +132,7 @@ async function manyProjects(bench: Bench): Promise<void> {
   }
 }
 
-/**
- * One process against two on the port. The result depends on the cores that the client and
- * nats-server leave: see their columns.
- */
+/** Compares one process with two on the port. The result depends on the free cores. */
 export async function workers(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   await runCells(bench, {

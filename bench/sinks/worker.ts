@@ -1,6 +1,6 @@
 // Writes a stream to a database or into Parquet files, in a separate process, and measures time,
-// CPU and memory. Either as the sink does, or as a simple reader does that was written in an
-// afternoon: a row a line, into ClickHouse one INSERT per message.
+// CPU and memory. Uses the sink, or a simple reader written in an afternoon, which inserts line by
+// line, into ClickHouse one INSERT per message.
 
 import { join } from "node:path";
 import { jetstream } from "@nats-io/jetstream";
@@ -41,7 +41,7 @@ const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
 const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
-/** Files are created several times during the measurement. */
+/** The size at which a file is closed, small enough for several during the measurement. */
 const segmentBytesMax = 67_108_864;
 let begun: { events: number; ms: number; cpu: NodeJS.CpuUsage } | undefined;
 let answer: SinkAnswer | undefined;
@@ -50,7 +50,7 @@ const written = new Promise<void>((resolve) => {
   resolveWritten = resolve;
 });
 
-/** Resolves when this many events have been taken. */
+/** Starts the clock after the warm-up, and resolves `written` after the measured events. */
 function reached(events: number): void {
   if (begun === undefined) {
     if (events >= job.warmUpEvents)
@@ -58,7 +58,7 @@ function reached(events: number): void {
   } else if (events >= job.warmUpEvents + job.events) resolveWritten();
 }
 
-/** Resolves when this many are in the target. */
+/** Stops the clock and sets the result. */
 function finished(events: number): void {
   if (begun === undefined) throw new Error("it had not begun");
   const cpu = process.cpuUsage(begun.cpu);
@@ -95,7 +95,7 @@ async function sink(): Promise<void> {
   if (folder === undefined) finished(counts.events);
   await writer.close();
   await target.close();
-  // In files, not only taken.
+  // The last rows are in files only after the target is closed.
   if (folder !== undefined) finished(counts.events);
 }
 

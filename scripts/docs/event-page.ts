@@ -1,4 +1,5 @@
-// docs/reference/event-fields.md. All numbers, defaults and codes come from the code's tables.
+// Writes docs/reference/event-fields.md. All numbers, defaults and codes come from tables in the
+// code.
 
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { itemNotesMax } from "../../src/gateway/intake/tally.ts";

@@ -193,7 +193,7 @@ In a checkout, run \`./penstock <command>\`; in [a bundle](../../deploy/README.m
 const settingFlags = new Set(allSettings.map(flagOf));
 
 function commandsPage(): string {
-  // No command runs, so none needs its context.
+  // The context is empty, because no command runs.
   const program = commandLine({} as CommandContext);
   return `${commandsIntroduction}\n\n${sectionsOf(program, []).join("\n\n")}\n`;
 }

@@ -27,10 +27,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const logsDir = join(cacheDir, "logs");
 
-/**
- * `without` is the consequence of a missing addon. An `unhurried` one is built long before the
- * other.
- */
+/** The addons. `unhurried` ones need so little time that they are built at low priority. */
 const rows = [
   {
     step: "scan-addon",
@@ -54,12 +51,12 @@ const addons = rows
   .map((row) => ({ ...row, dir: join(root, row.folder), log: join(logsDir, `${row.step}.log`) }))
   .filter((addon) => existsSync(join(addon.dir, "binding.gyp")));
 
-/** The addons whose build is missing or older than its sources. */
+/** Returns the addons whose build is missing or older than its sources. */
 export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
 
-/** Longest first. A failure is not fatal: the commands that need the addon report it. */
+/** Returns the build steps, longest first. The commands that need an addon report a failure. */
 export function addonBuilds(runner) {
   return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }
@@ -81,7 +78,8 @@ function keyFor({ dir, packages }) {
 async function buildAddon(addon, runner) {
   removeStamp(addon.step);
   announce(`building the ${addon.name}`);
-  // A source that is edited during the build makes the next set-up build again.
+  // The key is computed before the build, so that a source that is edited meanwhile causes another
+  // build.
   const key = keyFor(addon);
   const { ok, said } = isPlain(root)
     ? await buildIn(root, addon, runner)
@@ -94,7 +92,7 @@ async function buildAddon(addon, runner) {
   announce(`  log: ${addon.log}`);
 }
 
-/** Whether make and the shell take the path as it is. */
+/** Returns whether make and the shell accept the path without quoting. */
 export function isPlain(path) {
   return !/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(path);
 }
@@ -127,7 +125,7 @@ function takeOver(copy, dir) {
   }
 }
 
-/** `tree` has the addon's folder and node_modules. */
+/** Builds in `tree`, which has the addon's folder and node_modules. */
 function buildIn(tree, addon, runner) {
   const modules = join(tree, "node_modules");
   const nodedir = pinnedNodeDir(modules);
@@ -158,7 +156,7 @@ function builtIn(folder) {
   return listOf(join(folder, "build", "Release")).filter((name) => name.endsWith(".node"));
 }
 
-/** The compiler's first error, else node-gyp's. */
+/** Returns the compiler's first error, else node-gyp's. */
 function reasonIn(said) {
   const lines = said.split("\n").map((line) => line.trim());
   const line =

@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { dirname, join, relative } from "node:path";
 import { cacheDir, hostEnvironment, root, SetupError } from "./project.mjs";
 
-/** Returns the path of penstock-<version>.tgz in the folder. */
+/** Packs the files into the folder. Returns the path of penstock-<version>.tgz. */
 export async function packConsumer(runner, folder) {
   const source = join(cacheDir, `consumer-package-${process.pid}`);
   try {
@@ -56,7 +56,7 @@ function reachedFrom(entries) {
   return { files: [...files], packages: [...packages].sort() };
 }
 
-/** A declaration that imports a .ts file needs its declaration too. */
+/** Returns the imported file. A declaration that imports a .ts file needs that declaration. */
 function fileOf(importing, name) {
   return join(dirname(importing), name).replace(/(?<!\.d)\.ts$/, ".d.ts");
 }

@@ -47,7 +47,7 @@ export async function fetchPackage({ name, parts, also, dir, suites, keep, help 
   throw new SetupError(`${name} could not be fetched\n${faults.join("\n")}\n${help}`);
 }
 
-/** Returns the error, or undefined. */
+/** Unpacks the package. Returns the error, or undefined. */
 async function unpack({ name, parts, also = [], suite, work }, runner) {
   const run = (program, ...args) =>
     runner.run(program, args, {
@@ -81,7 +81,7 @@ async function unpack({ name, parts, also = [], suite, work }, runner) {
 
 const simulatedInstall = ["-s", "--no-install-recommends", "install"];
 
-/** The host's mirror of the main archive. */
+/** Returns the host's mirror of the main archive. */
 async function mirror(run) {
   const format = ["--no-release-info", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"];
   const { ok, said } = await run("apt-get", "indextargets", ...format, "Created-By: Packages");
@@ -110,10 +110,7 @@ function sourcesText(uri, suite) {
   ].join("\n");
 }
 
-/**
- * Separate folders for everything that apt writes. The host's proxies and credentials stay in
- * force.
- */
+/** Returns apt's configuration with separate folders, and the host's proxies and credentials. */
 function aptConfText(work) {
   return [
     "#clear APT::Update;",

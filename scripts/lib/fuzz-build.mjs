@@ -37,7 +37,7 @@ const core = [
   ...["array_keys", "ascii_text", "event_scan", "event_walk", "item_reader", "json_fault"],
   ...["json_walk", "name_set", "normalise", "stored_lines", "token_index", "text_repair"],
 ];
-// So that short texts cross windows, and have more tokens than are held.
+// Small sizes, so that short texts cross windows, and have more tokens than are held.
 const coreDefines = [
   "-DPENSTOCK_WINDOW_BYTES=64",
   "-DPENSTOCK_INDEX_WINDOW_BYTES=32",
@@ -48,7 +48,7 @@ const oracles = [
   ...["fault_oracle", "stored_lines_oracle", "lexer"],
 ];
 
-/** In order of preference. `watched` makes the compiler record the coverage of an input. */
+/** The engines, best first. `watched` makes the compiler record the coverage of an input. */
 const engines = [
   {
     name: "libfuzzer",
@@ -103,7 +103,7 @@ const coreFlags = (engine) => [...own, ...coreDefines, ...engine.watched];
 const objectOf = (engine, name) => join(folderOf(engine), `${name}.o`);
 const folderOf = (engine) => join(cacheDir, "fuzz", engine.name);
 
-/** Throws a SetupError with the compiler's output if the program cannot be built. */
+/** Builds the program. Throws a SetupError with the compiler's output if that fails. */
 export function buildTarget(engine, announce) {
   const program = join(folderOf(engine), "fuzz");
   const version = execFileSync(engine.compiler, ["--version"], { encoding: "utf8" });

@@ -30,7 +30,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const distDir = join(root, "dist");
 
-/** The packages of the gateway and its build, or also those of tests and tools. */
+/** The packages of the gateway and its build, or of tests and tools too. */
 const parts = {
   gateway: { stamp: "packages", flags: ["--workspaces=false"] },
   all: { stamp: "packages-tools", flags: [] },
@@ -40,7 +40,7 @@ function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/** Whether npm's own record shows that everything the part needs is installed. */
+/** Returns whether npm's own record lists everything that the part needs. */
 function isInstalled(part) {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
@@ -55,7 +55,7 @@ function isInstalled(part) {
     }
     return [...places].every((place) => {
       const { version, optional, devOptional } = wanted[place];
-      // Optional packages of other platforms.
+      // Optional packages of other platforms may be missing.
       if (found[place] === undefined) return optional === true || devOptional === true;
       return found[place].version === version && existsSync(join(root, place, "package.json"));
     });
@@ -72,11 +72,11 @@ export function arePackagesCurrent({ withTools = false } = {}) {
   return isCurrent(parts.all) || (!withTools && isCurrent(parts.gateway));
 }
 
-/** Rejects with a SetupError. */
+/** Installs missing packages. Rejects with a SetupError. */
 export async function installPackages(runner, { withTools = false } = {}) {
   if (arePackagesCurrent({ withTools })) return;
   const part = withTools ? parts.all : parts.gateway;
-  // A gateway may be running from these packages.
+  // Adds packages without removing any, because a running gateway may use these.
   const isAdding = withTools && isCurrent(parts.gateway);
   removeStamp(part.stamp);
   if (!isInstalled(part)) await runNpm(runner, { ...part, isAdding });
@@ -113,10 +113,7 @@ export function npmFailed(command, said) {
   return new SetupError(`${said}npm ${command} failed: ${why}`);
 }
 
-/**
- * Removes 184 of 190 MB: binaries of uWebSockets.js for other platforms and Nodes, and OpenSSL's
- * headers.
- */
+/** Removes binaries for other platforms and Nodes, and OpenSSL's headers: 184 of 190 MB. */
 function dropOtherPlatforms() {
   const abi = abiOf(runtimeNode());
   const own = `uws_${process.platform}_${process.arch}_${abi}.node`;
@@ -143,7 +140,7 @@ const unreachable = [
   "  without any network: bring a checkout that is set up, or a bundle (npm run bundle), from another machine",
 ].join("\n");
 
-/** Options of dist/; paths are relative to .cache. */
+/** The compiler options of dist/. Paths are relative to .cache. */
 const distConfig = JSON.stringify({
   extends: "../tsconfig.json",
   compilerOptions: { noEmit: false, rootDir: "../src", sourceMap: true, declaration: true },

@@ -1,6 +1,6 @@
-// One set-up at a time in one tree. The lock file contains its owner's pid and the process groups
-// of the owner's programs. It is taken over when all have ended. It appears by link or rename, so
-// it never reads as empty.
+// Allows one set-up at a time in one tree. The lock file contains its owner's pid and the process
+// groups of the owner's programs. It is taken over when all have ended. It appears by link or
+// rename, so it is never read while empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { announce, cacheDir, SetupError } from "./project.mjs";
 const lockFile = join(cacheDir, "setup.lock");
 const waitMsMax = 20 * 60_000;
 
-/** Returns a function that releases the lock. `throwIfInterrupted` may end the wait. */
+/** Takes the lock. Returns a function that releases it. `throwIfInterrupted` may end the wait. */
 export async function takeLock({ throwIfInterrupted }) {
   try {
     // Not recursive, because that reports a read-only file system as ENOENT.
@@ -39,7 +39,7 @@ export async function takeLock({ throwIfInterrupted }) {
   };
 }
 
-/** Records the process groups of this set-up. */
+/** Records in the lock file the process groups of this set-up. */
 export function noteGroups(groups) {
   const own = `${lockFile}.${process.pid}`;
   writeFileSync(own, `${[process.pid, ...groups].join("\n")}\n`);
@@ -70,7 +70,7 @@ function readOwner() {
   }
 }
 
-/** What still holds the lock, or undefined. */
+/** Describes the process that still holds the lock; undefined if there is none. */
 function holderOf({ pid, groups }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
   const left = groups.find(isGroupAlive);
@@ -78,7 +78,8 @@ function holderOf({ pid, groups }) {
 }
 
 function removeStale(owner) {
-  // Of two set-ups that find it stale, only one renames it, and puts it back if it was fresh.
+  // A rename, because only one of two set-ups that find the lock stale can succeed. It is put back
+  // if it was not stale.
   const aside = `${lockFile}.stale.${process.pid}`;
   try {
     renameSync(lockFile, aside);
@@ -89,7 +90,7 @@ function removeStale(owner) {
     try {
       linkSync(aside, lockFile);
     } catch {
-      // A third set-up took it in between. Stamps protect the steps of the owner.
+      // A third set-up has taken the lock meanwhile. Stamps protect the steps of the owner.
     }
   }
   rmSync(aside, { force: true });

@@ -8,7 +8,7 @@ import { findOnPath } from "./prerequisites.mjs";
 import { announce, cacheDir, isAtLeast, listOf, SetupError, versionOf } from "./project.mjs";
 
 const natsDir = join(cacheDir, "nats-server");
-/** The first with `sync_interval: always`. */
+/** The first version with `sync_interval: always`. */
 const versionLeast = [2, 10];
 const versionPattern = /v(\d+)\.(\d+)\.(\d+)/;
 
@@ -20,7 +20,9 @@ const help = [
   "  or use a NATS you run already: PENSTOCK_NATS_URL=nats://host:4222",
 ].join("\n");
 
-/** Throws a SetupError if the configured one does not run or is too old. */
+/**
+ * Returns whether a nats-server is available. Throws a SetupError if the configured one is unfit.
+ */
 function isHere() {
   const named = process.env.PENSTOCK_NATS_SERVER ?? "";
   if (named !== "") {
@@ -43,12 +45,12 @@ function fetched() {
   );
 }
 
-/** Only `up` and the tests start a nats-server. */
+/** Returns whether no nats-server is needed here: only `up` and the tests start one. */
 function isElsewhere() {
   return (process.env.PENSTOCK_NATS_URL ?? "") !== "";
 }
 
-/** Throws a SetupError, before anything is built, if one is needed but not available. */
+/** Throws a SetupError, before anything is built, if a nats-server is needed but not available. */
 export function requireNatsServer() {
   if (isHere() || isElsewhere() || canFetch()) return;
   throw new SetupError(`no nats-server of 2.10 or newer was found\n${help}`);
@@ -57,7 +59,7 @@ export function requireNatsServer() {
 export async function bringNatsServer(runner) {
   if (isHere()) return;
   try {
-    // The newest first. Ubuntu's mirrors only have Ubuntu's suites.
+    // The suites, the newest first. Ubuntu's mirrors only have Ubuntu's suites.
     await fetchFrom(({ isUbuntu }) => (isUbuntu ? ["devel"] : ["forky", "trixie"]), runner);
   } catch (error) {
     if (!(error instanceof SetupError) || !isElsewhere()) throw error;
@@ -82,7 +84,7 @@ function keep(unpacked) {
   return undefined;
 }
 
-/** One of the oldest supported line, for tests. */
+/** Returns a nats-server of the oldest supported line, for tests. */
 export function findOldestNatsServer() {
   const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
   if (named !== "") return { path: named };

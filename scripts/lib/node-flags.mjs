@@ -13,7 +13,7 @@ export const sinkFlag = "--max-semi-space-size=32";
  */
 export const gatewayFlag = "--max-semi-space-size=8";
 
-/** `command` is the first argument of penstock. */
+/** Returns the Node flags of a command, the first argument of penstock. */
 export function nodeFlagsOf(command) {
   if (command === "sink") return [sinkFlag];
   return command === "up" || command === "serve" ? [gatewayFlag] : [];

@@ -26,7 +26,7 @@ function namesIn(row, kinds) {
   return kinds.flatMap((kind) => Object.keys(row[kind] ?? {}));
 }
 
-/** The package in the nearest node_modules above. */
+/** Returns the path of a package in the nearest node_modules above. */
 function placeOf(packages, name, from) {
   for (
     let folder = from;

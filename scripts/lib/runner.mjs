@@ -7,10 +7,10 @@ import { noteGroups } from "./lock.mjs";
 import { isGroupAlive, signalGroup } from "./processes.mjs";
 import { root, SetupError, UsageError } from "./project.mjs";
 
-/** Time until a program is killed after a signal: npm does not end in time. */
+/** Time after a signal until a program is killed: npm does not end in time. */
 const graceMs = 1_000;
 const pollMs = 20;
-/** For programs that nothing else waits for. */
+/** The priority of programs that no other step waits for. */
 const unhurriedNice = 10;
 
 /** `noteGroups` is called with the running process groups after each change. */
@@ -51,7 +51,7 @@ export function createRunner({ noteGroups }) {
     const stdio = ["ignore", "pipe", "pipe"];
     const child = spawn(program, args, { cwd, env, detached: true, stdio });
     const result = resultOf(child);
-    // It could not be started.
+    // The program could not be started.
     if (child.pid === undefined) return await result;
     const one = { group: child.pid, isStopping: false };
     running.add(one);
@@ -103,7 +103,7 @@ function giveWay(pid) {
   try {
     setPriority(pid, unhurriedNice);
   } catch {
-    // It has ended already.
+    // The group has ended already.
   }
 }
 
@@ -122,10 +122,7 @@ function resultOf(child) {
   });
 }
 
-/**
- * Sets the exit code. The signals of the process interrupt the runner. `report` gets the text of a
- * SetupError.
- */
+/** Runs `work` and sets the exit code. Signals interrupt it. `report` gets a SetupError's text. */
 export async function runProgram(work, report) {
   const runner = createRunner({ noteGroups });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])

@@ -25,7 +25,7 @@ function stripped(text) {
   }
 }
 
-/** Node warns at each start that this is experimental. */
+/** Suppresses the warning that Node prints at each start for an experimental function. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -36,7 +36,7 @@ function withoutWarning(work) {
   }
 }
 
-/** Atomically: others read it meanwhile. */
+/** Writes the file atomically, because other processes may read it. */
 function keep(file, source) {
   try {
     mkdirSync(strippedDir, { recursive: true });
@@ -44,7 +44,7 @@ function keep(file, source) {
     writeFileSync(unfinished, source);
     renameSync(unfinished, file);
   } catch {
-    // The next process strips the types again.
+    // Without the cached file, the next process strips the types again.
   }
 }
 

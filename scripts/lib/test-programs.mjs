@@ -37,7 +37,7 @@ const packaged = {
     faultOf(one) {
       const args = one.path.endsWith("server") ? ["--version"] : ["server", "--version"];
       const { status, stdout, stderr } = output(one.path, args, one.libraries);
-      // Older ones do not have this option, and print so.
+      // Older versions print that they do not have this option.
       const runs = status === 0 ? /version \d/.test(stdout) : stderr?.includes("Unknown option");
       return runs ? undefined : `${one.path} does not run as a ClickHouse`;
     },
@@ -47,7 +47,7 @@ const packaged = {
   postgres: {
     variable: "PENSTOCK_TEST_POSTGRES",
     packageName: "postgresql",
-    // Without the compiler of queries, which is larger than all the rest.
+    // Excludes the compiler of queries, which is larger than the rest.
     parts: /^(postgresql-\d+$|lib(?!llvm|perl|.*-perl$))/,
     onHost: postgresFolders,
     inPackage: (folder) => versionsIn(join(folder, "usr/lib/postgresql")),
@@ -129,7 +129,7 @@ export async function testProgram(name, runner) {
   if (found !== undefined) return { ...found, ...facts };
   const giveBack = await takeLock(runner);
   try {
-    // Another process may have fetched it in the meantime.
+    // Another process may have fetched the program meanwhile.
     if (find() === undefined) {
       announce(`tests run ${name}: it is fetched, once`);
       await fetch(runner);
@@ -195,7 +195,7 @@ function postgresFolders() {
   const onPath = findOnPath("postgres");
   return [
     ...homes.flatMap(versionsIn),
-    // initdb is next to the program, but not to a link on PATH.
+    // initdb is next to the program, but not next to a link on PATH.
     ...(onPath === undefined ? [] : [dirname(realpathSync(onPath))]),
   ];
 }
@@ -214,7 +214,7 @@ function postgresVersion({ path, libraries }) {
 const kubectlDir = join(cacheDir, "kubectl");
 const kubectlKept = join(kubectlDir, "bin", "kubectl");
 
-/** The kustomize of older ones does not know all fields of the manifests. */
+/** Finds kubectl. The kustomize of older versions does not know all fields of the manifests. */
 function findKubectl() {
   const isNewEnough = (file) => {
     const { stdout } = output(file, ["version", "--client"]);
@@ -248,7 +248,7 @@ async function fetchKubectl(runner) {
 const pythonDir = join(cacheDir, "python-client", pythonPackages.posthog);
 const pythonWanted = Object.entries(pythonPackages).map(([name, version]) => `${name}==${version}`);
 
-/** A virtual environment of the host's python3. */
+/** Creates a virtual environment of the host's python3. */
 function findPythonClient() {
   const path = join(pythonDir, "bin", "python");
   const check = `import importlib.metadata as m

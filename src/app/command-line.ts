@@ -57,7 +57,7 @@ export function commandLine(context: CommandContext): Command {
     .version(version)
     .exitOverride()
     .hook("preAction", (_, command) => {
-      // Doctor reports a missing scanner among its findings.
+      // The scanner is not loaded for doctor, which reports a missing one among its findings.
       if (command.name() !== doctorCommand) loadAddon();
     });
   addServing(program, context);

@@ -176,7 +176,7 @@ export function connectionAddon(
   }
 }
 
-/** Without its scripts, pages with the HTML snippet send no events and show no error. */
+/** Logs whether scripts are served: without them, pages with the HTML snippet send no events. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;

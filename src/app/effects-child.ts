@@ -22,7 +22,7 @@ export interface EffectsChild {
   close(): Promise<void>;
 }
 
-/** The maximum limits the log lines of a process that fails at every start. */
+/** Pauses between restarts. A process that fails at every start logs a line per pause. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** V8 flags for a smaller heap: 220 MiB instead of 390 MiB after 20 s at 40,000 events a second. */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
@@ -95,7 +95,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** Lets the effects use only idle CPU time. New threads of a process inherit its priority. */
+/** Lowers the process's priority to idle CPU time. New threads inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {

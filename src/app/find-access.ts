@@ -58,7 +58,7 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/** An account may get JetStream shortly after the server has started. */
+/** Maximum wait for JetStream, which an account may get shortly after the server has started. */
 const jetStreamWaitMs = 500;
 
 /** Rejects if NATS permanently refuses to list the streams. Other failures are retried later. */

@@ -24,7 +24,7 @@ export function streamShare(text: string): number {
   return value;
 }
 
-/** Returns the target of a sink. An error is wrong usage, because a restart does not help. */
+/** Creates a sink's target. Reports errors as wrong usage, so that no supervisor restarts it. */
 export function orUsageFault<Target>(make: () => Target): Target {
   try {
     return make();

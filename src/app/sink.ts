@@ -136,7 +136,7 @@ const sayAgainMs = 30_000;
 
 /**
  * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
- * project is unknown: the sink would skip its events for good.
+ * project is unknown, because the sink would permanently skip its events.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions) {
   const { host, log, signal, named, waits } = options;
@@ -167,7 +167,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Rejects with a CommandError only if a project is certainly unknown. */
+/** Checks the named projects. Rejects with a CommandError only if one is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

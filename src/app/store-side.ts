@@ -64,8 +64,8 @@ async function readRegistry(
     connection,
     ...{ prefix, replicas, hubDomain, log, signal, pollMs },
     refusal: (error) => link.refusal(error),
-    // Stored events show whether the registry has lost projects. On a leaf they do not, because its
-    // registry is the hub's.
+    // Stored events show whether the registry has lost projects. A leaf node cannot check this,
+    // because its registry is the hub's.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

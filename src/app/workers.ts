@@ -63,7 +63,7 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // No load balancer knows the workers yet, so no delay is needed.
+    // A delay is useless, because no load balancer knows the workers yet.
     await close(0);
     throw error;
   }

@@ -43,12 +43,12 @@ interface NpmRun {
   readonly script: string;
 }
 
-/** Ends the program like commander after wrong usage. */
+/** Rejects options that npm has consumed, because the command would run without them. */
 export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun): void {
   const npmScript = env["npm_lifecycle_script"] ?? "";
-  // A script of another project may start this program.
+  // The npm script may belong to another project that starts this program.
   if (!npmScript.split(/[\s/]/).includes(script)) return;
-  // An option has arrived, so `--` was typed.
+  // An option that has arrived shows that `--` was typed.
   if (args.some((arg) => arg.startsWith("-"))) return;
   const { command, depth } = commandNamed(program, args);
   const kept = command.options.filter((option) => isKept(option, env));
@@ -64,7 +64,7 @@ export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun
   );
 }
 
-/** `depth` is the number of arguments that name the command. */
+/** Returns the command, and the number of arguments that name it as `depth`. */
 function commandNamed(program: Command, args: readonly string[]) {
   let command = program;
   let depth = 0;
@@ -90,7 +90,7 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/** An option in a configuration file of npm was not typed. */
+/** Returns whether an option is set in a configuration file of npm, so that it was not typed. */
 function isInNpmrc(name: string, env: NpmRun["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [

@@ -1,4 +1,4 @@
-// The outside world, which main.ts passes to each command.
+// The process's environment, streams and signals, which main.ts passes to each command.
 
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
@@ -53,13 +53,10 @@ export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }
 
-/**
- * Time in which several signals count as one: a terminal, npm and the starting script each forward
- * one Ctrl-C.
- */
+/** Time in which several signals count as one: terminal, npm and script each forward Ctrl-C. */
 const sameKeyPressMs = 300;
 
-/** The first SIGINT, SIGTERM or SIGHUP aborts the controller, a second one ends the process. */
+/** Returns a controller that the first stop signal aborts. A second one ends the process. */
 export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
   const stop = new AbortController();
   let firstAtMs: number | undefined;

@@ -14,10 +14,7 @@ import { forTerminal, table } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
-/**
- * `leaves` are JetStream domains, in addition to those of earlier calls. Also creates the registry,
- * which leaf nodes mirror.
- */
+/** Adds `leaves`, JetStream domains, to the hub's sources. Also creates the hub's registry. */
 export async function gather(
   config: Config,
   leaves: readonly string[],
@@ -49,7 +46,7 @@ export async function gather(
       log: { warn: note },
     });
     await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
-    // No gateway publishes to the hub's streams.
+    // Atomic batches are off, because no gateway publishes to the hub's streams.
     const ofHub = { ...config, atomicBatches: false };
     const streams = await ensureStreams(connection, ofHub, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {

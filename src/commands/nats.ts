@@ -17,7 +17,7 @@ import { CommandError, type ConfiguredCommand } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
 
-/** Throws a CommandError if the settings name no NATS and no embedded server runs. */
+/** Returns the access to NATS. Throws a CommandError if no NATS is set or embedded. */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));
@@ -34,10 +34,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   );
 }
 
-/**
- * Rejects like `openNats`, and with a NatsRefusedError if NATS permanently refuses a request of
- * `work`.
- */
+/** Runs `work` with a connection. Rejects with a NatsRefusedError, or like `openNats`. */
 export async function withNats<T>(
   { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection) => Promise<T>,
@@ -67,10 +64,7 @@ export function refusalOf(
   return reason && new NatsRefusedError({ server: connection.getServer(), ...reason });
 }
 
-/**
- * Throws a CommandError if NATS does not respond, and a NatsRefusedError if it refuses the
- * connection.
- */
+/** Connects. Throws a CommandError without a response, a NatsRefusedError at a refusal. */
 export async function openNats(
   access: NatsAccess,
   more: Partial<ConnectionOptions> = {},

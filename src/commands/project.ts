@@ -31,10 +31,7 @@ import { withNats } from "./nats.ts";
 import { registeredProjects, unknownText } from "./registered-project.ts";
 import { table } from "./terminal.ts";
 
-/**
- * Gateways read the registry every half second. Without this wait, a client that is started next
- * may get a 401, which SDKs do not retry.
- */
+/** Time until all gateways have read a change. SDKs do not retry an early 401. */
 const gatewaysReadMs = 1_000;
 
 interface NewProject {
@@ -115,7 +112,7 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   );
 }
 
-/** No command removes a project, so that no typo ends its keys. */
+/** Rejects every call: no command removes a project, so that no typo ends its keys. */
 export function remove(id: string): never {
   throw new CommandError(
     `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,
@@ -123,7 +120,7 @@ export function remove(id: string): never {
   );
 }
 
-/** Other limits stay unchanged. */
+/** Sets the given limits of a project. Other limits stay unchanged. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -190,7 +187,7 @@ export async function usage(
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** Reports wrong usage before the search for NATS. */
+/** Runs a check of arguments. Reports wrong usage before the search for NATS. */
 function requireArguments(check: () => void): void {
   try {
     check();
@@ -247,7 +244,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Columns count events unless their names contain REQUESTS or BYTES. */
+/** Returns the table. Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

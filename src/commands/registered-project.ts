@@ -29,7 +29,7 @@ export function mustBeProjectId(text: string): void {
 
 /**
  * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry still has events. Shared frames are not searched, which would take
+ * was removed from the registry still has events. Does not search shared frames, which would take
  * long.
  */
 export async function mustBeKnown(
@@ -64,7 +64,7 @@ async function hasEvents(
   return false;
 }
 
-/** Rejects if NATS does not respond, or if this user may not read the registry. */
+/** Returns the ids of projects. Rejects if NATS does not respond, or refuses the reading. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -85,7 +85,7 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Ignores case, in which typos often differ. */
+/** Returns the number of different letters. Ignores case, in which typos often differ. */
 function slipsBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -37,12 +37,10 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** They take precedence over the defaults in the table of settings. */
+/** Default values of a command, which take precedence over those in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
-/**
- * `up` is for a first try, and the key of its project is public, so it listens on loopback only.
- */
+/** The defaults of `up`, which listens on loopback because its project's key is public. */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
 export const settingsHeading = "Settings:";
@@ -83,7 +81,7 @@ export function isGiven(command: Command, { env }: CommandContext, name: Setting
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }
 
-/** Throws a CommandError that lists all errors. */
+/** Reads the settings of a command. Throws a CommandError that lists all errors. */
 export function configOf(
   command: Command,
   context: CommandContext,

@@ -23,14 +23,14 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /** Messages that were stored before are not needed; undefined for no limit. */
+  /** Store time before which messages are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /** Called with the sequences of messages that left the stream, possibly unread. */
   readonly lost: (from: number, to: number) => void;
 }
 
-/** A message may have half a MiB or more. */
+/** Number of messages requested ahead. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const questionMs = 5_000;
@@ -112,8 +112,8 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * Rejects if the stream was replaced, or if NATS does not respond. If no message was read since the
- * last check, asks the server whether more follow.
+ * Returns a check of the stream. It rejects if the stream was replaced, or if NATS does not
+ * respond. If no message was read since the last check, it asks the server whether more follow.
  */
 async function checkerOf(
   connection: NatsConnection,

@@ -15,7 +15,7 @@ import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
-  /** Undefined for all projects. */
+  /** Id of the project to print; undefined for all projects. */
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
@@ -23,7 +23,7 @@ export interface TailOptions {
   readonly events?: readonly string[];
   /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /** Default: `json`, the records as stored. `text` prints one short line per event. */
+  /** `json` (default) prints the stored records, `text` one short line per event. */
   readonly format?: TailFormat;
 }
 
@@ -45,12 +45,12 @@ interface Source {
 }
 
 interface Position {
-  /** A stream of the same name with another creation time is shown from its beginning. */
+  /** Creation time of the stream. A new stream of the name is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
 
-/** A frame may exceed half a MiB. */
+/** Number of frames requested ahead. A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
@@ -58,8 +58,8 @@ const retryMs = 1_000;
 const pingMs = 5_000;
 
 /**
- * Ends when `context.stop` is aborted. Rejects if NATS is unreachable at the start, or refuses a
- * request before the first stream is followed. Later it retries forever.
+ * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
+ * refuses a request before the first stream is followed. Later it retries forever.
  */
 export async function tail(
   config: Config,
@@ -123,7 +123,7 @@ async function requireProject(
   }
 }
 
-/** Rejects if a source cannot be followed. */
+/** Follows all sources. Rejects if one cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
@@ -144,7 +144,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until a gateway has created the streams; empty if stopped before. */
+/** Returns the streams. Waits until a gateway has created them; empty if stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -163,7 +163,7 @@ async function streamsOf(
   return [];
 }
 
-/** Ends when stopped, and when the server stops responding. */
+/** Prints the events of a source until stopped, or until the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;

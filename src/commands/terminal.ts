@@ -1,11 +1,11 @@
-// Text from a client must not affect the operator's terminal, so acting characters are written as
-// JSON escapes. JSON stays equal.
+// Makes text from a client safe for the operator's terminal: acting characters become JSON escapes,
+// so JSON stays equal.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 
 /**
- * C0 except tab and line feed, DEL, C1, line and paragraph separators, and all characters that
- * embed, override or isolate a text direction.
+ * Matches C0 except tab and line feed, DEL, C1, line and paragraph separators, and all characters
+ * that embed, override or isolate a text direction.
  */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -18,7 +18,7 @@ export function forTerminal(text: string): string {
   );
 }
 
-/** Every row must have as many cells as the first. */
+/** Formats rows as a table. Every row must have as many cells as the first. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
@@ -29,7 +29,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** `one` is the singular noun. */
+/** Formats a count with a noun, of which `one` is the singular. */
 export function counted(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

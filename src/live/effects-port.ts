@@ -7,7 +7,7 @@ import { totalLag } from "../readers/effects/streams/lag.ts";
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** The totals are undefined while the database does not respond. */
+  /** Counts of people and groups; undefined while the database does not respond. */
   readonly totals?: Totals;
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
@@ -58,7 +58,7 @@ const notAnswering: EffectsSnapshot = {
 /** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
-/** Returns undefined if no effects process responds. Usage that arrives too late is omitted. */
+/** Returns the state of the effects; undefined if no process responds. Late usage is omitted. */
 export async function effectsSnapshot(
   baseUrl: string,
   projects: readonly string[],

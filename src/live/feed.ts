@@ -6,7 +6,7 @@ import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
 
-/** An undefined member matches every event. */
+/** Selects events. An undefined member matches every event. */
 export interface LiveFilter {
   readonly project?: string | undefined;
   readonly event?: string | undefined;
@@ -15,7 +15,7 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** Events that are not shown. A lower bound: an unread message counts as one event. */
+  /** Number of events that are not shown. A lower bound: an unread message counts as one event. */
   readonly skipped: number;
 }
 
@@ -40,11 +40,11 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /** `wasThere`: stored before the page was opened, so that its events do not count as skipped. */
+  /** Adds a message. Events from before the page was opened (`wasThere`) never count as skipped. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Earlier messages arrive once, and must not use the limit of current events.
+    // Earlier messages arrive only once, and must not use the rate limit of current events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
       // The number of matching events is unknown without reading the lines.
@@ -162,12 +162,10 @@ const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
 /** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
 const headBytesMax = 65_536;
-/** Inside a string the quotes would be escaped, so the first occurrence of this text is the key. */
+/** The key of the properties, first found as the key: in strings, quotes are escaped. */
 const propertiesKey = ',"properties":';
 
-/**
- * Returns copies, and decodes only the beginning of a record, because records come from clients.
- */
+/** Returns copies of the shown parts. Decodes only the beginning of a client's record. */
 function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
@@ -211,17 +209,15 @@ const bytesWaitingMax = 262_144;
 const stuckMs = 30_000;
 
 export interface Viewer {
-  /** Sends one line of JSON. Returns false, and sends nothing, if too much is unread. */
+  /** Sends one line of JSON, or returns false if too much data is unread. */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /** Returns whether the browser reads so little that another one should get its slot. */
+  /** Returns whether the browser reads so slowly that another viewer should replace it. */
   isStuck(): boolean;
   end(): void;
 }
 
-/**
- * A browser with its own speed. If it reads too slowly it loses events, and delays no other part.
- */
+/** A browser that watches the page. If it reads too slowly, it alone loses events. */
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;

@@ -100,7 +100,7 @@ export class LivePage {
     }
   }
 
-  /** A person is personal data, and is shown under the same condition as events. Never rejects. */
+  /** Sends a person as JSON, under the same conditions as events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl } = this.#options;
     const url = effectsUrl?.();
@@ -128,7 +128,7 @@ export class LivePage {
   }
 }
 
-/** Another site could not read the response, but could use up the slots for viewers. */
+/** Returns whether a request is from another site, which could use up the slots for viewers. */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
   return (

@@ -59,7 +59,7 @@ export class Snapshots {
     }, undefined);
   }
 
-  /** `projects` are those with a viewer of their own. Never rejects. */
+  /** Reads a snapshot. `projects` are those that a viewer has selected. Never rejects. */
   async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
     // Not awaited: the gateway's own state must not wait for another process.

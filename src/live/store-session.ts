@@ -19,7 +19,7 @@ export interface StoreSnapshot {
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** The total may exceed the number of listed streams. */
+  /** Number of all streams, which may exceed the number of listed streams. */
   readonly streamsTotal: number;
 }
 
@@ -47,7 +47,7 @@ export class StoreSession {
     this.connection = this.#connect();
   }
 
-  /** Never rejects. */
+  /** Reads the state of the server and the streams. Never rejects. */
   async snapshot(): Promise<StoreSnapshot> {
     // The first snapshot shows the result of the first attempt.
     await this.#tried.promise;

@@ -27,7 +27,7 @@ export interface TailOptions {
   readonly sources: readonly TailSource[];
   /** `wasThere`: the message was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Each skipped message contains at least one event. */
+  /** Receives the number of skipped messages, each of which contains at least one event. */
   readonly onSkipped: (messages: number) => void;
   /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;
@@ -37,7 +37,7 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Each source requests this number of frames ahead. A frame may exceed half a MiB. */
+/** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
 const messagesBeforeDefault = 10;
 /** The server removes a consumer after this time without contact. */
@@ -92,7 +92,7 @@ interface Start {
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/** Slightly in the past: people who have just sent an event want to see it. */
+/** Returns the start of the tail, in the past, to include an event that was just sent. */
 async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
@@ -107,7 +107,7 @@ async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Sta
   };
 }
 
-/** Returns when the budget of this second is used up, or the signal aborts. */
+/** Follows the source until this second's budget is used up or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -137,7 +137,8 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
         const { seq, info } = message;
-        // A lower bound of the last available sequence, if the consumer or the stream skips some.
+        // Lower bound of the last available sequence, because the consumer or the stream may skip
+        // some.
         const lastSequence = seq + info.pending;
         onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;

@@ -12,15 +12,15 @@ import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 /** Maximum number of code points, as in PostHog's columns for ids and group keys. */
 export const distinctIdCharactersMax = 400;
 
-/** A SHA-256 in base64url, which follows a tilde. */
+/** Number of characters of a SHA-256 in base64url, which follows a tilde. */
 const hashCharacters = 43;
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
-/** An id of 400 characters takes up to 4,802 bytes, with each character written as two escapes. */
+/** Maximum bytes read of an id: 400 characters, each written as two escapes, take 4,802. */
 const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
-  /** Empty if the id is only white space. */
+  /** The stored text; empty if the id is only white space. */
   readonly text: string;
   /** Whether the text is the beginning and a hash of a longer id. */
   readonly cut: boolean;
@@ -66,7 +66,7 @@ function shortened(text: string): string {
     : withHash(text, Buffer.from(text));
 }
 
-/** `all` is the whole id, which begins with the text. */
+/** Appends the hash of `all`, the whole id, which begins with the text. */
 function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }
@@ -89,7 +89,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** Excludes the last character if not all of its bytes were read. */
+/** Returns the end of the last character whose bytes were all read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;

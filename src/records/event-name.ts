@@ -6,7 +6,7 @@ import { FieldShift, Row, TokenType } from "./table.ts";
 import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
-/** `Performance`: old browser SDKs sent it for each request of a page. */
+/** Further kinds of events. Old browser SDKs sent `Performance` for each request of a page. */
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
 
@@ -56,7 +56,7 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
       })),
 );
 
-/** A name whose first 4 KiB are blank counts as blank, so the event is `Nameless`. */
+/** Returns the kind. A name whose first 4 KiB are blank counts as blank: `Nameless`. */
 export function kindOf({ body, table, row }: ItemView): SpecialKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   if (!isString(type)) return NoKind.Nameless;
@@ -91,7 +91,7 @@ function plainKind(body: Buffer, start: number, end: number): SpecialKind {
   return Kind.Custom;
 }
 
-/** Whether trimming keeps this ASCII byte. A text that begins with such a byte is not blank. */
+/** Returns whether an ASCII byte is visible. A text that begins with such a byte is not blank. */
 export function isVisible(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f;
 }

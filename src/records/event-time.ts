@@ -19,10 +19,10 @@ import {
 import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
-/** A time further in the future means that the client's clock was never set. */
+/** Maximum time into the future. A later time means that the client's clock was never set. */
 export const aheadMsMax = 23 * 3_600_000;
 
-/** Longer numbers and fractions are parsed by `Number`. */
+/** Maximum digits that are parsed here. `Number` parses longer numbers and fractions. */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
 
@@ -77,7 +77,7 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
   return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
-/** Milliseconds between event and request by the client's clock; may be Infinity. */
+/** Returns the time from event to request by the client's clock; may be Infinity. */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;
@@ -86,7 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** Returns NaN for other numbers. Creates no string, because posthog-js always sends an offset. */
+/** Returns an integer without creating a string, for posthog-js's offsets; else NaN. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

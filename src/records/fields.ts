@@ -7,8 +7,8 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /**
- * `object` and `names` are JSON: an object and an array of strings. `time` is UTC with
- * milliseconds.
+ * The type of a field. `object` and `names` are JSON: an object and an array of strings. `time` is
+ * UTC with milliseconds.
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
@@ -28,7 +28,7 @@ export const Part = {
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** Groups in the properties. The addon returns only their type. */
+  /** The groups of the properties, of which the addon returns only the type. */
   Groups: 14,
   Count: 15,
 } as const;
@@ -36,15 +36,15 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** The part is undefined if the addon returns the value itself or a flag. */
+  /** The part of the record; undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
   readonly isOptional?: boolean;
   /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if it has none of its own. */
+  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined without one of its own. */
   readonly column?: string;
-  /** One sentence of Markdown. */
+  /** A description in one sentence of Markdown. */
   readonly description: string;
 }
 

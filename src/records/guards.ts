@@ -89,7 +89,7 @@ function isObject({ table, row }: ItemView): boolean {
   return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
-/** The row of a non-object has no field types either, so the type of the item is checked too. */
+/** Returns whether an item is an object without a name. A non-object has no field types either. */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
 }
@@ -126,8 +126,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
 }
 
 /**
- * Wrong members of `properties` are repaired in place, and wrong fields of the item are not stored.
- * Only a wrong `properties` is an error.
+ * Judges `properties` and person fields. Wrong members of `properties` are repaired in place, and
+ * wrong fields of the item are not stored. Only a wrong `properties` is an error.
  */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
@@ -242,7 +242,7 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   }
 }
 
-/** Whether the text, a name in quotes, occurs anywhere in the item's `properties`. */
+/** Returns whether the text, a name in quotes, occurs anywhere in the item's `properties`. */
 function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   return body.subarray(start, end).includes(name);
@@ -283,7 +283,7 @@ function convertUuid(sent: string, verdict: Verdict): void {
   verdict.uuidText = sent.toLowerCase();
 }
 
-/** Maximum number of code points, as in PostHog. */
+/** Maximum number of code points of an event name, as in PostHog. */
 export const eventNameCharactersMax = 200;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {

@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { Extra, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "./table.ts";
 
-/** `row` is the first word of the item's row. */
+/** An item. `row` is the index of its row's first word. */
 export interface ItemRow {
   readonly table: Uint32Array;
   readonly row: number;
@@ -18,7 +18,7 @@ export function typeAt(word: number, shift: number): TokenType {
   return ((word >>> shift) & 0xf) as TokenType;
 }
 
-/** The TokenTypes of fields that few items have, see ExtraShift; 0 without an extra. */
+/** Returns the TokenTypes of rare fields, see ExtraShift; 0 without an extra. */
 export function extraTypes({ table, row }: ItemRow): number {
   return hasExtra(table, row) ? table[extraOf(table, row) + Extra.Types]! : 0;
 }
@@ -27,7 +27,7 @@ export function isString(type: TokenType): type is StringToken {
   return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
-/** Clients send null for an absent value. */
+/** Returns whether a value is absent. Clients also send null for that. */
 export function isNothing(
   type: TokenType,
 ): type is typeof TokenType.Absent | typeof TokenType.Null {
@@ -42,20 +42,20 @@ export function isName(type: TokenType): boolean {
   return isString(type) || type === TokenType.Number;
 }
 
-/** Only the types Object and Array have this bit. */
+/** The bit that only the types Object and Array have. */
 const containerBit = TokenType.Object & TokenType.Array;
 const containerDistinctIds =
   (containerBit << FieldShift.DistinctId) | (containerBit << FieldShift.PropertiesDistinctId);
 
-/** Returns 0 if the table has all that is needed. */
+/** Returns the reasons why an item is not plain; 0 if it is. */
 export function itemFlags({ table, row }: ItemRow): number {
   return table[row + Row.MoreTypes]! >>> MoreShift.Flags;
 }
 
 /**
- * Whether the item can be judged from the table. If its distinct id is an object or array it must
- * be normalised first, because the stored text must not depend on spelling, except if the item is
- * too large.
+ * Returns whether the item can be judged from the table. If its distinct id is an object or array
+ * it must be normalised first, because the stored text must not depend on spelling, except if the
+ * item is too large.
  */
 export function isPlain(item: ItemRow): boolean {
   return (

@@ -6,14 +6,14 @@ import { Ascii } from "../platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
 export const ValueOddity = {
-  /** Escapes, or white space between tokens. */
+  /** The value has escapes, or white space between tokens. */
   NotPlain: 1,
   TooDeep: 2,
-  /** A number with too many digits, or too large or too small to be stored. */
+  /** A number has too many digits, or is too large or too small to be stored. */
   Number: 4,
 } as const;
 
-/** PostgreSQL's `numeric` has 131,072 digits before the decimal point and 16,383 after it. */
+/** Maximum exponent. PostgreSQL's `numeric` has 16,383 digits after the decimal point. */
 const exponentMax = 10_000;
 
 const DIGIT_0 = 0x30;
@@ -28,11 +28,11 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
   t: TokenType.True,
   f: TokenType.False,
 };
-/** All bytes without an entry begin a number. */
+/** The type of a value by its first byte. All bytes without an entry begin a number. */
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** One iterator reads many texts in turn. Call `begin`, then `next` until it returns false. */
+/** An iterator over many texts in turn. Call `begin`, then `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -54,7 +54,7 @@ export class JsonMembers {
     this.#body = body;
   }
 
-  /** body[start, end) is an object or an array with its brackets. */
+  /** Begins with body[start, end), an object or an array with its brackets. */
   begin(body: Buffer, start: number, end: number): void {
     this.#body = body;
     this.#at = start + 1;

@@ -7,11 +7,11 @@ import { typeAt } from "./item-view.ts";
 import { TokenType } from "./table.ts";
 
 export const Line = {
-  /** LineFlag bits, and the kind at LineShift.Kind. */
+  /** The LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
-  /** TokenType of each part: four bits each, eight parts per word. */
+  /** The TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /** A double of two words, in ms since the epoch; NaN for no time. So are the next three. */
+  /** A time as a double of two words, in ms since the epoch; NaN for none. So the next three. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
@@ -28,7 +28,7 @@ export const Line = {
 } as const;
 
 export const LineFlag = {
-  /** Every byte of the line is as the gateway writes it. Otherwise no other word has a meaning. */
+  /** The whole line is as the gateway writes it. Otherwise no other word has a meaning. */
   Written: 1,
   SameProject: 2,
   PersonProfile: 4,
@@ -50,7 +50,7 @@ export const LineFlag = {
 /** The kind is above the flags in Line.Flags. */
 export const LineShift = { Kind: 12 } as const;
 
-/** The functions throw for wrong arguments. */
+/** The addon's functions for lines. They throw for wrong arguments. */
 export interface LineFunctions {
   /**
    * Turns line feeds into commas, and writes the ends of lines into `ends`. Returns their number.
@@ -78,12 +78,12 @@ export class RecordView {
   /** The offset of the line in the frame's data. `end` excludes the line feed. */
   start = 0;
   end = 0;
-  /** The offset of a byte in the frame's data minus its offset in `body`. */
+  /** The difference between a byte's offsets in the frame's data and in `body`. */
   shift = 0;
-  /** The project is "" if the record has no valid project id. */
+  /** The id of the project; "" if the record has no valid one. */
   projectId = "";
   profileType: TokenType = TokenType.True;
-  /** The words of this line begin at the index `at`. */
+  /** The words of this line, from the index `at` on. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;

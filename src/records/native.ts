@@ -18,10 +18,10 @@ interface NativeScanner {
   release(): void;
 }
 
-/** `layout` has the numbers of table.ts as the C++ side has them, as "Group.Name": number. */
+/** The functions of the addon. `layout` has its numbers of table.ts, as "Group.Name": number. */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
-  /** See QuickInflater in gateway/body/inflate.ts. */
+  /** The class of QuickInflater in gateway/body/inflate.ts. */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
@@ -37,7 +37,7 @@ interface Addon extends LineFunctions {
   ) => void;
   /** Makes the process return freed blocks of 4 MiB and more to the system at once. */
   readonly returnLargeBlocks: () => void;
-  /** The CPU time of the calling thread in milliseconds, from an unspecified origin. */
+  /** Returns the calling thread's CPU time in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;
 }
 
@@ -48,7 +48,7 @@ const addonPlaces = [
 
 let loaded: Addon | undefined;
 
-/** Throws if the addon is not built, does not load, or has another version than the source. */
+/** Returns the addon. Throws if it is not built, does not load, or is not of this source. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);
   return loaded;
@@ -65,10 +65,7 @@ function ofThisVersion(addon: Addon): Addon {
   );
 }
 
-/**
- * A scanner belongs to one JavaScript thread, and scans one body at a time. Background scans use
- * libuv's pool of threads. `rows` is the size of the table.
- */
+/** Creates a scanner of one body at a time for one thread. `rows` is the size of the table. */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();
   const table = new Uint32Array(tableWords(rows));

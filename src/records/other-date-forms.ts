@@ -5,7 +5,7 @@
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
-/** The longest format ends in the name of a zone. Each character may be escaped as \uXXXX. */
+/** Maximum characters of a time with the name of a zone, perhaps escaped as \uXXXX. */
 const charsMax = 128;
 const tokenBytesMax = 6 * charsMax + 2;
 
@@ -21,7 +21,7 @@ const weekdayNames = [
   ...["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
 ];
 
-/** Zones that RFC 2822 (4.3) defines, in hours from UTC. Most other names mean several zones. */
+/** Hours from UTC of the zones that RFC 2822 (4.3) defines. Most other names mean several zones. */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
   ...([
@@ -46,7 +46,7 @@ const zone = String.raw`(?:\s*(?<zone>[a-z]{1,3}|[+-]\d\d(?::?\d\d)?))?`;
 const time = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?(?:\s*(?<half>[ap]m))?${zone}`;
 const timeOfDay = String.raw`(?:,?\s+(?:at\s+)?${time})?`;
 
-/** No text matches two of these formats. */
+/** The formats. No text matches two of them. */
 const forms: readonly RegExp[] = [
   // 2026-11-22 07:00:00 UTC, 2026/11/22 07:00, 2026.11.22
   String.raw`${year}(?<mark>[-/.])${number}\k<mark>${day}${timeOfDay}`,
@@ -68,7 +68,7 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Endings of texts that name their zone twice, and the part that states the moment. */
+/** Matches texts that name their zone twice, with the part that states the moment. */
 const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A name of a zone without an
   // offset is only exact for UTC.
@@ -85,15 +85,15 @@ const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** .NET's JSON: milliseconds since 1970, and optionally the zone for displaying the moment. */
+/** Matches .NET's JSON: milliseconds since 1970, and perhaps the zone for displaying the moment. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** The form of years after 9999, but with four significant digits. */
+/** Matches the form of years after 9999, but with four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
-/** Digits that the integer part of a number since 1970 may have. The first 13 are milliseconds. */
+/** Lengths of the integer part of a number since 1970. The first 13 digits are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/** Returns the moment of a JSON token in milliseconds since 1970; NaN if it is none. */
+/** Returns the moment of a JSON token in milliseconds since 1970; NaN for other texts. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
@@ -151,7 +151,7 @@ function withoutZoneName(text: string): string {
   return text;
 }
 
-/** A number since 1970: 10 digits are seconds, 13 milli-, 16 micro- and 19 nanoseconds. */
+/** Converts a number since 1970: 10 digits are seconds, 13 milli-, 16 micro-, 19 nanoseconds. */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
   if (zeroTimes.has(withoutExponent(number))) return year1Ms;
@@ -160,7 +160,7 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** The JSON of a double may be written as 1.7953308E9. */
+/** Returns the digits of a number, which as a double's JSON may be 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
@@ -172,7 +172,7 @@ const zeroTimes: ReadonlySet<string> = new Set([
 ]);
 const year2Ms = -62_104_060_800_000;
 
-/** Whether programs write this time for one that was never set: year 0 or 1, or the epoch. */
+/** Returns whether programs write this time for an unset one: year 0 or 1, or the epoch. */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
 }
@@ -203,7 +203,7 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/** Returns NaN for 50 to 69: mail (RFC 2822, 4.3) means the last century, and others this one. */
+/** Returns the year; NaN for 50 to 69, which mean the last century in mail (RFC 2822, 4.3) only. */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;

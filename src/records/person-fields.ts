@@ -8,11 +8,11 @@ import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./it
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/** PostHog stores as much for a person. Merging takes about 7 ms at worst. */
+/** Maximum bytes to merge, which takes about 7 ms: as much as PostHog stores for a person. */
 export const mergedBytesMax = 524_288;
-/** Merging takes 2 ms at worst. */
+/** Maximum bytes of names to merge, which takes 2 ms at worst. */
 export const namesBytesMax = 65_536;
-/** Joining two objects adds two braces and a comma. */
+/** Bytes that joining two objects adds: two braces and a comma. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
@@ -22,10 +22,10 @@ export interface JsonText {
   readonly end: number;
 }
 
-/** Returns the number of bytes written, like `normalise`. Throws if there is no plain form. */
+/** Writes the plain form, and returns its length, like `normalise`. Throws without one. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/** The words of the table with a field's spans at both levels; 0 if the field is absent. */
+/** The table's words with a field's spans at both levels; 0 if the field is absent. */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -39,7 +39,7 @@ export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Merging is slower than copying. */
+/** Returns whether merging may be needed, which is slower than copying. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -51,7 +51,7 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // Both buffers are reused: `#joined` has the members of both places, `#merged` their plain form.
+  // The joined members of both places. `#merged` has their plain form. Both are reused.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -61,7 +61,7 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /** The slices are valid until the next call. Returns false if there is too much to merge. */
+  /** Merges the fields into slices, valid until the next call. Returns false for too large ones. */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -156,7 +156,7 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /** Earlier slices of the event stay in the replaced buffers. */
+  /** Replaces a small buffer. Earlier slices of the event stay in the replaced one. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -166,7 +166,7 @@ export class PersonFields {
   }
 }
 
-/** Returns 0, with a warning, if the value is neither a list of names nor null. */
+/** Returns the span of a list of names or null; otherwise 0, with a warning. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
@@ -182,10 +182,10 @@ function spanBytes(table: Uint32Array, span: number): number {
 }
 
 const DIGIT_0 = 0x30;
-/** The `:0` after a name. */
+/** Number of bytes of the `:0` after a name. */
 const valueBytes = 2;
 
-/** The maximum size of the object: `"",` in a list becomes `"":0,`. */
+/** Returns the maximum bytes of the object for a list: `"",` becomes `"":0,`. */
 function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
@@ -234,7 +234,7 @@ class NameObject {
 
   #add(list: Buffer, start: number, end: number): void {
     if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
-    // Copied byte by byte, because names are short, and a list may have 200,000 of them.
+    // A loop of bytes is fast, because names are short, and a list may have 200,000 of them.
     for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
     this.#target[this.#end++] = Ascii.Colon;
     this.#target[this.#end++] = DIGIT_0;

@@ -26,7 +26,7 @@ const members = new JsonMembers(Buffer.alloc(0));
 const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
-/** Repairs the members in place. Returns the names of the ids that are present and not blank. */
+/** Repairs the members in place. Returns the names of the present, non-blank ids. */
 export function repairProperties(
   { body, table, row }: ItemView,
   verdict: Verdict,
@@ -61,7 +61,7 @@ export function repairProperties(
   return found;
 }
 
-/** Whether the token is a non-blank id. Warns if it is too long to be stored completely. */
+/** Returns whether the token is a non-blank id. Warns of one that is too long to be stored. */
 function hasIdText(
   body: Buffer,
   start: number,
@@ -85,7 +85,7 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/** Returns true also if `$groups` is repeated: only an iteration finds the right one. */
+/** Returns whether `$groups` may be long or repeated, so that the members must be visited. */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
   const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);

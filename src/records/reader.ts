@@ -15,10 +15,10 @@ import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows 
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** Most frames have fewer lines. */
+/** Rows of a table. Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Reading pauses after a line whose index has all these bits. */
+/** Mask of line indexes: reading pauses after a line whose index has all these bits. */
 const pauseMask = 63;
 export const linesToPause = pauseMask + 1;
 
@@ -35,7 +35,7 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /** The line is [start, end) in the frame's data, without its line feed. */
+  /** Visits an invalid line: [start, end) of the frame's data, without its line feed. */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
@@ -46,7 +46,7 @@ interface ScannedText {
 }
 
 export class RecordReader {
-  /** Key of the hashes of events. Only hashes of one reader are comparable. */
+  /** The key of the hashes of events. Only hashes of one reader are comparable. */
   readonly uuidKey = randomFillSync(new Uint32Array(2));
   readonly #scanner: Scanner;
   readonly #joinLines = loadAddon().joinLines;
@@ -60,7 +60,7 @@ export class RecordReader {
   #lines = 0;
   #projectId = "";
 
-  /** Only this reader may use `scanner` from now on. */
+  /** `scanner` must have no other user from now on. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -116,7 +116,7 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until one is not an item of the batch, and returns its index. */
+  /** Reads lines until one that is not an item of the batch. Returns the index of that line. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -158,7 +158,7 @@ export class RecordReader {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // Overwrites bytes of earlier lines, which are no longer needed.
+    // The line is written over earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -184,7 +184,7 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** Returns false if the line has more than the item of the row. */
+  /** Reads the line of a row. Returns false if the line has more than the item. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -243,7 +243,7 @@ interface ItemPlace {
   readonly itemEnd: number;
 }
 
-/** Whether the line has only the item and white space. */
+/** Returns whether the line has only the item and white space. */
 function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
   let { start, end } = line;
   if (itemStart < start || itemEnd > end) return false;
@@ -252,9 +252,9 @@ function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): bool
   return itemStart === start && itemEnd === end;
 }
 
-/** A relevant name, with each character escaped as \uXXXX. */
+/** Maximum bytes of a relevant name, with each character escaped as \uXXXX. */
 const nameBytesMax = 6 * 16;
-/** A token that can be a project id or a kind. */
+/** Maximum bytes of a token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
 
 const parts: ReadonlyMap<string, Part> = new Map(
@@ -282,7 +282,7 @@ const times: ReadonlyMap<string, number> = new Map([
 class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));
 
-  /** Fills the record from an object. If a name is repeated, its last member counts. */
+  /** Fills the record from an object. Of repeated members, the last one counts. */
   fill(record: RecordView, start: number, end: number): void {
     const { words, at } = record;
     words.fill(0, at, at + Line.Words);
@@ -342,7 +342,7 @@ class MemberWords {
   }
 }
 
-/** Returns "" for any value except a short string. */
+/** Returns the text of a short string; "" for any other value. */
 function shortText(record: RecordView, part: Part): string {
   const isShort = record.endOf(part) - record.startOf(part) <= wordBytesMax;
   return isString(record.type(part)) && isShort ? record.text(part) : "";

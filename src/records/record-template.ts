@@ -13,18 +13,18 @@ export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** The records have no `sent_at` if this is NaN. */
+  /** The time of sending; NaN for records without `sent_at`. */
   readonly sentAtMs: number;
-  /** The records have no `ip` if this is "". */
+  /** The client's address; "" for records without `ip`. */
   readonly clientAddress: string;
 }
 
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
-/** Offset of the time of receipt in `#received`, the text that follows the timestamp. */
+/** Offset of the time of receipt in `#received`, the text after the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/** One head per project that sends at the same time. */
+/** Maximum number of cached heads: one per project that sends at the same time. */
 const headsMax = 1_024;
 
 /** Returns two texts for each kind: without a person profile, and with one. */
@@ -43,16 +43,16 @@ const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
 export class RecordTemplate {
-  /** A record up to its event, with spaces at `uuidAt` in place of the id. */
+  /** A record up to its event, with spaces in place of the id at `uuidAt`. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /** Whether the request states when it was sent, so that stored and sent timestamps may differ. */
+  /** Whether the request has `sent_at`, so that sent timestamps are stored too. */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
   /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /** The texts from after the timestamp to the properties, by tail, for records after the first. */
+  /** The texts from after the timestamp to the properties, by tail, for later records. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
@@ -165,12 +165,12 @@ const receivedAtOfRecord = Buffer.from(beforeReceivedAt);
 const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
-/** One hash of copied parts takes a third of the time of several hashes. */
+/** Copied parts of an event: one hash of them takes a third of the time of several. */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * Identifies an event by what its client sent, so that a repetition is recognised: without values
- * that the gateway adds. `sentWith` states which these are, because a record does not show it.
+ * Returns a hash of what a client sent as an event, without values that the gateway adds, so that a
+ * repetition is recognised. `sentWith` states which these are, because a record does not show it.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   // No text of a client contains these bytes, because quotes in it are escaped.

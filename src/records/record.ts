@@ -26,17 +26,12 @@ const beforeReplaced = ascii(',"replaced":{');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
-/** {"distinct_id":1} and a comma, for an item that needs no name. */
+/** Minimum bytes of a stored item without a name: {"distinct_id":1} and a comma. */
 const storedItemBytesMin = 18;
-/**
- * A record exceeds its item by constant text, times and an escaped distinct id, at most by this.
- */
+/** Maximum bytes of a record beyond its item: constant text, times and an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
-/**
- * The bytes for which frames are planned, usually far more than needed. It depends only on the
- * body, so that a retry is split into the same frames.
- */
+/** Returns the bytes for planning frames, from the body only, so that a retry is split alike. */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes +
@@ -44,10 +39,10 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/** Larger history gets frames of its own, so that every gateway recognises an import's bodies. */
+/** Maximum bytes of history in shared frames: own frames make an import's body recognisable. */
 export const sharedHistoryBytesMax = 524_288;
 
-/** The usual constant text, project id, address, id and times, minus the punctuation of an item. */
+/** Usual bytes of constant text, project id, address, id and times, minus an item's punctuation. */
 const recordOverheadBytes = 256;
 
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
@@ -58,12 +53,9 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
-  /**
-   * The maximum size of the line, whatever the client's clock is, so that retries have equal
-   * frames.
-   */
+  /** Returns the maximum size of the line for any client clock, so that retries are split alike. */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** The sink must have the room that `measure` returned. */
+  /** Writes the record. The sink must have the room that `measure` returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -151,9 +143,7 @@ export class JsonRecordWriter implements RecordWriter {
   }
 }
 
-/**
- * Copies the sent time or the time of receipt if possible: formatting takes three times as long.
- */
+/** Writes a time, if possible as a copy, which is three times as fast. */
 function writeMoment(
   item: ItemView,
   verdict: Verdict,

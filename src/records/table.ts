@@ -22,12 +22,12 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 export const ScanStatus = {
   Ok: 0,
   Empty: 1,
-  /** Header.ErrorOffset is the first byte at which no JSON text continues like this. */
+  /** Not JSON. Header.ErrorOffset is the first byte at which no JSON text continues like this. */
   InvalidJson: 2,
-  /** Header.ErrorOffset is the first byte of the first malformed sequence. */
+  /** Not UTF-8. Header.ErrorOffset is the first byte of the first malformed sequence. */
   InvalidUtf8: 3,
   OutOfMemory: 4,
-  /** Only from `scanAtOnce`: the body is not Ok, and `scan` returns the reason. */
+  /** The body is not Ok, and `scan` returns the reason. Only returned by `scanAtOnce`. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
@@ -38,7 +38,7 @@ export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 /** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** The items of an Array are the rows. Only an Object or Array has the other words. */
+  /** TokenType of the root. An Array's items are the rows. Other types have no further words. */
   RootType: 1,
   /** The envelope's `batch`. If it is Absent in an object, the body is one event, in row 0. */
   BatchType: 2,
@@ -57,7 +57,7 @@ export const Header = {
   CreatedAtStart: 9,
   CreatedAtEnd: 10,
   HistoricalType: 11,
-  /** `sent_at`. If it is absent, null or "" and `sentAt` is present, `sentAt`. */
+  /** `sent_at`, or `sentAt` if `sent_at` is absent, null or "". */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
@@ -66,8 +66,9 @@ export const Header = {
   /** The length of `Repair.malformed`. This and `NonFinite` are 0 without `RepairedBytes`. */
   Malformed: 16,
   /**
-   * Size of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
-   * with InvalidJson if only words for numbers that JSON lacks are wrong. Otherwise 0.
+   * Size of the repaired body; 0 if it cannot be repaired. Set with InvalidUtf8 if the body may be
+   * an object or an array, and with InvalidJson if only words for numbers that JSON lacks are
+   * wrong.
    */
   RepairedBytes: 17,
   /**
@@ -80,7 +81,7 @@ export const Header = {
   Words: 20,
 } as const;
 
-/** A longer token of a key is invalid, even if it is mostly escapes or white space. */
+/** Maximum bytes of a key's token, even if it is mostly escapes or white space. */
 export const keyTokenBytesMax = 4_096;
 
 /** Indexes of the words of a row. Each item has one row. All rows come before all extras. */
@@ -89,12 +90,12 @@ export const Row = {
   ItemEnd: 1,
   EventStart: 2,
   EventEnd: 3,
-  /** `distinct_id`. If it is absent or null and `$distinct_id` is present, `$distinct_id`. */
+  /** `distinct_id`, or `$distinct_id` if `distinct_id` is absent or null. */
   DistinctIdStart: 4,
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** Found even if its name has escapes, unlike all other members. */
+  /** The uuid, found even if its name has escapes, unlike all other members. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -165,10 +166,10 @@ export const PropertyShift = {
 export const MoreShift = {
   CurrentUrl: 0,
   ScreenName: 4,
-  /** If the item is not an Object, all other spans and types of the row are zero. */
+  /** TokenType of the item. If it is not Object, all other words of the row are zero. */
   Item: 8,
   IgnoreSentAt: 12,
-  /** One bit, set if at least one field of Extra is present. */
+  /** A bit that is set if at least one field of Extra is present. */
   HasExtra: 16,
   Flags: 20,
 } as const;
@@ -204,28 +205,24 @@ export const ItemFlag = {
   EscapedInnerKey: 32,
 } as const;
 
-/** Other readers have limits: ClickHouse and simdjson stop at about 1,000 levels, some at 128. */
+/** Maximum levels. ClickHouse and simdjson have limits of about 1,000, other readers of 128. */
 export const depthMax = 100;
-/** Python reads at most 4,300 digits; no double has more than 309 before its point. */
+/** Maximum digits of a number. Python reads 4,300; no double has more than 309 before its point. */
 export const numberDigitsMax = 400;
 
-/** Maximum recorded positions of either kind in a repair. Later ones are replaced too. */
+/** Maximum recorded positions of each kind. Later errors are replaced, but not recorded. */
 export const repairPlacesMax = 1_048_576;
 
-/**
- * A larger text gets "?" for malformed UTF-8, so that it does not grow to three times its length.
- */
+/** Growth from which "?" replaces malformed UTF-8, so that no text triples its length. */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
   readonly text: Buffer;
-  /** The first replaced UTF-8 after each `{`, ascending: identifies the events with one. */
+  /** Offsets of the first replaced UTF-8 after each `{`, ascending, which identify the events. */
   readonly malformed: Uint32Array;
-  /** Header.NonFinite offsets of `null` in place of a number, by the same rule. */
+  /** Header.NonFinite offsets of the first `null` in place of a number after each `{`. */
   readonly nonFinite: Uint32Array;
-  /**
-   * The bytes read and written, the offsets in both arrays, and the scanner's state; first zeros.
-   */
+  /** Bytes read and written, numbers of offsets, and the scanner's state; zeros at first. */
   readonly progress: Uint32Array;
 }
 
@@ -252,7 +249,7 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
   return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
 }
 
-/** The rows that one scan fills. `scanMore` returns the rest of a longer batch. */
+/** Maximum rows of a scan. `scanMore` returns the rest of a longer batch. */
 export const rowsMax = 65_536;
 
 /**
@@ -266,7 +263,7 @@ export interface Scanner {
   scan(body: Buffer): ScanStatus;
   /** Scans body.subarray(start, end) without creating a view. Offsets count from `start`. */
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
-  /** Does not locate the error in a long body, which would take longer than the scan. */
+  /** Scans like `scan`, but does not locate the error in a long body, which would take longer. */
   scanAtOnce(body: Buffer): ScanStatus;
   /**
    * Fills the table with the next rows of the last scanned body, which must be unchanged. Sets
@@ -289,12 +286,13 @@ export interface Scanner {
 }
 
 /**
- * Also works in the thread pool, with the same results. Until the promise of a call settles, every
- * other call throws or rejects, and neither the body nor the table may be accessed, transferred,
- * detached or resized: Node-API cannot pin their memory, and a loss is detected only afterwards.
+ * A scanner that also works in the thread pool, with the same results. Until the promise of a call
+ * settles, every other call throws or rejects, and neither the body nor the table may be accessed,
+ * transferred, detached or resized: Node-API cannot pin their memory, and a loss is detected only
+ * afterwards.
  */
 export interface BackgroundScanner extends Scanner {
-  /** Rejects only for misuse: with an Error (busy) or a TypeError (arguments, memory lost). */
+  /** Scans in the thread pool. Rejects only for misuse: with an Error (busy) or a TypeError. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
   /** Ends the scan of a body before all rows were requested, and frees a large index. */

@@ -8,7 +8,7 @@ import { dayMs } from "../platform/base/day.ts";
 
 export const storedTimestampBytes = 24;
 
-/** The beginning of year 0. `storedMsMax` is the end of year 9999. */
+/** Beginning of year 0. `storedMsMax` is the end of year 9999. */
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
@@ -17,7 +17,7 @@ const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
 const fractionDigitsMax = 12;
-/** No form has 48 characters. Each may be written as \uXXXX, and there are two quotes. */
+/** Maximum bytes of a token: no form has 48 characters, each perhaps written as \uXXXX. */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
@@ -41,7 +41,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/** Whether a timestamp can be copied. Second 60 cannot: it means the next minute. */
+/** Returns whether a timestamp can be copied: not with second 60, the next minute's first. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&
@@ -54,7 +54,7 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
   );
 }
 
-/** `isStoredForm` must be true for the text. */
+/** Returns the moment of a text for which `isStoredForm` is true. */
 function storedFormMs(body: Buffer, start: number): number {
   if (
     body[start + 4] !== Ascii.Minus ||
@@ -78,7 +78,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** Returns NaN also if the token is not a string. */
+/** Returns the moment of a token; NaN for an invalid time, or if it is not a string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -130,7 +130,7 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// A byte that is not a digit makes the result so negative that the sum of all parts stays negative.
+// Returns two digits. Any other byte makes the result, and the sum of all parts, negative.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
   const ones = body[at + 1]! - DIGIT_0;
@@ -150,8 +150,8 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// Years start in March, so that a leap day is the last day of a year, and are counted from one
-// cycle of the calendar before year 0, so that nothing is negative.
+// The calendar's cycle. Years start in March, so that a leap day is the last day of a year, and are
+// counted from one cycle before year 0, so that nothing is negative.
 const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
@@ -163,7 +163,7 @@ function daysBefore(year: number, month: number, day: number): number {
   return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
 }
 
-/** `ms` is from storedMsMin to storedMsMax. Returns the end. */
+/** Writes a time from storedMsMin to storedMsMax. Returns the end. */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
   // Integers: dividing doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;

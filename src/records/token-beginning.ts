@@ -3,7 +3,7 @@
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
-/** The bytes that are read of a string are twenty times what any rule needs. */
+/** Bytes that are read of a string, twenty times what any rule needs. */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;

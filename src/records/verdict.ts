@@ -49,27 +49,27 @@ export interface RequestFacts {
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** The end is 0 if there is nothing to store. */
+  /** The end; 0 if there is no value to store. */
   end = 0;
 }
 
-/** One verdict serves every item. If a `…Text` is undefined, the record copies the token. */
+/** The verdict on an item, reused. If a `…Text` is undefined, the record copies the token. */
 export class Verdict {
-  /** `removed`: the event is useless; only protocols that answer each event report it. */
+  /** Why the event is not stored. `removed`, a useless one, only concerns answers per event. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** The client receives the detail, which is set only with `error`. */
+  /** The detail for the client, only with `error`. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
   eventText: string | undefined = undefined;
   personProfile = true;
-  /** The token of the distinct id, quotes included. Unused if there is a `distinctIdText`. */
+  /** Start of the distinct id's token, quotes included. Unused if there is a `distinctIdText`. */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
-  /** `sent`: the token is stored. `converted`: `uuidText` is. `new`: one is generated. */
+  /** The stored uuid. `sent`: the token. `converted`: `uuidText`. `new`: a generated one. */
   uuid: "sent" | "converted" | "new" = "sent";
   uuidText = "";
   /** The stored time in milliseconds since 1970, in the years 0 to 9999. */
@@ -78,7 +78,7 @@ export class Verdict {
   timestampSentMs = Number.NaN;
   /** Whether a person field was sent at any level. If so, the three slices must be filled. */
   hasPersonFields = false;
-  /** JSON members of `replaced`, the sent values that the record cannot have. */
+  /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
   replaced = "";
   readonly set = new Slice();
   readonly setOnce = new Slice();
@@ -91,10 +91,10 @@ export function isStorable({ drop, error }: Verdict): boolean {
 
 /** Maximum bytes of a value that is stored as it was sent. */
 export const replacedBytesMax = 512;
-/** Characters that are stored of a longer value's text. */
+/** Maximum characters of a longer value that are stored as text. */
 export const replacedCharactersMax = 256;
 
-/** Keeps the sent value of `name`; the first one if the event and its `properties` have one. */
+/** Stores the sent value of `name`: the first if the event and its `properties` have one. */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
   name: string,
@@ -118,7 +118,7 @@ function storedToken(token: Buffer): string {
 /** The escapes of a JSON text, a surrogate pair as one. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** Databases reject U+0000 and lone surrogates. */
+/** Returns a valid escape: databases reject U+0000 and lone surrogates. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;

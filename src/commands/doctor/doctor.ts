@@ -36,10 +36,7 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/**
- * Throws a CommandError with an empty message if a check fails (exit code 1) or if settings are
- * invalid (exit code 2).
- */
+/** Runs the checks. Throws a CommandError: exit code 1 for a failed check, 2 for settings. */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -109,7 +106,7 @@ async function checkPorts(
   return [open, admin.finding, await effects];
 }
 
-/** Undefined if the embedded nats-server does not run. */
+/** Returns the URL of the embedded nats-server; undefined if it does not run. */
 function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
   try {
     return findNats(config, host).natsUrl;
@@ -118,7 +115,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** The URLs may contain a password, so the error does not show an invalid one. */
+/** Parses the URLs. They may contain a password, so the error does not show an invalid one. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

@@ -28,7 +28,7 @@ import { lagSecondsMax } from "./ports.ts";
 const databaseTimeoutMs = 5_000;
 const check = checkOf("effects");
 
-/** Never rejects. */
+/** Checks the effects database. Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))
@@ -91,7 +91,7 @@ async function checkDatabase(
   ];
 }
 
-/** SQLite also creates files in the folder. */
+/** Returns why a file is not writable. SQLite also creates files in its folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {

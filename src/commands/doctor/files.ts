@@ -1,5 +1,4 @@
-// Checks when certificates and credentials expire, whether the addons load, and the scripts of
-// posthog-js.
+// Checks when certificates and credentials expire, and whether addons and posthog-js load.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -15,10 +14,7 @@ export interface NamedFile {
   readonly file: string;
 }
 
-/**
- * A chain is valid only if all its certificates are valid. Reading the settings has already checked
- * that the file is a chain and that the key matches.
- */
+/** Checks when a chain expires. Reading the settings has already checked its form and its key. */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -28,7 +24,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/** If one of several authorities has expired, only the certificates that it signed are rejected. */
+/** Checks when authorities expire. The certificates that others have signed stay valid. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -57,7 +53,7 @@ interface Times {
   readonly endsMs: number;
 }
 
-/** Returns a finding if the file is invalid. */
+/** Returns the validity of the certificates, or a finding if the file is invalid. */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
     const pems = readFileSync(file, "utf8").matchAll(
@@ -80,7 +76,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Credentials without an `exp`, or with 0, do not expire. */
+/** Checks when credentials expire: those without an `exp`, or with 0, do not. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   try {
     const jwt =
@@ -116,11 +112,11 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Throws if the part is missing. */
+  /** Loads the part. Throws if it is missing. */
   readonly load: () => unknown;
-  /** What a gateway does without this part. */
+  /** The consequence if the part is missing. */
   readonly without: string;
-  /** Whether the gateway does not start without this part. */
+  /** Whether the gateway needs this part to start. */
   readonly isNeeded: boolean;
 }
 

@@ -4,7 +4,7 @@
 type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** The subject in a word or two; constant. */
+  /** The checked thing in a word or two, constant. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
@@ -78,7 +78,7 @@ function oneLine(text: string): string {
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
 }
 
-/** Rejects with `late` after the timeout. The work then continues. */
+/** Waits for the work. Rejects with `late` after the timeout, but does not stop the work. */
 export async function inTime<T>(
   work: Promise<T>,
   timeoutMs: number,

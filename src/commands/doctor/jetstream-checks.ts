@@ -64,7 +64,8 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const faults = limitFaults(question, usage.limits);
   if (faults.length > 0) return faults;
 
-  // An account with tiers counts each stream once, another one counts every replica.
+  // Number of copies that count: an account with tiers counts each stream once, another one counts
+  // every replica.
   const copiesOf = (count: number): number => (isTiered ? 1 : count);
   const copies = copiesOf(replicas);
   const reservedFor = (info: StreamInfo | undefined): number => {
@@ -121,7 +122,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const lower = isFirst
     ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit; or ${fix}`
     : `lower PENSTOCK_STREAM_BYTES_MAX; or ${fix}`;
-  // A gateway starts without a usage record.
+  // A missing usage record is a warning, because a gateway starts without it.
   return streamBytes > free
     ? [check.fail(found, lower)]
     : [check.warn(`${found}: no storage for the usage record`, lower)];

@@ -1,4 +1,4 @@
-// Checks the open files, memory and disk of the machine.
+// Checks the limits of open files and memory, and the free disk space of the machine.
 
 import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
@@ -16,10 +16,7 @@ const filesWanted = 8_192;
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
-/**
- * Node raises its soft limit to the hard limit, so the gateway and this command have the same
- * limit.
- */
+/** Checks the limit of open files, which is the same for the gateway and this command. */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
   const limit = openFilesMax();
@@ -33,10 +30,7 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/**
- * Each process needs its own memory and its in-flight budget, which small requests may exceed by an
- * eighth.
- */
+/** Checks the memory. Small requests may exceed the in-flight budget by an eighth. */
 export function checkMemory({
   inflightBytesMax,
   workers,

@@ -5,22 +5,22 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 export interface MonitorFacts {
-  /** Without user and password. */
+  /** The URL without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** Undefined if the server runs without JetStream. */
+  /** The state of JetStream; undefined if the server runs without it. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
 interface MonitoredJetStream {
   /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
-  /** Undefined for nats-server before 2.10. */
+  /** Interval of fsyncs; undefined for nats-server before 2.10. */
   readonly syncIntervalMs: number | undefined;
   /** The storage for streams, including `reservedBytes`. */
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
-  /** 1 outside a cluster. */
+  /** Number of servers; 1 outside a cluster. */
   readonly clusterSize: number;
 }
 
@@ -36,7 +36,7 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Rejects with an Error whose message completes "http://…: …". */
+/** Reads the endpoints. Rejects with an Error whose message completes "http://…: …". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const { href, headers } = requestOf(url);
   const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
@@ -71,7 +71,7 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/** fetch rejects a URL with a user, so an Authorization header contains the user. */
+/** Returns URL and headers. fetch rejects a URL with a user, so it becomes a header. */
 function requestOf(url: string): { href: string; headers: Record<string, string> } {
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
   const { username, password } = target;

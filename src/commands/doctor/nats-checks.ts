@@ -39,7 +39,7 @@ export function checkConnection({
   );
 }
 
-/** `version` is like `2.10.27` or `2.10.27-RC.1`. */
+/** Checks the version, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
@@ -103,7 +103,7 @@ export interface NatsFacts {
   /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Undefined if the server did not respond. Then no other facts were queried. */
+  /** Time of a ping; undefined if the server did not respond. Then no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
@@ -111,11 +111,11 @@ export interface NatsFacts {
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** Undefined if no stream exists: only responses about a stream contain the server's time. */
+  /** The clock of the server, from a response about a stream; undefined if no stream exists. */
   readonly clock: ClockReading | undefined;
 }
 
-/** In milliseconds since the epoch. */
+/** The server's and this machine's time, in milliseconds since the epoch. */
 interface ClockReading {
   readonly askedMs: number;
   readonly serverMs: number;
@@ -125,13 +125,13 @@ interface ClockReading {
 interface NatsQuestions {
   readonly connectMs: number;
   readonly subjectPrefix: string;
-  /** The streams to look for. */
+  /** The names of the streams to query. */
   readonly names: readonly string[];
   /** Returns the timeout of the next request. */
   readonly timeoutMs: () => number;
 }
 
-/** Resolves within the timeouts, even if NATS does not respond. */
+/** Queries NATS once. Resolves within the timeouts, even if NATS does not respond. */
 export async function askNats(
   connection: NatsConnection,
   questions: NatsQuestions,
@@ -180,10 +180,7 @@ async function askJetStream(
   }
 }
 
-/**
- * Lists streams by subject, then queries missing ones by name: a stream may no longer accept the
- * subject.
- */
+/** Returns the streams with these subjects or names: a stream may no longer accept the subject. */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,

@@ -70,7 +70,7 @@ export async function checkNats(
 interface ServerChecks extends Connected {
   readonly timeoutMs: () => number;
   readonly monitors: readonly MonitorFacts[];
-  /** The findings that do not need the connection. */
+  /** The findings of checks that do not need the connection. */
   readonly independent: readonly Finding[];
 }
 
@@ -206,10 +206,7 @@ function split(results: readonly (MonitorFacts | Finding)[]): {
   return { facts, faults };
 }
 
-/**
- * Undefined if the settings name another NATS. Penstock configures each start of its own server to
- * sync each write.
- */
+/** Returns the embedded server's sync setting; undefined if the settings name another NATS. */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
   return runs ? (readNatsConfig(resolve(dataDir))?.isDurable ?? false) : true;

@@ -22,9 +22,9 @@ interface PortQuestion {
 
 interface PortCheck {
   readonly name: string;
-  /** The beginning of the names of the settings of host and port. */
+  /** The prefix of the names of the settings for host and port. */
   readonly setting: string;
-  /** A host that exists on every machine. */
+  /** The host to suggest, which exists on every machine. */
   readonly usualHost: string;
 }
 
@@ -37,9 +37,7 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
-/**
- * `admin` is the response of the admin port: the public port does not identify its installation.
- */
+/** Checks the public port, whose installation only the admin port (`admin`) identifies. */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
   admin: AdminPort,
@@ -48,7 +46,7 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // A gateway counts an unknown path as a client error.
+  // A request for an unknown path would count as a client error.
   const answer = await get({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
@@ -61,12 +59,12 @@ export async function checkPublicPort(
   );
 }
 
-/** Returns the installation of these settings. Resolves when NATS has responded or timed out. */
+/** Returns the installation of these settings, once NATS has responded or timed out. */
 type Mine = () => Promise<Instance>;
 
 interface AdminPort {
   readonly publicPort: number | undefined;
-  /** The installation of the port, if it differs from this one. */
+  /** The name of the installation on the port, if it differs from this one. */
   readonly other: string | undefined;
   readonly finding: Finding;
 }
@@ -87,7 +85,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   return { publicPort, other, finding: fault ?? ready };
 }
 
-/** The name of an installation that does not report its own, as a process of 0.1.0. */
+/** Stands for an installation that does not report its name, such as a process of 0.1.0. */
 const unnamed = "unnamed";
 
 /** Returns the installation that /livez reports; undefined if it is this one. */
@@ -126,7 +124,7 @@ async function unready(
   );
 }
 
-/** Returns undefined if a program accepts connections on the port. */
+/** Checks an unused port; undefined if a program accepts connections on it. */
 async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, setting, usualHost }: PortCheck,
@@ -190,10 +188,7 @@ interface Answer {
 
 const bodyCharsMax = 65_536;
 
-/**
- * Returns undefined if no server responds in time. Does not check the certificate, whose owner is
- * irrelevant here.
- */
+/** Returns a response; undefined if none arrives in time. Ignores the owner of the certificate. */
 function get({
   host,
   port,
@@ -237,7 +232,7 @@ function fieldOf(body: string | undefined, name: string): unknown {
   }
 }
 
-/** A running process lags by seconds. With a longer lag it is down, or too slow. */
+/** Maximum usual lag. With a longer lag, a process is down, or too slow. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -270,14 +265,14 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
 
 interface Applied {
   readonly state: string;
-  /** Undefined if the lag of any stream is unknown. */
+  /** Number of unapplied messages; undefined if the lag of any stream is unknown. */
   readonly messages: number | undefined;
   readonly seconds: number;
   readonly incidents: number;
   readonly rejected: number;
 }
 
-/** Missing fields count as 0. */
+/** Returns the lag from a response. Missing fields count as 0. */
 function appliedOf(body: string): Applied {
   const streams = (fieldOf(body, "streams") ?? []) as readonly {
     readonly lag_messages?: number | null;
@@ -304,10 +299,7 @@ interface UpstreamOptions {
   readonly timeoutMs: number;
 }
 
-/**
- * Requests a script from the upstream, which needs no key. Returns no finding if no upstream is
- * set.
- */
+/** Checks the upstream by requesting a script, which needs no key. No finding without one. */
 export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
   if (url === undefined) return [];
   const check = checkOf("upstream");

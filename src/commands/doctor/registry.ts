@@ -29,7 +29,7 @@ interface RegistryQuestion {
 const check = checkOf("registry");
 const hubCheck = checkOf("hub");
 
-/** Never rejects. */
+/** Checks the registry of projects. Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -84,10 +84,7 @@ const incomplete = check.fail(
 const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add one with ${firstProject}`;
 
-/**
- * The bucket has no entry, not even a marker of a deleted project: the installation is new, or has
- * lost its registry.
- */
+/** Returns a finding for an empty bucket: the installation is new, or has lost its registry. */
 async function emptyFinding(
   connection: NatsConnection,
   { prefix }: RegistryQuestion,
@@ -153,7 +150,7 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
-/** Damaged entries affect requests by the rules of the registry. */
+/** Returns findings for damaged entries, with their effect on requests. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
@@ -197,7 +194,7 @@ function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   );
 }
 
-/** Never rejects. */
+/** Checks whether the hub of a leaf node responds. Never rejects. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,

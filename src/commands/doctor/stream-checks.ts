@@ -82,7 +82,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
-/** The streams could accept atomic batches but are not configured for them. */
+/** Returns a finding for streams that could accept atomic batches but are not configured to. */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
     const lacking = atomicSetting(settings, info.config, settings.version);
@@ -110,7 +110,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
 
 interface ReplicaQuestion extends StreamQuestion {
   readonly replicas: number;
-  /** Undefined outside a cluster. */
+  /** Name of the cluster; undefined outside a cluster. */
   readonly cluster: string | undefined;
   /** Number of nodes according to a monitoring endpoint. */
   readonly sizeMonitored: number | undefined;
@@ -129,10 +129,7 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   return [replicaCheck.ok(cluster === undefined ? "1, one server" : `${replicas}${nodes}`)];
 }
 
-/**
- * The cluster does not report nodes that are down. It has had at least as many nodes as a stream has
- * replicas.
- */
+/** Returns the number of nodes, at least the replicas: the cluster omits nodes that are down. */
 function nodesOf({ sizeMonitored, sizeReported }: ReplicaQuestion, pairs: readonly Pair[]): number {
   const replicas = pairs.map(({ info }) => info.config.num_replicas);
   return sizeMonitored ?? Math.max(sizeReported, ...replicas);

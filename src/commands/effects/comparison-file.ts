@@ -10,8 +10,8 @@ import { removeDatabase } from "../../readers/effects/store/sqlite/replace-file.
 import { CommandError } from "../context.ts";
 
 /**
- * Removes the file of a killed run. The caller must remove the new file. Throws a CommandError if
- * no folder is writable, or if another comparison is running.
+ * Returns a path for the file, which the caller must remove, and removes that of a killed run.
+ * Throws a CommandError if no folder is writable, or if another comparison is running.
  */
 export function comparisonFile(place: StorePlace, dataDir: string): string {
   const folder = folderFor(place, path.resolve(dataDir));

@@ -17,7 +17,7 @@ import { withNats } from "../nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 
-/** Throws a CommandError if the database cannot be read or does not exist. */
+/** Runs work with a reader. Throws a CommandError if the database is missing or unreadable. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -43,7 +43,7 @@ async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/** If the database lags, first prints the age of the data. JSON output has `as_of` instead. */
+/** Reads a project. Prints the age of lagging data; JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },
@@ -59,7 +59,7 @@ export async function readProject(
 /** Maximum usual lag of a running process. */
 const lagSecondsMax = 5;
 
-/** Prints nothing if a process applies events without a lag. */
+/** Prints the age of the data, unless a process applies events without a lag. */
 async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
@@ -67,7 +67,7 @@ async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<
   if (text !== undefined) note(command, text);
 }
 
-/** Rejects if NATS does not respond. */
+/** Returns the streams from NATS. Rejects if NATS does not respond. */
 export async function askedStreams(
   command: ConfiguredCommand,
   applied: readonly Position[],
@@ -79,7 +79,7 @@ export async function askedStreams(
 interface Age {
   readonly applied: readonly AppliedStream[];
   readonly hasWriter: boolean;
-  /** Undefined if NATS did not respond. */
+  /** State of the streams; undefined if NATS did not respond. */
   readonly streams: readonly StreamStatus[] | undefined;
 }
 
@@ -125,7 +125,7 @@ export async function requireKnown(
   throw new CommandError(unknownText(what, project, [...new Set([...applied, ...registered])]));
 }
 
-/** Returns a time in UTC, to the second. */
+/** Formats a time in UTC, to the second. */
 export function shownTime(ms: number): string {
   return iso(ms)
     .replace("T", " ")

@@ -1,4 +1,4 @@
-// `penstock person` and `penstock group`.
+// `penstock person` and `penstock group` print a person or a group from the effects database.
 
 import { Buffer } from "node:buffer";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
@@ -81,7 +81,7 @@ export async function group(
   });
 }
 
-/** Tries the distinct id first: ids of browsers look like uuids. */
+/** Finds a person by distinct id, then by uuid: ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,

@@ -126,7 +126,7 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Fails if the file does not exist. The lock would create it.
+    // Fails if the file does not exist, which the lock would create.
     await reader.applied();
     // Held until the new database has the name: a standby would write to the old one.
     lock = takeWriterLock(file);
@@ -192,7 +192,7 @@ interface Filled {
   readonly shown: string;
   readonly acceptMissing: boolean;
   readonly isOther?: boolean;
-  /** Called before the new database is closed: `done` if it is complete, `undone` if it is not. */
+  /** Called before the new database is closed: `done` if it is complete, otherwise `undone`. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -247,7 +247,7 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** If the command was interrupted, waits only briefly. */
+/** Waits for databases and NATS to close, only briefly if the command was interrupted. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -302,9 +302,9 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
 }
 
 /**
- * If root works on the database of another user, drops to that user: a link in the user's folder
- * may point anywhere, and may change after a check. Does nothing if root owns the file and all
- * folders above it.
+ * Drops to the user who owns the database if root works on it: a link in the user's folder may
+ * point anywhere, and may change after a check. Does nothing if root owns the file and all folders
+ * above it.
  */
 function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
@@ -323,10 +323,7 @@ function actAsOwner(command: ConfiguredCommand, file: string): void {
   note(command, `running as user ${uid}, the owner of ${file}`);
 }
 
-/**
- * Returns the first file or folder that root does not own. Its owner can replace everything below
- * it.
- */
+/** Returns the first file or folder on the path that root does not own. */
 function ownerOf(file: string): Stats | undefined {
   for (const name of [...wayTo(file), ...wayTo(realOf(file))]) {
     const found = lstatSync(name, { throwIfNoEntry: false });

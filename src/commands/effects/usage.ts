@@ -1,5 +1,5 @@
-// `penstock usage` and `penstock spikes`. This usage is exact and for billing; the counts of the
-// gateways are for monitoring.
+// `penstock usage` and `penstock spikes` print usage and spikes from the effects database. This
+// usage is exact and for billing; the counts of the gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";
@@ -14,7 +14,7 @@ import { table } from "../terminal.ts";
 import { askedStreams, readProject, requireKnown, shownTime } from "./database.ts";
 
 export interface UsageOptions {
-  /** First day, such as 2026-11-22. Both days are included. */
+  /** First day, such as 2026-11-22. The range includes both days. */
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
@@ -22,7 +22,7 @@ export interface UsageOptions {
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
-  /** Exports the days that are over by the clock, even if events may not be applied yet. */
+  /** Whether to export days that are over by the clock, even if events may not be applied yet. */
   readonly unchecked: boolean;
 }
 
@@ -66,7 +66,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Skipped days are reported, because a billing system imports each day once. */
+/** Exports days. Reports skipped days, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],

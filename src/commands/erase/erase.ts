@@ -52,9 +52,9 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False if there is no effects database. */
+  /** Whether an effects database exists. */
   readonly effects: boolean;
-  /** Erases even if the effects database has not applied all events of the project. */
+  /** Whether to erase although the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
@@ -65,10 +65,7 @@ export interface EraseOptions {
 const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
-/**
- * Maximum number of attempts if the lock is lost, and maximum time in which a further attempt waits
- * for the lock.
- */
+/** Maximum attempts if the lock is lost, and maximum wait of a further attempt for the lock. */
 const triesMax = 3;
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
@@ -76,7 +73,7 @@ const lockAgainMs = 1_000;
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Throws a CommandError if the erasure is incomplete. Its changes until then stay. */
+/** Erases a person. Throws a CommandError if incomplete. Its changes until then stay. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config } = command;
   const { project } = options;
@@ -100,7 +97,7 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Rejects with a StoreError if the database does not exist or belongs to another installation. */
+/** Opens the database. Rejects with a StoreError if it is missing or of another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -211,8 +208,8 @@ class Erasing {
   }
 
   /**
-   * Every link in the streams up to `#ends` must already be applied, because the erasure removes
-   * the links from the streams.
+   * Finds all ids of the person. Every link in the streams up to `#ends` must already be applied,
+   * because the erasure removes the links from the streams.
    */
   async #findIds(names: readonly StreamName[]): Promise<void> {
     const { options, people } = this.#of;
@@ -289,7 +286,7 @@ class Erasing {
       this.#say(`${ids.length - given.length} of them are linked to the given ids`);
   }
 
-  /** If `isAgain` is set, waits for the current holder. */
+  /** Takes the lock. If `isAgain` is set, waits for the current holder. */
   async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
     const { command } = this.#of;
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
@@ -388,7 +385,9 @@ class Erasing {
     return all;
   }
 
-  /** Returns true if the person has got further ids, whose events must be erased too. */
+  /**
+   * Removes the person. Returns true if the person has new ids, whose events must be erased too.
+   */
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
     if (people === undefined) {
@@ -432,7 +431,7 @@ class Erasing {
     if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
   }
 
-  /** A second run and a typo in the id look the same: both succeed, and both are reported. */
+  /** Reports that no event matched, as after a second run or with a typo in the id. */
   #reportNoMatch(all: readonly StreamCounts[]): void {
     const { options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;

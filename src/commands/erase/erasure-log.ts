@@ -42,7 +42,7 @@ interface Holder extends ProcessIdentity {
   readonly hostname: string;
   /** The namespace of the pid. */
   readonly place: string;
-  /** Increases while the holder is alive. */
+  /** Number of beats, which increases while the holder is alive. */
   readonly beats: number;
 }
 
@@ -52,7 +52,7 @@ const silenceMs = 15_000;
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** Another erasure has or may have the lock, so a further change could contradict it. */
+/** The lock is or may be another erasure's, so a further change could contradict it. */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -68,7 +68,7 @@ export class ErasureLog {
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
   #beat: Promise<void> | undefined;
-  /** When the last stored beat was sent. */
+  /** Send time of the last stored beat. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -98,10 +98,7 @@ export class ErasureLog {
     return this.#holder.id;
   }
 
-  /**
-   * Rejects with a CommandError while another erasure runs. Takes over the lock of an erasure that
-   * died.
-   */
+  /** Takes the lock, also of an erasure that died. Rejects with a CommandError while one runs. */
   async lock(say: (line: string) => void): Promise<void> {
     this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
     this.#heldMonotonicMs = performance.now();
@@ -199,13 +196,13 @@ export class ErasureLog {
     return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
   }
 
-  /** Only a process of this machine can be checked. */
+  /** Returns whether the holder may be alive. Only a process of this machine can be checked. */
   #mayLive(entry: KvEntry): boolean {
     const { place, pid, startedAt } = entry.json<Holder>();
     return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
   }
 
-  /** Never rejects. A beat without a response may be stored anyway: the key shows it. */
+  /** Stores a beat. Never rejects. A beat without a response may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     const sentMonotonicMs = performance.now();

@@ -16,9 +16,7 @@ export interface CutFrame {
   /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
-  /**
-   * Number of lines that contain one of the ids and are not events, so that their owner is unknown.
-   */
+  /** Number of non-event lines that contain one of the ids, so that their owner is unknown. */
   readonly doubtful: number;
 }
 
@@ -47,7 +45,7 @@ export class FrameCutter {
 
   cut({ data, projectId, ...name }: WholeFrame): CutFrame {
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    /** The replacement of each line that contains the person; undefined to remove the line. */
+    /** The replacement of each line that contains the person; undefined for a line to remove. */
     const found = new Map<number, Buffer | undefined>();
     let doubtful = 0;
     const spans = new LineSpans(body);
@@ -135,16 +133,16 @@ class LineSpans {
   }
 }
 
-/** Properties that name a second id, by event. */
+/** Properties that name a second id, by event name. */
 const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$identify", "$anon_distinct_id"],
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/** A line without these texts names no second id. An escape sequence may hide a name. */
+/** Bytes of the names, without which a line names no second id. An escape may hide a name. */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
-/** The distinct id of a group event of the erased person. */
+/** Replaces the distinct id in a group event of the erased person. */
 const erasedId = "$erased";
 const groupProperties: ReadonlySet<string> = new Set([
   "$group_type",
@@ -152,7 +150,7 @@ const groupProperties: ReadonlySet<string> = new Set([
   "$group_set",
   "$group_unset",
 ]);
-/** Members that contain nothing about the person. */
+/** Members of a group event that contain nothing about the person. */
 const groupMembers: ReadonlySet<string> = new Set([
   ...["uuid", "project_id", "event", "kind", "historical"],
   ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
@@ -180,10 +178,7 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/**
- * Replaces the erased ids by the person's own id, which links nothing. So an `$identify` still
- * marks its person as identified.
- */
+/** Replaces erased ids in a line by its person's own id, so that `$identify` keeps its effect. */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];

@@ -1,5 +1,5 @@
-// The receipt of an erasure: what was scanned and erased, and what cannot be. Anyone who knows an
-// id can check it against the salted hashes.
+// The receipt of an erasure: the scanned and the erased data, and data that cannot be erased.
+// Anyone who knows an id can check it against the salted hashes.
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -19,10 +19,10 @@ export interface Receipt {
   readonly by: string;
   readonly host: string;
   readonly startedAt: string;
-  /** Undefined while the erasure runs, and if it was killed. */
+  /** End of the erasure; undefined while it runs, and if it was killed. */
   endedAt?: string;
   readonly ids: {
-    /** The sha256 over salt, project, line feed and id, in hexadecimal. */
+    /** The ids below are the sha256 over salt, project, line feed and id, in hexadecimal. */
     readonly salt: string;
     readonly given: readonly string[];
     readonly alsoTheirs: string[];
@@ -30,10 +30,7 @@ export interface Receipt {
   /** Streams that the effects had not completely applied (`--allow-behind`). */
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
-  /**
-   * The results of earlier attempts that lost the lock. Data that they found and did not remove are
-   * found again.
-   */
+  /** The results of earlier attempts that lost the lock. They may count the same data again. */
   readonly before: readonly Try[];
   effects?: Database | "none was named";
   notReached: readonly string[];
@@ -105,7 +102,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** In a container the user may have no name. */
+/** Returns the user. In a container the user may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -121,7 +118,7 @@ function triedIn({ erasure, streams }: Receipt): Try {
   return { erasure, streams };
 }
 
-/** Throws a CommandError. With `isNew`, the file must not exist yet. */
+/** Writes the receipt. Throws a CommandError. With `isNew`, the file must not exist yet. */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

@@ -24,7 +24,7 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Throws a CommandError with the reason if no message can be erased. */
+/** Checks a stream. Throws a CommandError with the reason if no message can be erased. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
@@ -56,7 +56,7 @@ export async function checkStream(
   return info;
 }
 
-/** Returns whether the deleted message did not exist. */
+/** Returns whether the error means that the message did not exist. */
 export function isNoMessage(error: unknown): boolean {
   return (
     isApiError(error, apiCodes.noMessageFound) ||

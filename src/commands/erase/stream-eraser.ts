@@ -28,7 +28,7 @@ import { isNoMessage } from "./stream-checks.ts";
 
 export interface StreamCounts {
   readonly stream: string;
-  /** The scanned range. */
+  /** The first sequence of the scanned range. */
   readonly from: number;
   readonly to: number;
   /** Number of scanned messages, including those of several projects. */
@@ -62,10 +62,7 @@ export type EraseStep = "stored" | "noted" | "deleted";
 
 interface Doomed {
   readonly message: JsMsg;
-  /**
-   * The sequence under which readers know the message: its own, or that of the message that it
-   * replaces.
-   */
+  /** The sequence that readers use: the message's own, or that of the message it replaces. */
   readonly root: number;
   /**
    * The sequence of the message that first contained the lines: `root`, except for a frame that was
@@ -73,17 +70,17 @@ interface Doomed {
    */
   readonly family: number;
   readonly cut: CutFrame;
-  /** The sequence of the replacement; 0 for none, undefined while it is not stored. */
+  /** The sequence of the replacement; 0 for none, undefined while the replacement is not stored. */
   place: number | undefined;
 }
 
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/** The server needs some 20 ms to overwrite a message, and stores no other message meanwhile. */
+/** Maximum concurrent deletions. The server stores no message during the 20 ms of each. */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
-/** Headers that would be wrong on a replacement. */
+/** Matches headers that would be wrong on a replacement. */
 const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
 
 export class StreamEraser {
@@ -103,7 +100,7 @@ export class StreamEraser {
     };
   }
 
-  /** Rejects with a CommandError if it cannot continue. Its changes until then stay. */
+  /** Erases the person. Rejects with a CommandError if it cannot continue; its changes stay. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
@@ -282,7 +279,7 @@ export class StreamEraser {
     }
   }
 
-  /** Returns up to where each durable consumer has acknowledged all messages. */
+  /** Returns the sequence up to which each durable consumer has acknowledged all messages. */
   async #readers(manager: JetStreamManager): Promise<Reader[]> {
     const found: Reader[] = [];
     for await (const { config, created, ack_floor: floor } of manager.consumers.list(

@@ -1,5 +1,5 @@
-// An erasure removes links from the streams, so the effects must have applied all links of the
-// project before.
+// Finds streams that the effects lag behind: an erasure removes links from the streams, so the
+// effects must have applied all links of the project before.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -30,7 +30,7 @@ interface UnappliedOptions {
 
 const questionMs = 5_000;
 
-/** Rejects with a StoreError if the database cannot be read. */
+/** Returns streams with unapplied messages of the project. Rejects with a StoreError. */
 export async function findUnapplied(
   connection: NatsConnection,
   { place, prefix, project, ends }: UnappliedOptions,
@@ -59,7 +59,7 @@ interface Range {
   readonly project: string;
 }
 
-/** A frame that an erasure stored again counts as applied if its original was applied. */
+/** Returns whether messages are unapplied. A frame that was stored again counts as its original. */
 async function hasUnapplied(
   connection: NatsConnection,
   name: StreamName,

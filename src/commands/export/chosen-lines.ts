@@ -1,4 +1,4 @@
-// Selects the lines of one project with a receive time in a range, as stored.
+// Selects the stored lines of one project whose receive time is in a range.
 
 import { Buffer } from "node:buffer";
 import { isOfManyProjects } from "../../platform/nats/names.ts";

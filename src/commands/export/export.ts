@@ -30,10 +30,10 @@ export const formats = ["ndjson", "parquet"] as const;
 
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
-  /** First receive time: a day, a time, or `now`. `to` is the end, exclusive. */
+  /** The first receive time: a day, a time, or `now`. `to` is the end, exclusive. */
   readonly from?: string;
   readonly to?: string;
-  /** Undefined for standard output. */
+  /** The output file; undefined for standard output. */
   readonly out?: string;
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
@@ -68,7 +68,7 @@ const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
 /** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Throws a CommandError if the export is incomplete. */
+/** Exports the events. Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -207,7 +207,7 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/** The file appears when it is complete. Until then it has a name that no other export uses. */
+/** Writes the file under a temporary unique name, and renames it when it is complete. */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,

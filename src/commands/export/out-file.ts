@@ -5,7 +5,7 @@ import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** Matches the suffix of the file name while an export writes the file. */
+/** Matches the suffix of the temporary file name of an export. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
 /** Throws a CommandError if the file cannot be created, or exists and must not be replaced. */
@@ -26,7 +26,7 @@ export function mustBeFree(out: string, isForced: boolean): void {
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 
-/** Rejects with a CommandError if the file was created in the meantime and must not be replaced. */
+/** Renames the complete file. Rejects with a CommandError if a new file must not be replaced. */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
@@ -50,7 +50,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** Returns nothing if the folder cannot be read: the write reports the reason. */
+/** Returns the names in a folder; none if it is unreadable, which the write reports. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

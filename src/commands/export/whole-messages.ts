@@ -9,7 +9,7 @@ import { type FoundStream, messagesOf, type ReadOptions, subjectsOf } from "../s
 
 export interface WholeMessage {
   readonly subject: string;
-  /** The sequence of the original, if an erasure stored the message again. */
+  /** The sequence of the message, or of its original if an erasure stored it again. */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly data: Uint8Array;
@@ -24,7 +24,7 @@ interface WholeOptions extends ReadOptions {
 const messagesAtOnce = 1_000;
 const questionMs = 5_000;
 
-/** Replacements come after some later messages. Throws a CommandError. */
+/** Yields the messages. Replacements come after some later messages. Throws a CommandError. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -72,7 +72,7 @@ interface Range extends FoundStream {
   readonly read: ReadonlySet<number>;
 }
 
-/** Returns the number of replacements that are missing for a reason other than age. */
+/** Yields replacements. Returns how many are missing for a reason other than age. */
 async function* replaced(
   erased: ErasedMessages,
   { name, state, from, to, read }: Range,

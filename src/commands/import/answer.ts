@@ -1,4 +1,4 @@
-// Interprets the response to a request of an import: stored, retry, too large, or the end.
+// Interprets a response to an import: events stored, retry, request too large, or failure.
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
@@ -21,7 +21,7 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /** False if the server that responded may have stored the events. */
+      /** Whether certainly no event is stored; false if the server may have stored them. */
       readonly isNothingStored: boolean;
     };
 
@@ -30,8 +30,8 @@ const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * A 4xx of a gateway means that no event is stored. A 5xx, 408 or 425, also of a proxy, is retried:
- * the gateway recognizes a body that it has stored.
+ * Interprets a response. A 4xx of a gateway means that no event is stored. A 5xx, 408 or 425, also
+ * of a proxy, is retried: the gateway recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};
@@ -71,10 +71,7 @@ export function refusedText({
     : `got a response that does not state what happened to them: ${why}`;
 }
 
-/**
- * All events of the request are invalid. For a single event, the response has the code of the
- * event.
- */
+/** Interprets a rejection of all events. For a single event, the code is that of the event. */
 function allInError(fields: JsonFields, code: string, events: number): Answer {
   const named = notesOf(fields["errors"]);
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : "";
@@ -83,7 +80,7 @@ function allInError(fields: JsonFields, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
-/** Skips notes in another form, such as those of a proxy: their events are counted anyway. */
+/** Returns the notes on events. Skips notes in another form, such as those of a proxy. */
 function notesOf(value: unknown): ItemNote[] {
   return Array.isArray(value) ? value.filter(isNote) : [];
 }

@@ -67,7 +67,7 @@ export class BatchMaker {
     };
   }
 
-  /** `notes` are the notes of lines that are not in `lines`. */
+  /** Builds a batch. `notes` are those of lines that are not in `lines`. */
   make(lines: readonly Line[], notes: LineNote[], lastLine: number): Batch {
     const { format, hash } = this.#options;
     const work = new BatchWork(notes);
@@ -105,7 +105,7 @@ export class BatchMaker {
     return items;
   }
 
-  /** Adds an event. If it lacks a uuid, gives it one. Returns false if it must be converted. */
+  /** Adds an event as it is, with a uuid if it has none. Returns false if it must be converted. */
   #pass(work: BatchWork, bytes: Buffer, item: Item): boolean {
     const { table, row } = item;
     const fields = table[row + Row.FieldTypes]!;
@@ -182,7 +182,7 @@ export class BatchMaker {
     return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
-  /** If it throws, nothing of the value is added. `nth` is the index of the value in the line. */
+  /** Adds the event of the `nth` value in the line. If it throws, nothing is added. */
   #convertValue(work: BatchWork, value: unknown, nth: number): void {
     const { format, hash } = this.#options;
     if (!isObject(value)) {
@@ -273,7 +273,7 @@ function isText(type: TokenType): boolean {
   );
 }
 
-/** Types of a valid event name. The gateway reports an event whose name is absent or empty. */
+/** Types of a valid event name. The gateway reports an absent or empty name. */
 const canBeName: ReadonlySet<TokenType> = new Set([
   ...[TokenType.Absent, TokenType.Null, TokenType.EmptyString],
   ...[TokenType.PlainString, TokenType.EscapedString],

@@ -24,17 +24,17 @@ export interface Events {
 export interface Batch extends Events {
   /** Number of events that contain a link from the line of another event. */
   readonly links: number;
-  /** The problems that were found before the batch was sent. */
+  /** Problems that were found while the batch was built. */
   readonly notes: readonly LineNote[];
-  /** The last line that this batch covers, even if it has no event. */
+  /** The last line of the batch, even if that line has no event. */
   readonly lastLine: number;
-  /** Identifies the lines up to the last one. */
+  /** The hash of the file's lines up to the last line of the batch. */
   readonly fingerprint: string;
   /** Whether the file ends with this batch. If the file grows, the next run builds another batch. */
   readonly isLast?: boolean;
 }
 
-/** The key is first, because the gateway looks for it at the beginning. */
+/** Returns the beginning of a body. The key is first, because the gateway looks for it there. */
 export function bodyHead(key: string): Buffer {
   return Buffer.from(`{"api_key":${JSON.stringify(key)},"historical_migration":true,"batch":[`);
 }
@@ -43,9 +43,9 @@ export const lineHead = Buffer.from('{"batch":[');
 export const bodyTail = Buffer.from("]}");
 
 /**
- * Returns the number of bytes of padding. If the planned size of its records exceeds
- * `sharedHistoryBytesMax`, a gateway deduplicates a historical request that is repeated within two
- * minutes. So an import that resumes after it was killed stores no event twice.
+ * Returns the number of bytes of padding. A gateway deduplicates a repeated historical request only
+ * if the planned size of its records exceeds `sharedHistoryBytesMax`. So an import that resumes
+ * after it was killed stores no event twice.
  */
 export function paddingOf(head: Buffer, items: readonly Buffer[]): number {
   const records = bodyBytes(head, items) + items.length * recordOverheadBytesMax;

@@ -11,13 +11,13 @@ import { withFiniteNumbers } from "./json-text.ts";
 import { type Line, LineCutter } from "./lines.ts";
 
 export interface BatchLimits {
-  /** Maximum number of bytes of the lines in a batch. Only a single line may exceed it. */
+  /** Maximum number of bytes of a batch's lines. Only a single line may exceed it. */
   readonly bytesMax: number;
   readonly linesMax: number;
 }
 
 export interface BatchesOptions {
-  /** The name of the file in messages. */
+  /** The name of the file for messages. */
   readonly name: string;
   /** The format of the file; undefined to detect it from the first lines. */
   readonly format: Format | undefined;
@@ -33,7 +33,7 @@ export interface BatchesOptions {
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** The last line of the last request of the earlier run. A batch ends after the same line. */
+  /** The last line of the earlier run's last request. A batch ends after the same line. */
   readonly sending?: number;
 }
 

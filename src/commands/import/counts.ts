@@ -14,13 +14,13 @@ export interface CountsText {
 /** Events that are skipped on purpose, as in PostHog's own import and capture. */
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
-/** Warnings about a value that has no meaning, or that is stored as sent. */
+/** Warnings about values without a meaning, or values that are stored as sent. */
 const costsNothing: ReadonlySet<string> = new Set([
   ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
   ...["id_shortened", "invalid_person_profile", "non_finite_number"],
 ]);
 
-/** Returns whether something of the line is not stored. */
+/** Returns whether a part of the line is not stored. */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
   if (!isStored) return !skippedOnPurpose.has(code);
   return !code.startsWith("missing_") && !costsNothing.has(code);
@@ -61,7 +61,7 @@ export class Counts {
     counts.set(code, (counts.get(code) ?? 0) + count);
   }
 
-  /** Excludes an incomplete last line, which the next run reads again. */
+  /** Returns the counts for the state file, without an incomplete last line. */
   text(): CountsText {
     const notStored = [...this.#notStored].filter(([code]) => code !== cutOffCode);
     return {
@@ -81,7 +81,7 @@ export class Counts {
     ];
   }
 
-  /** The summary of a run that sent nothing, because an earlier run has imported everything. */
+  /** Returns the summary of a run after an earlier run has imported everything. */
   earlierSummary(): string[] {
     const were = `${grouped(this.stored)} ${this.stored === 1 ? "was" : "were"} stored`;
     const fate = `${were} by an earlier run${this.#warnedText()}, ${grouped(this.notStored)} not`;

@@ -152,7 +152,7 @@ class AllNotes extends Tally {
   }
 }
 
-/** The event that the gateway removes without a warning, as PostHog does. */
+/** The event name that the gateway removes without a warning, as PostHog does. */
 export const removed = {
   code: "performance_event",
   detail: "$performance_event, which old browser SDKs sent, is not stored",

@@ -3,13 +3,10 @@
 import { createHash, type Hash, hash } from "node:crypto";
 import { isBlankUuidText, isUuid } from "../../platform/base/forms.ts";
 
-/** The digits that start with the variant of RFC 9562. */
+/** The possible digits of the variant of RFC 9562. */
 const variants = "89ab";
 
-/**
- * Builds a uuid from the first 32 hexadecimal digits of a hash. Six of its bits are replaced by
- * version and variant.
- */
+/** Returns a uuid from the first 32 hexadecimal digits of a hash, with version and variant. */
 function uuidOfHash(hex: string): string {
   const variant = variants[Number.parseInt(hex[17]!, 16) & 0x03]!;
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
@@ -29,10 +26,7 @@ export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }
 
-/**
- * Maximum number of bytes that are hashed together. A call takes as long as hashing some hundred
- * bytes.
- */
+/** Maximum bytes per call of the hash. A call takes as long as hashing some hundred bytes. */
 const stagedBytes = 262_144;
 const separator = 0x0a;
 

@@ -73,10 +73,7 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /**
-   * Rejects with a CommandError if the import cannot continue. The state file then has the
-   * position.
-   */
+  /** Imports the file. Rejects with a CommandError if it must stop; the position is saved. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();
@@ -117,7 +114,7 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /** Resolves when the kernel has the whole body, so that the next batch can be built. */
+  /** Sends a batch. Resolves when the kernel has the whole body, so that the next can be built. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
@@ -320,7 +317,7 @@ export class FileImport {
   }
 }
 
-/** Returns undefined for a pipe, and for a missing file, which the read reports. */
+/** Returns the size of the file; undefined for a pipe or a missing file. */
 async function bytesOf(file: string): Promise<number | undefined> {
   try {
     const { size } = await stat(file);

@@ -14,15 +14,15 @@ export interface ImportState {
   readonly lines: number;
   readonly fingerprint: string;
   /**
-   * The last line of the last request, saved before the request is sent. If the file has grown
-   * since, the repeated request still ends there and is recognized.
+   * Number of the last line in the last request, saved before the request is sent. If the file has
+   * grown since, the repeated request still ends there and is recognized.
    */
   readonly sending?: number;
   readonly finished: boolean;
   readonly counts: CountsText;
 }
 
-/** Identifies gateway and project. Contains no key, user or password. */
+/** Returns a text that identifies gateway and project. Contains no key, user or password. */
 export function targetOf(url: URL, key: string): string {
   const address = new URL(url);
   [address.username, address.password] = ["", ""];
@@ -32,7 +32,7 @@ export function targetOf(url: URL, key: string): string {
 
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Describes the difference as the rest of a sentence. All names of this host count as equal. */
+/** Describes a changed target as the rest of a sentence. All names of this host count as equal. */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
   const isElsewhere = comparable(was.address) !== comparable(is.address);
@@ -66,7 +66,7 @@ export class StateFile {
     return this.#file;
   }
 
-  /** Throws a CommandError if another import uses the file. */
+  /** Locks the state file. Throws a CommandError if another import uses it. */
   take(): void {
     for (;;) {
       const lock = this.#taken();
@@ -82,7 +82,7 @@ export class StateFile {
     }
   }
 
-  /** Must be called also after an error. */
+  /** Releases the lock. Must be called also after an error. */
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
@@ -90,7 +90,7 @@ export class StateFile {
     lock?.close();
   }
 
-  /** Returns undefined if the file cannot be written, which the first save reports. */
+  /** Takes the lock; undefined if the file cannot be written, which the first save reports. */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(`${this.#file}.lock`);
@@ -99,9 +99,7 @@ export class StateFile {
     }
   }
 
-  /**
-   * Returns undefined if the file does not exist. Throws a CommandError if it is not a state file.
-   */
+  /** Returns the stored state; undefined without a file. Throws a CommandError for another file. */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {
@@ -122,10 +120,7 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /**
-   * Resolves when the state is safe from a power failure. Rejects with a CommandError if the file
-   * cannot be written.
-   */
+  /** Saves the state, safe from a power failure. Rejects with a CommandError if that fails. */
   save(state: ImportState): Promise<void> {
     this.#saved = this.#saved.then(async () => {
       try {

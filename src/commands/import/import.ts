@@ -33,10 +33,7 @@ const stateEnding = ".penstock-import";
 /** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
-/**
- * Rejects with a CommandError if an import cannot continue, or if it ends with losses or warnings
- * that the options do not accept.
- */
+/** Imports the files. Rejects with a CommandError at failures, and at unaccepted losses. */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,
@@ -121,7 +118,7 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/** Users must not remove the file too early. */
+/** Returns the text for a stopped import, because users must not remove the file too early. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -175,7 +172,7 @@ function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile 
   return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
 }
 
-/** Equal consecutive messages are printed once. */
+/** Returns a function that prints messages, and equal consecutive ones once. */
 function reportsOf(progress: Progress): (why: string | undefined) => void {
   let lastMessage = "";
   return (why) => {

@@ -34,10 +34,7 @@ const codecs: readonly Codec[] = [
 const magicBytesMax = 4;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/**
- * Throws a CommandError if the file does not exist, is not text, or ends in the middle of its
- * compressed data.
- */
+/** Yields the decompressed bytes. Throws a CommandError if the input is missing or damaged. */
 export async function* inputChunks(
   name: string,
   { stdin, progress }: { readonly stdin: () => Readable; readonly progress: InputProgress },
@@ -59,7 +56,7 @@ export async function* inputChunks(
   }
 }
 
-/** Node's own messages repeat the code and the path. */
+/** Messages by error code. Node's own ones repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -94,10 +91,7 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/**
- * Node's gunzip ends at zero bytes, which tapes and fixed-size blocks add, so a new one starts
- * after them.
- */
+/** Decompresses gzip. A new decoder starts after zero bytes, where Node's gunzip ends. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
@@ -187,7 +181,7 @@ interface FramePiece {
 }
 
 /**
- * Finds the end of each frame (RFC 8878). Node 22 decompresses only the first frame, and silently
+ * Splits zstd data into frames (RFC 8878). Node 22 decompresses only the first frame, and silently
  * accepts a truncated frame, so each frame gets its own decompressor.
  */
 export class ZstdFrames {
@@ -203,7 +197,7 @@ export class ZstdFrames {
     return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
   }
 
-  /** Throws if the bytes are not a frame. */
+  /** Yields the parts of frames in the chunk. Throws if the bytes are not a frame. */
   *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {

@@ -54,7 +54,7 @@ interface LineValues {
   readonly fault: SyntaxError | undefined;
 }
 
-/** A line has one value, or several ones that are separated by commas or blanks. */
+/** Parses a line with one value, or several ones that are separated by commas or blanks. */
 export function valuesOf(text: string): LineValues {
   let fault: SyntaxError;
   try {
@@ -104,7 +104,7 @@ export function isObject(value: unknown): value is JsonObject {
   );
 }
 
-/** Returns undefined if the value is not a number. */
+/** Returns the value as a number; undefined if it is not a number. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return json.isRawJSON(value) ? Number(value.rawJSON) : undefined;

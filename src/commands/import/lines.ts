@@ -3,10 +3,7 @@
 import { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 
-/**
- * Some editors write U+FEFF at the beginning of a text. Concatenated files also contain it in the
- * middle.
- */
+/** U+FEFF, which some editors write at the beginning of a text. */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface Line {

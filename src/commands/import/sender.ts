@@ -10,10 +10,10 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** Events are sent to `batch/` below it. */
+  /** The gateway's URL. Events are sent to `batch/` below it. */
   readonly url: URL;
   readonly gzip: boolean;
-  /** Time without a successful response after which the import ends. */
+  /** Time without a successful response until the import ends. */
   readonly giveUpAfterMs: number;
   /** Timeout of one request, to the end of its response. */
   readonly answerMsMax?: number;
@@ -29,7 +29,7 @@ const pauseMsMax = 10_000;
  * request if its response was lost.
  */
 const silentMsMax = 60_000;
-/** Also limits servers that respond byte by byte. */
+/** Default timeout of a request, which also limits servers that respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
 export class Stopped extends Error {}
@@ -102,7 +102,7 @@ export class Sender {
 
 const gzipAsync = promisify(gzip);
 
-/** Uses the fastest level, because the gateway must decompress the body. */
+/** Compresses a body at the fastest level, because the gateway must decompress it. */
 async function packed(body: Buffer): Promise<Buffer> {
   return await gzipAsync(body, { level: constants.Z_BEST_SPEED });
 }

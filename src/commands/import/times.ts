@@ -17,7 +17,7 @@ interface Unit {
   readonly ms: number;
 }
 
-/** A number between two units could be in either, so it is rejected. */
+/** The units of numbers. A number between two units could be in either, so it is rejected. */
 const units: readonly Unit[] = [
   { from: 1e8, to: 1e10, ms: 1_000 },
   { from: 1e11, to: 1e13, ms: 1 },
@@ -58,21 +58,16 @@ export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown
   return unreadable ?? zero;
 }
 
-/**
- * The time that one cached offset covers. No zone changes its offset twice in a quarter of an hour.
- */
+/** Cache time of an offset. No zone changes its offset twice in a quarter of an hour. */
 const quarterMs = 900_000;
 const cachedMax = 10_000;
 
 export class TimeZone {
   readonly #format: Intl.DateTimeFormat;
-  /** The cached offsets, by the beginning of a quarter of an hour. */
+  /** The cached offsets, by the start of a quarter of an hour. */
   readonly #offsetsMs = new Map<number, number>();
 
-  /**
-   * `text` is a name or an offset, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if the
-   * zone does not exist.
-   */
+  /** `text` is a zone, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if it is unknown. */
   constructor(text: string) {
     this.#format = new Intl.DateTimeFormat("en-US", {
       ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
@@ -82,8 +77,7 @@ export class TimeZone {
   }
 
   /**
-   * Converts a local time, given as if it were UTC. Of a time that occurs twice, the first counts.
-   * A skipped time is moved forward.
+   * Converts a local time, given as if it were UTC. Of a time that occurs twice, takes the first.
    */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);
@@ -92,10 +86,7 @@ export class TimeZone {
     return wallMs - before;
   }
 
-  /**
-   * Returns the offset of the zone. Most changes of an offset are at a full hour, but some are a
-   * minute later, as in St. John's or Gaza.
-   */
+  /** Returns the offset, which changes at a full hour, or a minute later as in Gaza. */
   #offsetMs(ms: number): number {
     const quarter = Math.floor(ms / quarterMs);
     const offset = this.#cachedMs(quarter);

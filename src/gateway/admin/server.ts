@@ -5,11 +5,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
 
-/** The result of a readiness check is reused for this time. */
+/** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
-/** More connections would take descriptors from the public port. */
+/** Maximum connections, so that the public port has enough descriptors. */
 const CONNECTIONS_MAX = 128;
-/** A longer readiness check is itself a reason for not being ready. */
+/** Maximum duration of a readiness check. A longer check counts as not ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
@@ -18,11 +18,11 @@ interface AdminServerOptions {
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   /** Returns problems that do not prevent the storing of events. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /** Answers requests for other paths, with any method. Returns whether it has. */
+  /** Answers requests for other paths, with any method. Returns false without an answer. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Data that identifies the installation, shown by /livez. */
   readonly instance?: object;
-  /** Returns undefined until the port for events is known. */
+  /** Returns the port for events; undefined until it is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
@@ -62,7 +62,7 @@ export class AdminServer {
     });
   }
 
-  /** Returns the port. Rejects with an Error that has the reason. */
+  /** Listens, and returns the port. Rejects with an Error that has the reason. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
@@ -132,7 +132,7 @@ function nothingHere(publicPort: number | undefined): string {
   return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
-/** One ready worker is enough: the kernel sends no connections to workers that do not listen. */
+/** Combines the readiness of workers. One is enough: the others get no connections. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0
@@ -157,7 +157,7 @@ class ReadinessCheck {
     this.#options = options;
   }
 
-  /** Returns the shared result. Never rejects. */
+  /** Returns the shared result, after a check if it has expired. Never rejects. */
   found(): Promise<Found> {
     const { monotonicMs } = this.#options;
     if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {

@@ -7,9 +7,9 @@ import { MemoryPool } from "../../platform/base/memory-pool.ts";
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
-/** Maximum bytes of a body that grows by copying, which takes a millisecond or two. */
+/** Maximum bytes of a body that grows by copying, which takes up to two milliseconds. */
 const COPIED_BYTES_MAX = 4_194_304;
-/** A body of this size grows by `GROWTH_ON_HINT_LARGE` if its size is known: usually once. */
+/** Size from which a body of known size grows by `GROWTH_ON_HINT_LARGE`: usually once. */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
@@ -18,7 +18,7 @@ const copiedBytesPerTurn = 4_194_304;
 
 /**
  * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size,
- * which may be false: so the capacity is at most 4 times the arrived bytes, or 16 times for a large
+ * which may be false, so the capacity is at most 4 times the arrived bytes, or 16 times for a large
  * body.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
@@ -61,7 +61,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** If false, `join` must be called before `bytes`. */
+  /** Whether the body is in one block. If not, `join` must be called before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -134,7 +134,7 @@ export class BodyBuffer {
 /** Maximum bytes of unused memory that is retained: two bodies of the default maximum size. */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
-/** A block that is larger than a body by more than this factor is not used for the body. */
+/** Maximum ratio of a block's size to the size of the body that uses it. */
 const wasteFactor = 4;
 
 /** Reusable memory for bodies that arrive in pieces, and for inflated bodies. */

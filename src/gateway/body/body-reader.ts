@@ -26,15 +26,15 @@ import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
 const CHUNK_BYTES_MAX = 524_288;
-/** Reading a piece of at least this size takes longer than its callback. */
+/** Size from which reading a piece takes longer than its callback. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Multiple of the maximum body size up to which an oversized body is read to its end. */
 const DISCARD_FACTOR = 2;
-/** Lengths at which an arriving body is searched for its key: not at every piece of one byte. */
+/** Lengths at which an arriving body is searched for its key. */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
-/** Pieces allowed at any size. A read of 512 KiB can have 87,000, and each takes a microsecond. */
+/** Number of pieces of any size that a body may have. Each takes a microsecond. */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
 /** Minimum bytes that are evicted at a time, because the search visits all bodies. */
@@ -74,7 +74,7 @@ export class BodyReader {
     });
   }
 
-  /** `piece` is valid during the call only. */
+  /** Processes a piece of the body. `piece` is valid during the call only. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -197,9 +197,7 @@ export class BodyReader {
     this.#slowCheck = undefined;
   }
 
-  /**
-   * Answers with the verdict at the body's end, or once the body is too long to read to its end.
-   */
+  /** Discards a piece. Answers at the body's end, or once the body is too long to read. */
   #skip(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
     const { body } = exchange;

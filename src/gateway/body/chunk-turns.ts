@@ -6,20 +6,20 @@
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
 export interface ChunkedBody {
-  /** Data that is already read from the connection still arrives after `pauseReading`. */
+  /** Pauses the connection. Data that is already read from it still arrives. */
   pauseReading(): void;
   resumeReading(): void;
 }
 
-/** Chunks in a turn after which other bodies wait. One read of 512 KiB usually has fewer. */
+/** Chunks per turn after which other bodies wait. One read of 512 KiB usually has fewer. */
 export const chunksPerTurn = 5_120;
-/** Chunks in a turn after which a body is rejected: it alone has had as many as all before it. */
+/** Chunks per turn after which a body is rejected: it alone had as many as all others before. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
-/** Skipped chunks after which the connection of a rejected body is closed. */
+/** Number of skipped chunks after which the connection of a rejected body is closed. */
 export const chunksSkippedMax = chunksPerTurn;
-/** CPU time after which other bodies wait for the next turn. 100 KiB take 0.17 ms. */
+/** CPU time per turn after which other bodies wait. 100 KiB take 0.17 ms. */
 export const readMsPerTurn = 6;
-/** Maximum connections resumed per turn: a pause and a resume take some microseconds. */
+/** Maximum connections resumed per turn, because a pause and a resume take some microseconds. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
@@ -44,7 +44,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /** If true, a body that continues is rejected, and no further chunked body may begin. */
+  /** Whether the turn is used up. Then bodies that continue are rejected, and none begins. */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
@@ -86,7 +86,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     if (this.#resting.delete(body)) body.resumeReading();
   }
 
-  /** Removes a body whose connection is closed and must not be touched. */
+  /** Removes a body after its connection has closed, without touching the connection. */
   gone(body: Body): void {
     this.whole(body);
     this.#resting.delete(body);
@@ -118,7 +118,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#spender = undefined;
     this.#resumeFirst();
     if (spender !== undefined && this.#bodies.delete(spender)) {
-      // The body that used up the turn waits for one turn, behind the others.
+      // Moves the body that used up the turn behind the others, and pauses it for a turn.
       this.#bodies.add(spender);
       this.#pause(spender);
     }
@@ -136,16 +136,14 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 }
 
-/**
- * Maximum rejections per address and second. After that, no chunked body of the address is read.
- */
+/** Maximum rejections per address and second. After that, no chunked body of it is read. */
 const rejectedPerSecondMax = 4;
-/** The address with the oldest latest rejection is dropped first. */
+/** Maximum number of tracked addresses. The one rejected least recently is dropped first. */
 const addressesMax = 4_096;
 
 /**
  * Tracks the addresses that recently sent bodies in tiny chunks. Rejecting such a body takes tens
- * of milliseconds, so an address gets a few rejections per second. After that its connections are
+ * of milliseconds, so an address gets a few rejections per second. After that, its connections are
  * closed at the head of the next chunked body.
  */
 export class ChunkSenders {

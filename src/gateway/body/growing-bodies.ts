@@ -3,7 +3,7 @@
 // large bodies that arrived last. Also keeps small slow bodies open, for example of a phone on a
 // bad link.
 
-/** A body is slow after this time, plus a second for each `slowBytesPerSecond` arrived bytes. */
+/** Age from which a body is slow, plus a second for each `slowBytesPerSecond` arrived bytes. */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
@@ -90,17 +90,17 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
 }
 
 /**
- * At most half of uWS's timeout of 8 to 12 seconds. That timeout ends a connection that receives
- * less than 160 KiB of a body; a pause and resume restart it.
+ * Interval of checks. It is at most half of uWS's timeout of 8 to 12 seconds, which ends a
+ * connection that receives less than 160 KiB of a body; a pause and resume restart it.
  */
 export const slowCheckMs = 4_000;
 /** Minimum average speed of a slow body: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
-/** Checks without a new byte that are tolerated, so that a body survives a pause of 12 seconds. */
+/** Tolerated checks without a new byte, so that a body survives a pause of 12 seconds. */
 const idleChecksMax = 1;
 /** Maximum slow bodies kept open. They are the first to be evicted from the budget. */
 export const slowBodiesMax = 1_024;
-/** Number of slow bodies of one address that have precedence over further ones. */
+/** Number of slow bodies of an address that have precedence over its further ones. */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
@@ -110,7 +110,7 @@ export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
   keepOpen(): void;
 }
 
-/** Keeps small slow bodies open, but not below the minimum. To be called every `slowCheckMs`. */
+/** Keeps small slow bodies open that are fast enough. To be called every `slowCheckMs`. */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {
@@ -130,7 +130,7 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/** Sorts the bodies within the share of their address first, and those with keys before others. */
+/** Sorts the bodies: those within their address's share first, and with keys before others. */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

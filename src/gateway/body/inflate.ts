@@ -12,7 +12,7 @@ import { type Coding, hasZlibHeader } from "./payload-form.ts";
 export const atOnceBytesMax = 65_536;
 export const atOnceInflatedBytesMax = 262_144;
 
-/** The window of Brotli (log2). The decoder fills it first: 16 MiB take 60 ms for 300 bytes. */
+/** Maximum window (log2) of Brotli on the event loop. Filling 16 MiB first takes 60 ms. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const AT_ONCE_MEMBERS_MAX = 8;
@@ -20,9 +20,9 @@ const AT_ONCE_MEMBERS_MAX = 8;
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Output bytes that a byte read counts as, because reading also takes time. */
+/** Work per byte read, in output bytes, because reading also takes time. */
 const WORK_PER_BYTE_READ = 4;
-/** Output bytes that a millisecond counts as. 256 KiB of events take 0.75 ms with gzip. */
+/** Work per millisecond, in output bytes. 256 KiB of events take 0.75 ms with gzip. */
 export const WORK_PER_MS = 349_525;
 
 /** Returns the work in output bytes. Some bodies take long and inflate to nothing. */
@@ -32,17 +32,17 @@ export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
 
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Bytes that a body may inflate to at any ratio; above it the ratio of deflate is the limit.
- * Brotli, zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a second.
- * Events with different ids reach 10 to 200.
+ * Bytes that a body may inflate to at any ratio; above, the ratio of deflate is the limit. Brotli,
+ * zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a second. Events
+ * with different ids reach 10 to 200.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/** Maximum ratio of a body whose first bytes show no project. */
+/** Maximum ratio of a body without a known project in its first bytes. */
 const UNKNOWN_RATIO_MAX = 200;
-/** Compressed bytes in which a peek finds a key before the events, or after a browser's data. */
+/** Compressed bytes in which a peek finds a key before events, or after a browser's data. */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
-/** Compressed bytes that a peek tries, in order. Equal events inflate to too much at first. */
+/** Numbers of compressed bytes that a peek tries, because equal events inflate to too much. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -62,7 +62,7 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // A chunk is a little larger than the hint, so that the output is one piece and is not joined.
+  // The size of the output, plus a margin so that the output is a single piece.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -151,7 +151,7 @@ const inflaters = {
   zstd: "zstdDecompressSync",
 } as const satisfies Record<Coding | MemberForm, keyof typeof zlib>;
 
-/** With `info: true` Node returns buffer and engine; its declarations have only the buffer. */
+/** Inflates a body. With `info: true` Node also returns the engine, which its types omit. */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
@@ -228,9 +228,7 @@ export class AtOnceInflation {
     this.#quick = inflater && new QuickInflation(inflater, inflatedBytesMax);
   }
 
-  /**
-   * Returns the body in memory that is valid until the next call; undefined if there is no time.
-   */
+  /** Inflates a body, into memory that the next call reuses; undefined without time left. */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     const { budget, inflatedBytesMax, monotonicMs } = this.#options;
     if (budget.isSpent) return undefined;

@@ -28,10 +28,10 @@ const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** From this length on copyWithin is faster than copying byte by byte. */
+/** Minimum length for which copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
-/** The special codes. `Byte` and `Unit` are followed by a character of 8 or 16 bits. */
+/** The special codes. A character of 8 or 16 bits follows `Byte` or `Unit`. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
 /** Maximum length of a code, so that a code and six more bits fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
@@ -41,7 +41,7 @@ const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-/** The six bits of each character, the first bit lowest; -1 for any other character. */
+/** The six bits of each base64 character, the first bit lowest; -1 for other characters. */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -133,7 +133,9 @@ export class LzDecoder implements StepDecoder {
     return isHeld ? undefined : noRoomToInflate;
   }
 
-  /** Each code but the first adds a phrase: the previous one and this one's first character. */
+  /**
+   * Reads a code. Each but the first adds a phrase: the last one and this one's first character.
+   */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
     if (this.#error !== "") return;
@@ -241,7 +243,7 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /** After the end code only one character with bits of 0, padding and a line break may follow. */
+  /** Reads the end, where only a character with bits of 0, padding and a line break are valid. */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
@@ -262,8 +264,8 @@ function unitBytes(first: number): number {
 /** Bytes read per step, which takes some tenths of a millisecond. */
 const JOIN_STEP_BYTES = 131_072;
 /**
- * The first byte of every surrogate. Its second byte is from `HIGH_FIRST` or, in a low surrogate,
- * `LOW_FIRST` on; in other characters it is lower.
+ * The first byte of every surrogate. The second is from `HIGH_FIRST` or, in a low one, `LOW_FIRST`
+ * on; in other characters it is lower.
  */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;

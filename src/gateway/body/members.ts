@@ -5,7 +5,7 @@
 import { crc32 } from "node:zlib";
 import { type Coding, hasZlibHeader, looksGzipped } from "./payload-form.ts";
 
-/** A gzip member is decoded as `raw`, without header and trailer. */
+/** The format of a member. A gzip member is decoded as `raw`, without header and trailer. */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 
 export interface Member {
@@ -23,7 +23,7 @@ const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 
 const endOfFile = "unexpected end of file";
 
 const zstdMagic = 0xfd2fb528;
-/** Skippable frames begin with this number or one of the next 15. */
+/** The first magic number of skippable frames, which have it or one of the next 15. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const zstdChecksumBytes = 4;
@@ -32,7 +32,7 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** Window of 8 MiB, the largest over HTTP (RFC 9659). A few bytes could allocate 128 MiB. */
+/** Maximum window (log2) of zstd, 8 MiB as in RFC 9659, because a few bytes choose it. */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -189,8 +189,8 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window that a frame requests, at most the decoder's maximum. A single segment
- * or too few bytes count as that maximum (RFC 8878, 3.1.1.1.2).
+ * Returns the largest window that a frame requests, at most the decoder's maximum. That is also the
+ * result for a single segment or too few bytes (RFC 8878, 3.1.1.1.2).
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

@@ -9,7 +9,7 @@ import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
 /** The layers removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
-  /** Only one compression is removed: two would multiply a decompression bomb. */
+  /** Gzip or another compression. At most one is removed: two would multiply a bomb's size. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -17,9 +17,9 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** Bytes of white space that are skipped before the payload. */
+/** Maximum bytes of white space that are skipped before the payload. */
 const SPACE_BYTES_MAX = 1_024;
-/** Bytes of a possible base64 text that are decoded to check it. */
+/** Number of bytes of a possible base64 text that are decoded to check it. */
 const SAMPLE_BYTES = 64;
 
 export function beginsAsJson(first: number | undefined): boolean {
@@ -47,7 +47,7 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/** Returns whether the beginning decodes to gzip or JSON. Words like `true` do not. */
+/** Returns whether the beginning decodes from base64 to gzip or JSON. Words like `true` do not. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
@@ -60,7 +60,7 @@ export interface FormFields {
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** Whether the intended `data` is unknown, because there is a second one. */
+  /** Whether the form has a second `data`, so that the intended one is unknown. */
   readonly hasDuplicateData: boolean;
 }
 
@@ -68,7 +68,7 @@ export interface FormFields {
 const OTHERS_BYTES_MAX = 4_096;
 const DATA = "data=";
 
-/** Returns undefined if the body is not a form with a field `data`. */
+/** Returns the fields of a form; undefined if the body is not a form with a field `data`. */
 function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
   // A form begins with only these characters, so most other bodies are excluded here.

@@ -24,9 +24,9 @@ interface InflationSink {
   isKnown(): boolean;
   /** Receives the first inflated bytes, which are valid during the call only. */
   begun(bytes: Buffer): void;
-  /** Reserves room in the budget. If it returns false, the work ends with `overloaded`. */
+  /** Reserves room in the budget. If it returns false, the inflation ends with `overloaded`. */
   hold(bytes: number): boolean;
-  /** The pool no longer reads the compressed body. Called once before `done` or after `cancel`. */
+  /** Called once, before `done` or after `cancel`: the pool no longer reads the body. */
   left(): void;
   /** Receives the result, which the caller owns. Called once, unless cancelled. */
   done(result: BodyBuffer | Problem): void;
@@ -52,11 +52,11 @@ export class PooledInflation {
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /** While it is working, a chunk is on the pool and cannot be cancelled. */
+  /** The state. While `working`, a chunk is on the pool and cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** `compressed` must not change until `left` is called. */
+  /** Creates an inflation of `compressed`, which must not change until `left` is called. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -69,7 +69,7 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /** Estimates the rest by the claimed size. A larger body is assumed to be half done. */
+  /** Estimated bytes that are left, half if the body is larger than its claimed size. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
@@ -109,7 +109,7 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** An error in a member after the first is not an error of the body: such bytes are padding. */
+  /** Ends a member. An error after the first member counts as padding. */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -132,7 +132,7 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** No chunk is on the pool here. Reading the output begins the next one. */
+  /** Reads available output. No chunk is on the pool until that begins the next one. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -183,7 +183,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Must be called when no chunk is on the pool. */
+  /** Ends the inflation. Must be called when no chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -245,7 +245,7 @@ export interface InflationWork extends UnpackingWork {
 
 /** Maximum concurrent inflations. Two at a time are twice as fast as many. */
 const slots = 2;
-/** Memory of all decoders. One project, or all works without a key, may use half of it. */
+/** Maximum memory of all decoders. One project, or all works without a key, may use half of it. */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {

@@ -60,7 +60,7 @@ export class RequestBody {
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
   pieces = 0;
-  /** Chunks that arrived after the answer was known or the client had disconnected. */
+  /** Number of chunks that arrived after the answer was known or the client had disconnected. */
   chunksSkipped = 0;
   /** Bytes of the admission budget that this body holds. */
   bytesHeld = 0;
@@ -75,7 +75,7 @@ export class RequestBody {
   /** Stops the work on a body in state `waiting`. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** Takes a body without events, instead of the intake. */
+  /** Receives a body without events, instead of the intake. */
   taker: Intake | undefined = undefined;
   /** Converts the body to events before the intake takes it. */
   conversion: Conversion | undefined = undefined;

@@ -26,7 +26,7 @@ const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 
-/** Decodes a value of a form. A `%` without two hexadecimal digits is literal, as in browsers. */
+/** Decodes a percent-encoded form field. A `%` without two hexadecimal digits is literal. */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -72,7 +72,7 @@ export class PercentDecoder implements StepDecoder {
   free(): void {}
 }
 
-/** Decodes base64 of both alphabets. A space counts as a plus sign, as forms turn it into one. */
+/** Decodes base64 of both alphabets. A space counts as a plus sign, as from a form. */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;

@@ -53,22 +53,20 @@ import { Base64Decoder, PercentDecoder, plainBase64, type StepDecoder } from "./
 const inflatedPerTurnMax = 1_048_576;
 /** Maximum work of decoding steps per iteration: one millisecond. */
 const decodedPerTurnMax = WORK_PER_MS;
-/** The work of a peek into a packed body: most time is the decoder's setup. */
+/** The work of a peek into a packed body, mostly for the decoder's setup. */
 const peekWork = 16_384;
 
 interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
-  /** If undefined, node:zlib inflates all bodies. */
+  /** Inflates small bodies. If undefined, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
   /** Reserves bytes of the budget. Returns false if there is no room. */
   hold(body: RequestBody, bytes: number): boolean;
   /** Joins a buffer, stores it in the body and calls `then`, unless the request is over. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
-  /**
-   * Receives the payload: in the body's buffer, or in memory that is valid during the call only.
-   */
+  /** Receives the payload, in the body's buffer or in memory that is valid during the call only. */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
@@ -217,7 +215,7 @@ export class Unpacker {
     this.#pool.add(work);
   }
 
-  /** Runs the first step if this iteration has time for it, and queues the rest. */
+  /** Runs the first step if this iteration has time for it, and queues the other steps. */
   #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
@@ -325,7 +323,7 @@ function refuseFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** If an unreadable body has an unknown Content-Encoding, that is the problem. */
+/** Returns the problem to answer: an unknown Content-Encoding explains an unreadable body. */
 function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
@@ -343,7 +341,7 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
     memoryBytes: part.memoryBytes ?? 0,
     get group() {
       const projectId = body.hint?.projectId;
-      // No project's id begins like this.
+      // A group of an address begins with "?", unlike any project's id.
       return projectId !== undefined && body.isKnown ? projectId : `?${body.senderAddress}`;
     },
     get isKnown() {
@@ -401,7 +399,7 @@ function base64Start(text: Buffer): Buffer {
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
-/** For all peeks: with a pool per peek, 33 MB of requests without a key used 2 GB. */
+/** The memory of all peeks. With a pool per peek, 33 MB of requests without a key used 2 GB. */
 const peekMemory = new BodyMemory();
 
 function lzStart(text: Buffer): Buffer {

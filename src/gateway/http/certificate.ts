@@ -13,7 +13,7 @@ const checkEveryMs = 1_000;
 /** Maximum length of an RSA key without a warning: longer keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Milliseconds of a signature if the key cannot be read: those of RSA with 3,072 bits. */
+/** Milliseconds of a signature if the key cannot be read, as for RSA with 3,072 bits. */
 const unmeasuredMs = 2.5;
 
 /** Returns the milliseconds of a signature with the key, which dominates a handshake. */
@@ -43,7 +43,7 @@ interface CertificateWatchOptions {
 }
 
 interface Certificate {
-  /** The whole file: the certificate, followed by its chain. */
+  /** The whole text of the file: the certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
@@ -51,7 +51,7 @@ interface Certificate {
   readonly rsaBits: number | undefined;
 }
 
-/** Watches files that are already in use. Throws if they do not contain a pair. */
+/** Watches files that are already in use. Throws if they contain no valid pair. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -67,7 +67,7 @@ export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
   #stateSeen: string;
-  /** State of the files when a usable pair was last read. */
+  /** The state of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
   #isClosed = false;

@@ -51,7 +51,7 @@ type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 /** The data of a head, which uWS releases once the head has been handled. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** Shortened, and without possible keys. */
+  /** The path, shortened, and without possible keys. */
   readonly path: string;
   readonly origin: string;
   readonly contentEncoding: string;
@@ -78,7 +78,7 @@ export class HttpExchange implements Exchange {
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
   headOnly = false;
-  /** Whether the client reads no answer to stored events (`beacon=1`): the answer is then 204. */
+  /** Whether the client reads no answer (`beacon=1`): it is then 204 for stored events. */
   answersNothing = false;
   close = false;
   /**
@@ -263,7 +263,7 @@ export class HttpExchange implements Exchange {
     else this.#finish();
   }
 
-  /** Restarts uWS's timeout: 8 to 12 seconds for 160 KiB. A paused request has no timeout. */
+  /** Restarts uWS's timeout of 8 to 12 seconds per 160 KiB. A paused request has none. */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
@@ -396,6 +396,6 @@ export interface ExchangeShared {
   draining: boolean;
   /** Limits the requests that are answered as they are read, per event loop iteration. */
   readonly atOnce: TurnBudget;
-  /** Reports, during a drain, that no request is in flight any more. */
+  /** Called during a drain when no request is in flight any more. */
   idle: () => void;
 }

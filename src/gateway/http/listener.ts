@@ -16,8 +16,8 @@ import {
 } from "./uws.ts";
 
 /**
- * `alone`: no other process may have the port. `first`: none may have it now, but processes with
- * `joining` may share it later.
+ * How processes share the port. `alone`: no other may have it. `first`: none may have it now, but
+ * processes with `joining` may share it later.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
@@ -97,8 +97,9 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * An app keeps its certificate. So one app accepts, and passes each connection before its first
- * byte is read to the app with the newest certificate. Older apps keep their connections.
+ * Returns an app with renewable certificates. An app keeps its certificate. So one app accepts, and
+ * passes each connection before its first byte is read to the app with the newest certificate.
+ * Older apps keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
   // The acceptor has no certificate: a connection that it did not pass on would fail.
@@ -134,7 +135,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** uWS does not report the reason, so Node tries the same port. */
+/** Returns why a port cannot be opened. uWS does not report it, so Node tries the same port. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

@@ -1,13 +1,13 @@
-// Long answers, which are written as their clients read them, one piece per event loop iteration.
-// So no copy waits for a socket, and other requests do not wait. Until an answer is read its bytes
-// count as bytes in flight. A client that reads too slowly is disconnected.
+// Long answers, written as their clients read them, one piece per event loop iteration, so that no
+// copy waits for a socket, and other requests do not wait. Until an answer is read its bytes count
+// as bytes in flight. A client that reads too slowly is disconnected.
 
 import type { Admission } from "../intake/admission.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/** Minimum ages of readers that are disconnected as the slowest, and as too slow. */
+/** Minimum ages of readers that are disconnected as the slowest, or as too slow. */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
@@ -19,7 +19,7 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /** Whether other requests may have the same body in memory. A slow reader of it is tolerated. */
+  /** Whether the body may be in memory for other requests too. Then a slow reader is tolerated. */
   readonly isShared?: boolean;
 }
 
@@ -33,7 +33,7 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** The number of readers by body or, if it is not shared, by answer. */
+  /** The number of readers by body or, if the body is not shared, by answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -77,7 +77,7 @@ export class LongAnswers {
     this.#readers.set(key, readers + 1);
     if (readers === 0) {
       this.#bytes += body.length;
-      // Beyond the limit as well: the events of the answer are already stored.
+      // The bytes may exceed the budget, because the events of the answer are already stored.
       this.#options.admission.take(body.length);
     }
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
@@ -132,10 +132,10 @@ interface PiecewiseOptions {
 }
 
 /**
- * Returns a function that must be called when the client disconnects. The caller keeps the body
- * until then. With tryEnd, uWS keeps no copy of unsent data, but cannot close. So with `close` uWS
- * gets a length one byte too large: for uWS the answer never ends, and a further request makes it
- * close.
+ * Writes an answer, and returns a function that must be called when the client disconnects. The
+ * caller keeps the body until then. With tryEnd, uWS keeps no copy of unsent data, but cannot
+ * close. So with `close` uWS gets a length one byte too large: for uWS the answer never ends, and a
+ * further request makes it close.
  */
 export function writePiecewise(
   response: HttpResponse,

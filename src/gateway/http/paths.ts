@@ -73,7 +73,7 @@ export function withOneSlash(path: string): string {
 }
 
 const charsShownMax = 80;
-/** Characters that are searched for keys, more than are shown. */
+/** Number of characters that are searched for keys, more than are shown. */
 const charsReadMax = 320;
 /** The segment after `/array/` is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
@@ -105,7 +105,7 @@ const charsComparedMax = 80;
 /** Minimum length of a path with one wrong letter. Shorter paths resemble too many others. */
 const oneTypoFrom = 4;
 
-/** Searches per event loop iteration. A search takes at most 0.1 ms. */
+/** Maximum searches per event loop iteration. A search takes at most 0.1 ms. */
 const searchesPerTurn = 8;
 
 export class NearPaths {

@@ -17,7 +17,7 @@ export interface ItemNote {
 export interface IntakeReport {
   accepted: number;
   dropped: number;
-  /** The first few notes; `errorsTotal` and `warningsTotal` count all. */
+  /** The first few errors and warnings; `errorsTotal` and `warningsTotal` count all. */
   errors: ItemNote[];
   errorsTotal: number;
   warnings: ItemNote[];
@@ -25,14 +25,14 @@ export interface IntakeReport {
 }
 
 /**
- * Data from a body's first bytes. Except `meter` it may decide order and queues only, not answers:
+ * Data from a body's first bytes. Except `meter`, it may only affect order and queues, not answers:
  * the scan may find other values.
  */
 export interface BodyHint {
-  /** Undefined if no key was found, or its project does not exist or is disabled. */
+  /** The project's id; undefined if no key was found, or if its project is missing or disabled. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
-  /** The project's meter; set if no other key in the body can have precedence. */
+  /** The project's meter, if no other key in the body can have precedence. */
   readonly meter?: ProjectMeter | undefined;
 }
 
@@ -49,7 +49,7 @@ export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint
 export interface Exchange extends ClientWarningOrigin {
   /** The data of a v1 request; undefined for other protocols. */
   readonly v1?: V1Request | undefined;
-  /** When the head arrived, in milliseconds since the epoch. */
+  /** Time when the head arrived, in milliseconds since the epoch. */
   readonly receivedAtMs: number;
   /** Time when the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number;
@@ -65,7 +65,7 @@ export interface Exchange extends ClientWarningOrigin {
   readonly querySentAtMs: number;
   /** Whether an object without `event` is an $identify. */
   readonly isEngage: boolean;
-  /** The hint of a body that waits; undefined if it takes less time to scan than to queue. */
+  /** The hint of a body that waits; undefined if its scan is shorter than the queue. */
   readonly hint: BodyHint | undefined;
   /** The project's id, set by the intake once it is known; "" until then. */
   projectId: string;

@@ -16,12 +16,12 @@ import type { HttpResponse } from "./uws.ts";
 export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/** Retry-After is random within these seconds, so that rejected clients do not retry together. */
+/** Seconds within which Retry-After is random, so that rejected clients do not retry together. */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * Codes whose Retry-After grows with the time for which the stream has stored nothing (`AwayMs`): 1
- * to 1.5 times that time. SDKs on phones drop all their events at the fourth failure, so with a
- * constant they would lose them in any outage of four retries.
+ * Codes whose Retry-After is 1 to 1.5 times the time for which the stream has stored nothing
+ * (`AwayMs`). SDKs on phones drop all their events at the fourth failure: with a constant, any
+ * outage of four retries would lose them.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -58,7 +58,7 @@ function statusLineOf(status: number): string {
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/** With `to be closed`, the caller must close the connection once the client has had time to. */
+/** How an answer was written. With `to be closed`, the caller must later close the connection. */
 export type Written = "done" | "to be closed";
 
 /** Known parts of a request's destination. If the lane is known, so is the project. */
@@ -71,7 +71,7 @@ interface StoreNeeds {
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
-  /** The Origin header, "" if absent. CORS headers mirror it. */
+  /** The Origin header, "" if absent. CORS headers repeat it. */
   readonly origin: string;
   readonly close: boolean;
   readonly headOnly: boolean;
@@ -91,7 +91,7 @@ const noOptions: ReplyOptions = {
   ...{ lane: undefined, projectId: "" },
 };
 
-/** One writer serves the whole server, so the usual answers need no closures. */
+/** Writes the answers of the whole server, so that usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
   readonly #awayMs: AwayMs;
@@ -100,7 +100,7 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** The last problem, cached with its text: most rejections of a flood are the same. */
+  /** The last problem, cached with its text, because most rejections of a flood are equal. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
@@ -250,9 +250,9 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer without a body on a connection that must end. uWS would write a length of 0, which
- * is wrong for a 204, a 304 and a HEAD. So the head ends with a line break in its last header. For
- * uWS the answer has not ended: a further request makes uWS close, otherwise the caller must.
+ * Ends an answer without a body and then the connection. uWS would write a length of 0, which is
+ * wrong for a 204, a 304 and a HEAD. So the head ends with a line break in its last header. For uWS
+ * the answer has not ended: a further request makes uWS close, otherwise the caller must.
  */
 function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");

@@ -13,7 +13,7 @@ interface QueryTarget {
   answersNothing: boolean;
 }
 
-/** 2020-01-01 in milliseconds. A smaller number is probably in seconds, and is ignored. */
+/** Minimum `sent_at`: 2020-01-01 in milliseconds. A smaller number is probably in seconds. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The largest time that a Date can have, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
@@ -59,7 +59,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/** Returns `before` for an empty or too small value, and infinity for an invalid one. */
+/** Returns the time; `before` for an empty or too small value, infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
@@ -68,17 +68,17 @@ function sentAtMsOf(value: string, before: number): number {
 }
 
 /**
- * Where a request ends: `certain` for all parsers, or `uncertain`, so that the connection must end
- * with the answer. Bytes after an end that a proxy in front does not see would be a request for one
- * parser and a body for the other. uWS is looser than RFC 9112: it uses the first of several
- * lengths, treats any transfer coding as chunked, and ignores lines after one without a name.
+ * Whether all parsers agree where a request ends. If not, the connection must end with the answer:
+ * bytes after an end that a proxy in front does not see would be a request for one parser and a
+ * body for the other. uWS is looser than RFC 9112: it uses the first of several lengths, treats any
+ * transfer coding as chunked, and ignores lines after one without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * `bytesDeclared` is the first Content-Length, -1 if absent. `everyLine`: reads all header lines
- * even if that length suffices, because a proxy may have read the head. uWS has already rejected a
- * length that is not digits, and a length with a transfer coding.
+ * Returns the framing. `bytesDeclared` is the first Content-Length, -1 if absent. `everyLine` reads
+ * all header lines even if that length suffices, because a proxy may have read the head. uWS has
+ * already rejected a length that is not digits, and a length with a transfer coding.
  */
 export function framingOf(
   request: HttpRequest,
@@ -138,7 +138,7 @@ export function readV1Head(
   };
 }
 
-/** Returns whether a v1 body may have this Content-Encoding: one coding of HTTP. */
+/** Returns whether a v1 body may have this Content-Encoding: a single coding of HTTP. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

@@ -22,16 +22,16 @@ import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** What follows from the path and the method of a request alone. */
+/** The handling of a request by its path and method alone. */
 export interface Routed {
   readonly label: RouteLabel;
   /** The path for display: shortened, and without possible keys. */
   readonly path: string;
-  /** The answer that does not depend on the body, sent once the body has arrived. */
+  /** The answer to a body that is not processed, sent once it has arrived. */
   readonly verdict?: Problem | FixedAnswer;
   /** The form of a body that must be converted to events. */
   readonly conversion?: ConversionKind | undefined;
-  /** Whether the events can only be in the query. */
+  /** Whether the query, not a body, contains the events. */
   readonly isGet?: boolean;
   readonly headOnly?: boolean;
 }
@@ -45,7 +45,7 @@ export interface Passed extends Routed {
 }
 
 export interface RoutedPreflight extends Routed {
-  /** The methods of the path, in the form of `Allow`. */
+  /** The methods of the path, as in the header `Allow`. */
   readonly allow: string;
 }
 
@@ -75,8 +75,8 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/health",
 ]);
 /**
- * If the upstream fails, this server answers these paths: without its script a page sends nothing,
- * and SDKs would use the body of an error as the remote configuration.
+ * Matches paths that this server answers if the upstream fails: without its script a page sends
+ * nothing, and SDKs would use the body of an error as the remote configuration.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";

@@ -14,7 +14,7 @@ interface SdkRoute {
   readonly label: SdkRouteLabel;
   /** The path for display, without a key. */
   readonly path: string;
-  /** The methods of the path, in the form of `Allow`. */
+  /** The methods of the path, as in the header `Allow`. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }

@@ -48,7 +48,7 @@ interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
-  /** If undefined, node:zlib inflates all bodies, which takes longer. */
+  /** Inflates small bodies. If undefined, node:zlib inflates all bodies, which takes longer. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
@@ -57,13 +57,11 @@ interface HttpServerOptions {
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Returns the code to reject a request with before its body is read, by its declared length. */
+  /** Returns the code of a rejection before the body, of this declared length, is read. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** Returns how long the store has been away. Default: always 0. */
   readonly awayMs?: AwayMs;
-  /**
-   * Without the addon the address is read with every request. Absent functions disable features.
-   */
+  /** The functions of the addon. Without them, the address is read with every request. */
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
     | undefined;
@@ -73,14 +71,13 @@ interface HttpServerOptions {
 }
 
 /**
- * A drain continues after this time without a new request. A client that has just received an
- * answer may send its next request on the same connection, and should get an answer instead of a
- * reset.
+ * Time without a new request after which a drain continues. A client may send its next request on
+ * the same connection right after an answer, and should get an answer instead of a reset.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Some clients send `Expect` only with long bodies: curl from 1 KiB on. */
+/** Minimum body with which clients send `Expect`: curl from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -98,7 +95,7 @@ export class HttpServer {
   readonly #reader: BodyReader;
   readonly #clients: AddressSource;
   readonly #listener: Listener;
-  /** Requests begun since the start. */
+  /** Number of requests begun since the start. */
   #begun = 0;
 
   constructor(options: HttpServerOptions) {
@@ -158,7 +155,7 @@ export class HttpServer {
   /**
    * Stops listening, and answers event requests on open connections 503 `draining`. Waits until no
    * new request has arrived for `lingerMs`, then until no request is in flight, at most `timeoutMs`
-   * in total. Resolves to the number of requests still in flight.
+   * in total. Resolves with the number of requests still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -256,8 +253,8 @@ export class HttpServer {
   }
 
   /**
-   * Sends 100 (Continue) for spellings of `100-continue` that uWS does not recognize. Unknown
-   * expectations are ignored (RFC 9110, section 10.1.1).
+   * Sends 100 (Continue) for spellings of `100-continue` that uWS does not recognize. Ignores
+   * unknown expectations (RFC 9110, section 10.1.1).
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -375,7 +372,7 @@ function problemOfRoute(
   return verdict !== undefined && "code" in verdict ? verdict : undefined;
 }
 
-/** Returns -1 if the length is absent or not a number. NaN would let any body count as small. */
+/** Returns the Content-Length; -1 if absent or not a number. */
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);
   return Number.isSafeInteger(bytes) ? bytes : -1;

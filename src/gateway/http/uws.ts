@@ -22,7 +22,7 @@ interface ListenWithHostAndOptions {
 interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Shares the port with other processes of the same user. Not for port 0. */
+  /** Whether other processes of the user may share the port. Invalid for port 0. */
   readonly isShared: boolean;
 }
 
@@ -46,12 +46,12 @@ interface ParentApp {
   removeChildAppDescriptor(descriptor: unknown): void;
 }
 
-/** `acceptor` passes each connection that it accepts to one of its apps in rotation. */
+/** Makes `acceptor` pass each accepted connection to one of its apps in rotation. */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Data of connections that are already passed still reaches `app`. */
+/** Passes no more connections to `app`. Data of already passed ones still reaches it. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -20,7 +20,7 @@ export class Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
-  /** `requestBytes`: total bytes of the request, or its announced size if that is more. */
+  /** Takes bytes if there is room. `requestBytes`: the request's total, announced or known. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;

@@ -73,7 +73,7 @@ export class Arrivals {
     entry.changed.resolve();
   }
 
-  /** Returns whether a historical body that arrives now must wait for an earlier body. */
+  /** Returns whether new history of the project must wait for an earlier body. */
   mustWait(projectId: string): boolean {
     return (
       this.#histories.has(projectId) || this.#lastUnknownBefore(this.#lastNumber + 1) !== undefined
@@ -103,7 +103,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for. That body waits for those before it. */
+  /** Returns the last of the earlier bodies to wait for. That body waits for the others. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??

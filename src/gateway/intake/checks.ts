@@ -79,7 +79,7 @@ export class Checks {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
-  /** After the deadline, the client's retry would store the events again. */
+  /** Rejects a body after its deadline: the client's retry would store the events again. */
   ofDeadline({ deadlineMs }: Exchange): Problem | undefined {
     return this.#options.monotonicMs() >= deadlineMs ? tooLate : undefined;
   }

@@ -8,7 +8,7 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
-/** Bytes that are read of a body without events, to report its kind. */
+/** Bytes that are read of a body without events, to report what it is. */
 const rootBytesRead = 64;
 /** Replaces a text that is too long to be a key. No key has this character. */
 const unmatchedKey = "\0";
@@ -18,7 +18,7 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/** `markBytes`: length of the byte order mark that the client sent before the body. */
+/** Returns the problem of a scan. `markBytes`: length of the byte order mark before the body. */
 export function scanProblem(
   status: ScanStatus,
   { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },

@@ -53,9 +53,7 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
 export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
-  /**
-   * Returns the member nearest to one of the names; undefined if none is near or no step is left.
-   */
+  /** Returns the member nearest to one of the names; undefined if none is near. */
   find(
     span: ObjectSpan,
     ...names: readonly MeantName[]
@@ -132,7 +130,7 @@ export function textOf({ detail, hint }: Explanation): string {
 
 export const unnamed: Explanation = { detail: "", hint: "" };
 
-/** `isBatch`: whether the item is in a batch or an array, and not the body itself. */
+/** Returns why an item is not stored. `isBatch`: whether it is in a batch or an array. */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -248,7 +246,7 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${mistake === undefined ? "" : `: ${mistake[1]}`}`;
 }
 
-/** Items of an array that are searched for a typo. Most items have the same names as the first. */
+/** Number of an array's items that are searched for a typo: most items have the same names. */
 const itemsLookedAt = 4;
 
 export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): string {

@@ -39,7 +39,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** `rows`: number of rows of the scanner's table. The default is enough for most bodies. */
+  /** Creates a scanner. `rows`: size of its table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -57,7 +57,7 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Maximum frames of a body without an outcome, so that the body is not in memory twice. */
+/** Maximum frames of a body in flight, so that the body is not in memory twice. */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -112,7 +112,7 @@ class RequestTaker {
     return rest;
   }
 
-  /** Defers the body if the scan shows too much work, a need for repair, or earlier history. */
+  /** Processes the body now, or defers it if it needs much work, a repair, or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -181,7 +181,7 @@ class RequestTaker {
     }
   }
 
-  /** Works on the body when it is next and has a scanner. History waits for earlier history. */
+  /** Processes the body when it is next and has a scanner. History waits for earlier history. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
@@ -280,7 +280,7 @@ class RequestTaker {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /** Called when all frames are handed over. The answer is sent when all frames have an outcome. */
+  /** Ends the placing when all frames are handed over. The answer follows their last outcome. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);

@@ -36,7 +36,7 @@ export type Job = RequestFacts &
   >;
 
 interface ItemTakerOptions {
-  /** For items in plain form, while another scanner still holds the table of the body. */
+  /** Scans items in plain form, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
@@ -90,7 +90,7 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // Only this event fails. A 503 would reject the batch's other events too, at every retry.
+      // Only this event fails. A 503 would reject the batch's other events at every retry.
       this.#reportOnce(bug);
       const detail = "The gateway failed on this event only, because of a bug: please report it";
       job.tally.fail(index, "unreadable_event", { detail, hint: "" });
@@ -103,7 +103,7 @@ export class ItemTaker {
     } else this.#store(job, index, item, bytes);
   }
 
-  /** Fills the verdict. Returns the item in the body, or its plain form. */
+  /** Judges the item. Returns it in the body, or its plain form. */
   #judge(job: Job): ItemView {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
@@ -216,7 +216,7 @@ export class ItemTaker {
     if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
-  /** Reads the table of the body, because the plain form of an item is always in a batch of one. */
+  /** Whether the body is a batch. An item's plain form is always in a batch of one. */
   #isBatch(): boolean {
     const { table } = this.#cursor;
     return (

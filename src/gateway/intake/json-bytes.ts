@@ -108,7 +108,7 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** Printable ASCII, without escapes. */
+  /** The name: printable ASCII, without escapes. */
   readonly name: string;
   readonly valueAt: number;
 }

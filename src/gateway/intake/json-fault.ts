@@ -7,14 +7,14 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** Bytes read on either side of the error: enough to recognize and hide a key that is cut off. */
+/** Bytes read on either side of the error, enough to recognize and hide a key that is cut off. */
 const bytesAround = 512;
 /** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
 /** Maximum bytes before the error that are searched for a line break, if too many to parse. */
 const longLineBytesMax = 1_048_576;
 
-/** `bytesBefore`: length of the byte order mark that the client sent before the body. */
+/** Returns the problem. `bytesBefore`: length of the byte order mark before the body. */
 export function jsonProblem(
   body: Buffer,
   offset: number,

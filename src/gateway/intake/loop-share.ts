@@ -1,11 +1,9 @@
 // Limits the time that scanning and placing take per event loop iteration, for all requests
 // together.
 
-/**
- * Milliseconds of CPU time per event loop iteration, up to which requests are processed at once.
- */
+/** CPU milliseconds per event loop iteration up to which requests are processed at once. */
 const atOnceMsMax = 8;
-/** Milliseconds per event loop iteration for which waiting slices are run, at least one. */
+/** Maximum milliseconds of waiting slices per event loop iteration. At least one slice is run. */
 const slicesMsMax = 0.8;
 /** Maximum milliseconds that are carried over to the next event loop iteration. */
 const unnoticedMsMax = 0.5;

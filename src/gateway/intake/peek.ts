@@ -22,7 +22,7 @@ import { withoutMark } from "./work.ts";
 /** Maximum bytes that a peek reads from the start. */
 export const peekedBytesMax = 4_096;
 const peekedFromEndBytesMax = 1_024;
-/** A key has at most 200 characters. */
+/** Maximum bytes of a key's token: a key has at most 200 characters. */
 const keyBytesMax = 256;
 
 /** The values of the members read so far. The last of several members of one name counts. */

@@ -10,7 +10,7 @@ import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts"
 import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// Some frames of a large request may be stored, so no text states that nothing is stored.
+// Details of errors that claim nothing about storage: some frames may be stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -20,7 +20,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/** Retained until the answer. The Work is not, because it holds the body. */
+/** The data that is retained until the answer, without the Work, which holds the body. */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -44,7 +44,7 @@ export class PendingRequest implements RequestWaiter {
   readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // Frames without an outcome, plus 1 until the last line is placed.
+  // Number of frames without an outcome, plus 1 until the last line is placed.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
   #firstFailure: ErrorCode | undefined = undefined;
@@ -92,13 +92,13 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Sets the error, unless one is already set. After it no more of the request is placed. */
+  /** Sets the error, unless one is already set. No more of the request is placed after it. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
 
-  /** If true, the answer cannot be 200, and the rest is not placed. */
+  /** Whether the request has an error: the answer cannot be 200, and the rest is not placed. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
@@ -214,7 +214,7 @@ export class PendingRequest implements RequestWaiter {
     return `${unfit ?? "The store failed for some events"}; those in flight may be stored or not: send the request again`;
   }
 
-  /** Called when a bug has ended the request. The caller answers. */
+  /** Ends the request after a bug. The caller answers. */
   abandon(): void {
     this.#abandoned = true;
     this.release();

@@ -26,14 +26,12 @@ import {
 
 /** Maximum bytes of an item that is normalised. It blocks the event loop for up to 8 ms. */
 export const slowItemBytesMax = 1_048_576;
-/**
- * Precedes an item that is scanned again. Alone, an item with a member `batch` is an envelope.
- */
+/** Makes an item a batch: alone, an item with a member `batch` would be an envelope. */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
-/** Fails the whole request, so that the client retries it. */
+/** Memory ran out. Fails the whole request, so that the client retries it. */
 export class OutOfMemoryError extends Error {}
 
 export interface Cursor extends ItemView {
@@ -49,7 +47,7 @@ export class PlainForm {
   #addedTo = Buffer.alloc(0);
   readonly ignored: Ignored = { replaced: "" };
 
-  /** The table of the scanner is overwritten by each item that is scanned again. */
+  /** Uses `scanner`, whose table is overwritten by each item. */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };

@@ -20,7 +20,7 @@ export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table
   return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
-/** Must be called only if `isRepairable`. Afterwards the scanner may scan another body. */
+/** Repairs a body that `isRepairable`. Afterwards the scanner may scan another body. */
 export async function repairedBody(
   body: Buffer,
   scanner: Scanner,

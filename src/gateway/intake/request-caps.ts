@@ -19,7 +19,7 @@ import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /** Maximum stored bytes per byte sent. Projects have an allowance per minute for more. */
+  /** Maximum stored bytes per byte sent. Each project has an allowance per minute for more. */
   readonly expansionMax: number;
 }
 

@@ -11,7 +11,7 @@ import type { LoopShare } from "./loop-share.ts";
 import type { NamedBody, RequestFrames, Work } from "./work.ts";
 
 /**
- * Maximum bytes of an own frame. Other frames wait while the disk writes it. Next to 19 MB batches,
+ * Maximum bytes of an own frame, while whose writing other frames wait. Next to 19 MB batches,
  * single events took 3.4 ms with 512 KiB, 2.3 ms with this, and no less with 128 KiB.
  */
 const ownFrameBytesMax = 262_144;
@@ -36,12 +36,12 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
-  /** Returns the same id when the client sends the same events again; "" for a unique id. */
+  /** Returns the message id, the same if the client sends the events again; "" for a unique id. */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /** An own frame is sent only after `submit`. */
+  /** Does nothing: an own frame is sent only after `submit`. */
   endTurn(): void {}
 
   finish(): void {
@@ -101,8 +101,8 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * The id has the first and the last item, because a retry may be cut at other items. Without
-   * uuids it has the attempt too, because two equal batches may both be intended.
+   * Returns an id with the first and the last item, because a retry may be cut at other items.
+   * Without uuids it has the attempt too, because two equal batches may both be intended.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -158,7 +158,7 @@ export class SharedFrames implements RequestFrames {
   #frame: FrameSink | undefined = undefined;
   #bytesMax = 0;
   #lines = 0;
-  /** The events without a uuid among those lines; undefined while all have uuids. */
+  /** Runs of events without a uuid among those lines; undefined while all have uuids. */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 

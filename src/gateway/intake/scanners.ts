@@ -15,13 +15,13 @@ const scannersMax = 6;
 const ofStreamMax = 3;
 /** Maximum bodies in progress per project. All unknown projects count as one. */
 const ofProjectMax = 2;
-/** Only one body of this size is in progress: a hostile one occupies a pool thread for a second. */
+/** Size from which bodies are in progress one at a time: each occupies a pool thread. */
 const hugeBytesMin = 33_554_432;
-/** Delays a body in the queue by its size, so that short bodies overtake long ones. */
+/** Bytes per millisecond of delay in the queue, so that short bodies overtake long ones. */
 const bytesPerMs = 10_000;
-/** Rows of a table, which takes some 1.4 MB. A body with more items is scanned in passes. */
+/** Rows of a table of some 1.4 MB. A body with more items is scanned in passes. */
 const tableRows = 16_384;
-/** Idle scanners are released, because their indexes take up to 16 MiB each. */
+/** Time after which idle scanners are released: their indexes take up to 16 MiB each. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -32,7 +32,7 @@ interface ScannersOptions {
 
 interface Turn extends QueuedWork {
   readonly arrival: Arrival;
-  /** Undefined while the project or the lane is unknown. */
+  /** The stream of the body; undefined while the project or the lane is unknown. */
   stream: string | undefined;
   scanner: BackgroundScanner | undefined;
   taken: PromiseWithResolvers<BackgroundScanner | undefined>;
@@ -156,7 +156,7 @@ function isHuge({ arrival }: Turn): boolean {
   return arrival.bytes >= hugeBytesMin;
 }
 
-/** Maximum wait in milliseconds with a scanner. A new scan takes less: some ms per 10 MB. */
+/** Maximum milliseconds that a waiting body keeps its scanner. A new scan takes less. */
 const patienceMs = 250;
 
 /**

@@ -19,11 +19,11 @@ import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 /** Maximum errors that an answer lists, and warnings. Further ones are only counted. */
 export const itemNotesMax = 20;
 
-/** Called at most once per request: `events` once per reason, `warnings` once per code. */
+/** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
   /**
-   * `duplicate`: stored by an earlier attempt. `timeout`: stored or not. `rate_limited`: events of
-   * a request that was rejected as a whole.
+   * Counts events by outcome. `duplicate`: stored by an earlier attempt. `timeout`: stored or not.
+   * `rate_limited`: the request was rejected as a whole.
    */
   events(
     lane: Lane,
@@ -65,7 +65,7 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /** `notSent`: why a part of the request was not sent to the store, if `answersInPart`. */
+  /** Answers. `notSent`: why a part of the request was not sent, if `answersInPart`. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -82,7 +82,7 @@ export class Tally implements IntakeReport {
     return this.#storedWarnings.length < itemNotesMax;
   }
 
-  /** `explanation` is not read if the answer does not list the item. */
+  /** Counts a dropped item. `explanation` is read only if the answer lists the item. */
   drop(index: number, code: DropCode, explanation: Explanation): void {
     this.#countNotStored(code);
     this.warningsTotal++;
@@ -91,7 +91,7 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts an item that is removed on purpose. No count of the answer includes it. */
+  /** Counts an item that is removed on purpose. Counts of the answer exclude it. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -110,7 +110,7 @@ export class Tally implements IntakeReport {
     this.#notStored.set(code, (this.#notStored.get(code) ?? 0) + 1);
   }
 
-  /** `hint`: the misspelt name that caused a warning; "" for none. */
+  /** Counts a stored item. `hint`: the misspelt name that caused a warning; "" for none. */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -146,8 +146,8 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Must be called only if the client receives the results: the retry of a 503 would be counted
-   * too.
+   * Counts the reported items. Called only if the client receives the results: the retry of a 503
+   * would be counted too.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
@@ -164,7 +164,7 @@ export class Tally implements IntakeReport {
   }
 }
 
-/** The code of the problem is that of the first error. */
+/** Returns the problem of items with errors. Its code is that of the first error. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   const code = first.code as ItemErrorCode;

@@ -11,9 +11,9 @@ import { Header, Row } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/** Maximum bytes of a small body. With few events it takes 0.05 ms, so it is never deferred. */
+/** Maximum bytes of a small body, which is never deferred: with few events it takes 0.05 ms. */
 export const littleBytesMax = 2_048;
-/** A body of 2 KiB may contain up to 70 events, which take as long as ten times the bytes. */
+/** Maximum events of a small body. 2 KiB may contain 70, which take ten times as long. */
 export const fewEventsMax = 8;
 /** Maximum bytes of a body that is scanned on the event loop: 0.8 ms in the worst case. */
 export const scannedAtOnceBytesMax = 131_072;
@@ -45,7 +45,7 @@ export function endOfSlice(
   return end;
 }
 
-/** Returns whether the request gets its own frames. A retry is placed the same way. */
+/** Returns whether the request gets its own frames, as it also does at a retry. */
 export function fillsFrames(
   { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,
   { frameBytesMax }: Pick<Publisher, "frameBytesMax">,

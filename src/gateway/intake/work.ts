@@ -54,12 +54,12 @@ export interface Protocol {
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** `body`: the base of the frames' message ids; undefined if they need none. */
+  /** Creates the frames. `body`: the base of their message ids; undefined if they need none. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
 export interface RequestFrames {
-  /** Returns a sink with room for a line of `bytes`, valid until the next call. */
+  /** Returns the frame for a line of `bytes`, valid until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;
@@ -78,23 +78,23 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** Without a byte order mark. After a repair, valid UTF-8 JSON. */
+  /** The body without a byte order mark. After a repair, it is valid UTF-8 JSON. */
   body: Buffer;
   /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
   repaired: RepairedBody | undefined = undefined;
   scanner: BackgroundScanner;
 
-  // Set by `open`.
+  // The project of the key. Set by `open`.
   project!: MeteredProject;
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  /** The part of the project's limits that the request used. Set when the request is admitted. */
+  /** The taken part of the project's limits. Set when the request is admitted. */
   taken!: Taken;
 
-  // Set by `begin`.
+  // Whether events without a timestamp get a warning. Set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
   /** The JSON token of an unreadable `sent_at`; undefined if there is none. */
@@ -181,7 +181,7 @@ export class Work implements RequestFacts {
   }
 }
 
-/** Some clients send the mark, and RFC 8259 (8.1) lets a parser ignore it. */
+/** Returns the body without a byte order mark, which RFC 8259 (8.1) lets a parser ignore. */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

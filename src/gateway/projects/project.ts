@@ -1,4 +1,4 @@
-/** If its registry entry changes, the object is replaced, never mutated. */
+/** A project of the registry. If its entry changes, the object is replaced, never mutated. */
 export interface Project {
   readonly id: string;
   readonly name: string;
@@ -12,7 +12,7 @@ export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
   /** Maximum bytes of bodies per second, after decompression. */
   readonly bytesPerSecond?: number | undefined;
-  /** Seconds of the rate that may be sent at once after a pause. */
+  /** Seconds for which unused rate accumulates, to be used at once. */
   readonly burstSeconds: number;
   /** Per cent of a stream that the project may fill. Default: the settings' value. */
   readonly streamShare?: number | undefined;
@@ -31,14 +31,14 @@ export interface MeterRefusal {
   /** Milliseconds until the project has room; Infinity if it never has room for the request. */
   readonly waitMs: number;
   readonly perSecond: number;
-  /** The largest request that the exceeded limit ever allows at once. */
+  /** Size of the largest request that the exceeded limit can ever allow. */
   readonly requestMax: number;
 }
 
 export interface Taken {
   /**
-   * Returns the cost of all events except `retained`, because the client will send them again.
-   * `retained` are stored, may be stored, or are not retried. No cost is returned twice.
+   * Refunds the cost of all events except `retained`, once: the client sends them again. `retained`
+   * are stored, may be stored, or are not retried.
    */
   giveBack(retained: number): void;
   /**

@@ -14,9 +14,7 @@ interface AckInboxOptions {
   readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
-/**
- * Pause before a new subscription after the server has closed it. Retries request missed PubAcks.
- */
+/** Pause before a new subscription. Retries of frames request the missed PubAcks. */
 const resubscribeMs = 1_000;
 
 export class AckInbox {
@@ -44,7 +42,7 @@ export class AckInbox {
     );
   }
 
-  /** `send`: the number of the send, starting at 1. */
+  /** Returns the reply subject of a frame. `send` is the number of the send, from 1. */
   replySubject(token: string, send: number): string {
     return `${this.#prefix}${send}-${token}`;
   }

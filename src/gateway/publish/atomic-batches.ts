@@ -13,9 +13,9 @@ import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 
 /** The default maximum of nats-server. */
 const framesMax = 1_000;
-/** The server writes a batch twice, and blocks the stream meanwhile. */
+/** Maximum bytes of a batch, which the server writes twice, blocking the stream meanwhile. */
 const bytesMax = 1_048_576;
-/** To write a larger frame takes more time than a batch saves. */
+/** Maximum size of a frame in a batch. A larger one takes more time than a batch saves. */
 const frameBytesMax = 32_768;
 
 export function fitsBatch({ length }: Frame): boolean {
@@ -30,7 +30,7 @@ export class AtomicBatch {
   /** Identifies the batch to JetStream. Unique among all batches. */
   id = "";
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /** Whether the frames were sent again, each alone. A later answer to the batch still counts. */
+  /** Whether the frames were sent again, each alone. A later answer still counts. */
   isSplit = false;
 
   /** Whether there may be no room for another frame that fits a batch. */
@@ -71,9 +71,7 @@ interface BatchesUnderWayOptions {
   };
 }
 
-/**
- * The frames may be stored or not: the link broke, or a server before 2.12 stored the last frame.
- */
+/** The outcome if frames may be stored: the link broke, or an old server stored the last frame. */
 const uncertain = { isRefused: false, pauseMs: 0 };
 const firstSend = 1;
 
@@ -107,7 +105,7 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Processes a reply. Returns false if the token is not that of a batch. */
+  /** Processes a reply. Returns false if no batch has the token. */
   handleReply(token: string, message: Msg): boolean {
     const batch = this.#batches.get(token);
     if (batch === undefined) return false;

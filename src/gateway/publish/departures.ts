@@ -7,7 +7,7 @@ import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
-/** `split`: the frame's batch was split, and the frame waits to be sent again alone. */
+/** How a frame is sent. `split`: alone and again, because its batch was split. */
 export type Departure = "alone" | "inBatch" | "split";
 
 interface Queue {
@@ -28,16 +28,16 @@ interface Departing {
 }
 
 interface DeparturesOptions extends TogetherOptions {
-  /** Default: the store counts as near. */
+  /** Measures the distance. By default, the store counts as near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
-/** Below this, another background frame may be sent: two of large requests can be in flight. */
+/** Unacknowledged bytes below which another background frame may be sent. */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * Below `littleBytesUnackedMax`, a project may have this many bulk frames in flight. Otherwise
- * small requests with own frames would each wait for the previous fsync.
+ * Bulk bytes that a project may have in flight below `littleBytesUnackedMax`. Otherwise small
+ * requests with own frames would each wait for the previous fsync.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
@@ -53,7 +53,7 @@ export class Departures<Leaving extends Departing> {
   readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /** Unacknowledged frames that were sent alone. While they fill the window, no batch is sent. */
+  /** Unacknowledged frames sent alone. While they fill the window, no batch is sent. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -70,7 +70,7 @@ export class Departures<Leaving extends Departing> {
     return this.#backgroundBytesUnacked > 0;
   }
 
-  /** All counts are 0 when every frame has an outcome. */
+  /** Counts that are all 0 when every frame has an outcome. */
   get underWay(): { frames: number; backgroundBytes: number; alone: number; batches: number } {
     const [frames, backgroundBytes] = [this.#framesUnacked, this.#backgroundBytesUnacked];
     return { frames, backgroundBytes, ...this.#together.underWay };
@@ -90,7 +90,7 @@ export class Departures<Leaving extends Departing> {
     return this.room > 0 && this.#together.isDue(frames);
   }
 
-  /** How many more frames can be sent alone, including frames that are too large for a batch. */
+  /** How many more frames can be sent alone, also as too large for a batch. */
   get room(): number {
     return this.#framesUnackedMax - this.#framesUnacked;
   }
@@ -128,10 +128,7 @@ export class Departures<Leaving extends Departing> {
     return liveMayLeave ? this.#live.shift() : undefined;
   }
 
-  /**
-   * Removes and returns the frame of a split batch that is sent next. Such frames have waited
-   * longest.
-   */
+  /** Removes and returns the next frame of a split batch. Such frames have waited longest. */
   nextOfSplit(): Leaving | undefined {
     if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
     if (this.#splitInARow === splitInARowMax && this.#queueMayLeave()) {

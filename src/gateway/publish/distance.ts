@@ -9,12 +9,12 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Recent pings. The shortest counts, because any ping may wait for this process. */
+/** Number of recent pings. The shortest counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/** Minimum round trip of a far store: below it, the gain is too small. */
+/** Minimum round trip of a far store, below which the gain is too small. */
 const farMsMin = 2;
-/** Minimum share of the round trip in an acknowledgement's time: below it, two frames are slower. */
+/** Minimum share of the round trip in an acknowledgement's time for a far store. */
 const roundTripShareMin = 1 / 3;
 /** Weight of the newest acknowledgement in the moving average. */
 const newestShare = 0.1;
@@ -22,7 +22,7 @@ const newestShare = 0.1;
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /** A reconnect replaces the array, so that late pings are ignored. */
+  /** Durations of recent pings. A reconnect replaces the array, so that late pings are ignored. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
   #roundTripMs = 0;

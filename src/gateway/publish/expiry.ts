@@ -43,7 +43,7 @@ export function isPast(
   return true;
 }
 
-/** Replaces a waiter that was notified with `unknown` and has lines in the frame. */
+/** Replaces a waiter that was notified with `unknown`, whose lines stay in the frame. */
 const notified: FrameWaiter = { frameSettled: () => {} };
 const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 

@@ -26,7 +26,7 @@ export class Flushes {
   /** The departures of the streams for which a frame can be sent. */
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
-  // Created once, so that a flush creates no closure.
+  // The callback of a flush, created once so that a flush creates no closure.
   readonly #flushNow = (): void => this.#flush();
 
   constructor(options: FlushesOptions) {
@@ -44,7 +44,7 @@ export class Flushes {
     this.#schedule();
   }
 
-  /** Sends the stream's frames at once. Must not be called from within a call of the intake. */
+  /** Sends the stream's frames at once. Must not be called during a call of the intake. */
   now(departures: Departures<Frame>): void {
     if (!this.#options.link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
@@ -76,7 +76,7 @@ export class Flushes {
     }
   }
 
-  /** Sends one frame of each waiting queue in turn, and frames of split batches, while it may. */
+  /** Sends the stream's frames while it may: of waiting queues in turn, and of split batches. */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#options.link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
@@ -107,9 +107,7 @@ export class Flushes {
     return false;
   }
 
-  /**
-   * Sends a batch and then the large frames, because it may contain an earlier frame of a queue.
-   */
+  /** Sends a batch and then the large frames: the batch may have an earlier frame of a queue. */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];

@@ -5,9 +5,9 @@ import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** The last size fits the frames of large requests. */
+/** Sizes for frames of one request. The last fits a large request. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
-/** Fewer, because a shared frame grows from one size to the next. */
+/** Sizes for shared frames, which grow from one to the next. */
 const sharedSizes = [4_096, 65_536, 262_144];
 
 export class FrameMemory {

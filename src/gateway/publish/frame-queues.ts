@@ -14,8 +14,8 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * On the live lane, large requests have their own queue (`bulk`), so that a single event does not
- * wait for megabytes. History has one kind, to preserve its order.
+ * The kind of a queue. On the live lane, large requests have their own (`bulk`), so that a single
+ * event does not wait for megabytes. History has one kind, to preserve its order.
  */
 type QueueKind = Lane | "bulk";
 
@@ -25,21 +25,21 @@ interface FrameQueuesConfig {
   readonly frameScope: FrameScope;
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
-  /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
+  /** Minimum number of frames for an atomic batch. Default: measured. */
   readonly batchesFrom?: number | undefined;
   readonly distance?: Distance;
 }
 
 /**
- * Maximum unacknowledged frames; `Departures` may allow more. For history, 1 preserves the order.
- * For live events, more gave fewer events per second and twice the fsyncs.
+ * Maximum unacknowledged frames of a queue; `Departures` may allow more. For history, 1 preserves
+ * the order. For live events, more gave fewer events per second and twice the fsyncs.
  */
 const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
 
 /** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/** Each stream gets a part of the process's window, so that a stuck stream does not use it up. */
+/** Returns the window of a stream: a share of the process's, so that no stuck stream uses it up. */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
@@ -143,15 +143,15 @@ function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
 }
 
 /**
- * Visits the entries of a map in rotation, two per step, to find obsolete entries without a full
- * scan. With one step per added entry, all are visited before the size of the map has doubled.
+ * Visits the entries of a map in rotation, two per step, to find obsolete ones without a full scan.
+ * With one step per added entry, all are visited before the size of the map has doubled.
  */
 class Rounds<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>;
   readonly #visit: (value: Value, key: Key) => void;
   #entries: MapIterator<[Key, Value]>;
 
-  /** `visit` may delete the entry of its call. */
+  /** Creates a rotation. `visit` may delete the entry of its call. */
   constructor(map: ReadonlyMap<Key, Value>, visit: (value: Value, key: Key) => void) {
     this.#map = map;
     this.#visit = visit;

@@ -23,14 +23,14 @@ export class FrameQueue {
   readonly departures: Departures<Frame>;
   /** Maximum number of unacknowledged frames. `Departures` may allow more. */
   readonly window: number;
-  /** Whether this is a queue of bulk or history, whose frames wait for live ones. */
+  /** Whether the frames of this queue, of bulk or history, wait for live ones. */
   readonly background: boolean;
   /** The shared frame to which lines are appended; undefined before the first line. */
   open: Frame | undefined = undefined;
   /** Frames that accept no more lines, in the order of sending. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
-  /** Bytes of the unacknowledged frames. Counted for a background queue only. */
+  /** Bytes of the unacknowledged frames of a background queue; otherwise 0. */
   unackedBytes = 0;
   /** Whether the queue waits in its stream's departures. */
   ready = false;
@@ -87,24 +87,21 @@ export class Frame implements FrameSink {
   buffer: Buffer;
   length = 0;
   events = 0;
-  /** The same at every send; "" until the caller or the publisher sets it. */
+  /** The message id, the same at every send; "" until the caller or the publisher sets it. */
   messageId = "";
-  /**
-   * Whether the caller set the message id. If so, another request may have stored a message with
-   * it.
-   */
+  /** Whether the caller set the id, so that another request may have stored a message with it. */
   isNamed = false;
   waiters: FrameWaiter[] = [];
-  /** The deadline, the events and the bytes of each waiter, so that a waiter needs no object. */
+  /** The deadline, the events and the bytes of each waiter, in a flat array without objects. */
   joins: number[] = [];
   /** The earliest deadline of the frame's waiters, in monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
-  /** Events and bytes of the lines with a waiter. The bytes count against the budget. */
+  /** Number of events with a waiter. Their bytes count against the budget. */
   joinedEvents = 0;
   joinedBytes = 0;
-  /** Memory of a submitted own frame beyond its lines. It counts against the budget too. */
+  /** Memory of a submitted own frame beyond its lines, which also counts against the budget. */
   overheadBytes = 0;
-  /** The frame's bytes when it was sent, which `Departures` counts for a background queue. */
+  /** Bytes of the frame when it was sent, which `Departures` counts for a background queue. */
   departedBytes = 0;
   /** Identifies the frame in its reply subject. Never reused, so a late reply matches no frame. */
   token = "";
@@ -115,16 +112,14 @@ export class Frame implements FrameSink {
   /** Bytes of the message in the stream in addition to its lines; 0 before the first send. */
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
-  /**
-   * The highest acknowledged sequence of the stream at the first send. The frame's own is higher.
-   */
+  /** The highest acknowledged sequence at the first send. The frame's own one is higher. */
   sequenceBefore = 0;
-  /** When to send the frame again if it is still unanswered, in monotonic milliseconds. */
+  /** When to send an unanswered frame again, in monotonic milliseconds. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /** Whether the frame waits for `retryMonotonicMs` after a transient answer or a split batch. */
   pausing = false;
   departure: Departure = "alone";
-  /** Set if some of its events are remembered as timed out. */
+  /** The outcome for retries, if some events are remembered as timed out. */
   fate: Fate | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -164,7 +159,7 @@ export class Frame implements FrameSink {
     this.#headBytes = 0;
   }
 
-  /** Moves the lines to new memory. The old one may still be in the client's buffer. */
+  /** Moves the lines to new memory, because the old one may be in the client's buffer. */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
@@ -225,7 +220,7 @@ export class Frame implements FrameSink {
 }
 
 export class Fate {
-  /** The frame; undefined once it has an outcome. */
+  /** The frame until it has an outcome; then undefined. */
   frame: Frame | undefined;
   isStored = false;
 

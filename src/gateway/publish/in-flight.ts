@@ -26,9 +26,9 @@ export interface InFlightOptions {
   readonly metrics: PublishMetrics;
   readonly log: Log;
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /** Called when the deadline of some waiters is past. The frame stays in flight for the others. */
+  /** Called when some waiters' deadlines are past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
-  /** Called when JetStream answers that a stream, or the whole server, is full. */
+  /** Called when JetStream reports a full stream or server. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
@@ -140,12 +140,12 @@ export class InFlight {
     }
   }
 
-  /** Ends every frame now, as if its deadline were past. */
+  /** Ends every frame now, as at its deadline. */
   abandon(): void {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** From now on, ends frames without waiters: during a drain, no retry can join them. */
+  /** Starts to end frames without waiters: during a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -311,7 +311,7 @@ export class InFlight {
     else this.#sendAsNew(frame, sequence);
   }
 
-  /** Sends the frame under a new message id, the same for all senders that miss this original. */
+  /** Sends the frame under a new message id, derived from the missing original. */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
@@ -330,7 +330,7 @@ export class InFlight {
     this.#pause(frame, 0);
   }
 
-  /** Notifies the waiters whose deadline is past. Ends the frame if these were the last ones. */
+  /** Notifies the waiters whose deadline is past. Ends the frame if none is left. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
@@ -345,7 +345,7 @@ export class InFlight {
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
-  /** Marks the stream as silent if an answer could have arrived since the frame's first send. */
+  /** Marks the stream as silent if it could have answered since the frame's first send. */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();

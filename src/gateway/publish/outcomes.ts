@@ -8,17 +8,17 @@ import type { NoPubAck, PubAck } from "./pub-ack.ts";
 
 interface Consequence {
   readonly cause: AckFailureCause;
-  /** Whether the answered send has certainly stored nothing. */
+  /** Whether the answered send certainly stored nothing. */
   readonly isRefused: boolean;
-  /** For the waiters of a frame that was sent alone; absent if the frame is retried. */
+  /** The code for the waiters of a frame that was sent alone; absent if it is retried. */
   readonly code?: ErrorCode;
-  /** Milliseconds before the retry. If Infinity, the actual answer may still arrive. */
+  /** Milliseconds before the retry; Infinity while the actual answer may still arrive. */
   readonly pauseMs: number;
 }
 
-/** Before a retry after a transient answer: no stream, no leader, or an error of the store. */
+/** Pause after a transient answer: no stream, no leader, or an error of the store. */
 const refusedPauseMs = 100;
-/** Before a retry while an earlier send is uncommitted. Its commit answers both. */
+/** Pause while an earlier send is uncommitted. Its commit answers both. */
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
@@ -36,13 +36,13 @@ export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
   malformed: { cause: "malformed", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
 };
 
-/** Returns `stored` if only an earlier send of this frame can have stored it. */
+/** Returns `stored` if only this frame's sends can have stored it, otherwise `duplicate`. */
 export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
   return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
-/** Returns `refused` if the frame is certainly not stored. */
+/** Returns `refused` if the frame is certainly not stored, otherwise `unknown`. */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
 }
@@ -61,14 +61,14 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/** `parted`: the batch was split, and its frames are sent again, each alone. */
+/** Outcomes of a batch. `parted`: it was split, and its frames are sent again, each alone. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 
 export interface PublishMetrics {
   /** Counts a frame at its first send. `bytes`: the size of its payload. */
   frameSent(lane: Lane, events: number, bytes: number): void;
-  /** `seconds`: the time since the frame's first send. */
+  /** Counts an acknowledgement, `seconds` after the frame's first send. */
   frameAcked(lane: Lane, seconds: number): void;
   frameRetried(): void;
   batchEnded(outcome: BatchOutcome, frames: number): void;

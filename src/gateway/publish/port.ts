@@ -32,7 +32,7 @@ export interface FrameWaiter {
 
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
-  /** `isStored`: the client received a 200 for all its events, and does not retry. */
+  /** Calls back at the end. `isStored`: the client received a 200 for all its events. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
@@ -50,7 +50,7 @@ export interface Publisher {
   streamOf(lane: Lane, projectId: string): string;
   /** Returns the largest record that the project's stream accepts, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
-  /** In bytes of payload. An own frame with one large record may exceed it. */
+  /** Maximum payload of a frame. An own frame with one large record may exceed it. */
   readonly frameBytesMax: number;
   /**
    * Returns the open frame with room for `bytes` more (at most `frameBytesMax`). It may have lines

@@ -10,13 +10,13 @@ interface StreamMeant {
   readonly domain: string | undefined;
 }
 
-/** `duplicate`: the stream had the frame before this send. */
+/** A PubAck. `duplicate`: the stream had the frame before this send. */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
   readonly duplicate?: boolean;
   readonly domain?: string;
-  /** The id of the stored atomic batch, and its number of messages. `seq` is the last one's. */
+  /** The id of the stored atomic batch, and its size. `seq` is the last message's. */
   readonly batch?: string;
   readonly count?: number;
 }
@@ -46,7 +46,7 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * The codes with which JetStream can answer a publish, the commit of an atomic batch, or an unfit
+ * Meanings of the codes with which JetStream answers a publish, a batch's commit, or an unfit
  * stream. Any other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
@@ -89,7 +89,10 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
-/** A leaf node and its hub may each have a stream of the same name, and both receive the frame. */
+/**
+ * Returns whether the reply is of another domain: a leaf node and its hub may each have a stream of
+ * the name, and both receive the frame.
+ */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
 }

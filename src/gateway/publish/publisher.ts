@@ -51,16 +51,16 @@ interface PublisherOptions {
   readonly log: Log;
   /** Returns the id of the event in a record, the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
-  /** The states that the publisher shares with the stream watch. Default: new ones. */
+  /** The states that the stream watch shares. Default: new ones. */
   readonly streams?: StreamStates;
 }
 
 /** Interval between checks of the deadlines, while a queue is busy. */
 const tickMs = 25;
-/** Milliseconds without sends to a stream after it reported that it is full. */
+/** Time without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** For waiters whose frame was not sent by their deadline. */
+/** The outcome for waiters whose frame was not sent by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -81,7 +81,7 @@ export class GroupPublisher implements Publisher {
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // Created once, so that a tick creates no closure.
+  // The callback of a tick, created once so that a tick creates no closure.
   readonly #tickNow = (): void => this.#tick();
 
   constructor(options: PublisherOptions) {
@@ -124,7 +124,7 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Maximum record that the server accepts, in bytes of payload. A stream may accept less. */
+  /** Maximum payload that the server accepts. A stream may accept less. */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -154,7 +154,7 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /** Returns the milliseconds since the stream or, without a lane, the store became unavailable. */
+  /** Returns for how many ms the stream or, without a lane, the store has been unavailable. */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
@@ -255,9 +255,7 @@ export class GroupPublisher implements Publisher {
     this.#settlement.discard(frameOf(sink));
   }
 
-  /**
-   * Rejects new events. Resolves when every frame has an outcome, at the latest at the deadline.
-   */
+  /** Rejects new events. Resolves when every frame has an outcome, or at the deadline. */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     this.#inFlight.stopHolding();

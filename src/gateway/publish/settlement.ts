@@ -15,7 +15,7 @@ interface SettlementOptions {
   readonly admission: Admission;
   readonly memory: FrameMemory;
   readonly log: Pick<Log, "error">;
-  /** Called when the last of the deferred waiters has been notified. */
+  /** Called when no deferred waiter is left. */
   readonly allNotified: () => void;
 }
 
@@ -55,7 +55,7 @@ export class Settlement {
 
   /**
    * Releases a frame's budget and memory. The memory is reused only if it was never sent, or if the
-   * acknowledgement of a single send proves that the client has sent it.
+   * single send was acknowledged, so that the client has sent it.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);
@@ -69,7 +69,7 @@ export class Settlement {
     frame.dropMemory();
   }
 
-  /** Notifies each waiter, or some of them in a later event loop iteration. */
+  /** Notifies the waiters, some of them in a later event loop iteration. */
   notify(frame: Notifiable, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const pending = { frame, outcome, code, next: 0 };
     if (this.isNotifying || !this.#notifySome(pending)) this.#pending.push(pending);
@@ -110,7 +110,7 @@ export class Settlement {
     return true;
   }
 
-  /** Removes and notifies the waiters whose deadline is past. The frame continues. */
+  /** Removes and notifies the waiters whose deadline is past, but not the frame. */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);

@@ -64,7 +64,7 @@ export class TimedOutLines {
 
   /**
    * If another frame already contains the lines of `frame` without a waiter, removes them and
-   * returns that frame's fate. They are remembered again if the request fails.
+   * returns that frame's fate. If the request fails, they are remembered again.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;

@@ -14,22 +14,22 @@ export interface TogetherOptions {
 }
 
 export const batchFramesMin = 16;
-/** Two batches at a time gain 5 % in the server, and lose as much by more acknowledgements. */
+/** Maximum batches in flight. Two gain 5 % in the server, and lose as much by acknowledgements. */
 const batchesUnackedMax = 1;
-/** A stream is saturated by this number of single frames in flight, or this part of the window. */
+/** Number of single frames in flight, or share of the window, at which a stream is saturated. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
-/** Minimum size of a measurement. Acknowledgements arrive in bursts. */
+/** Minimum frames of a measurement, because acknowledgements arrive in bursts. */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
 const newestShare = 0.25;
 /** Assumed duration of a batch before the first measurement. */
 const batchMsAtFirst = 4;
-/** Minimum factor by which a batch must be faster, because live frames must wait for it. */
+/** Minimum factor by which a batch must be faster, because live frames wait for it. */
 const gainMin = 2;
-/** Milliseconds with batches after which the rate of single frames is measured again. */
+/** Time with batches after which the rate of single frames is measured again. */
 const measureEveryMs = 1_000;
-/** Frames that are sent alone after a failed batch. Doubles after each consecutive failure. */
+/** Number of frames sent alone after a failed batch. Doubles at each consecutive failure. */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
 
@@ -45,9 +45,9 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Undefined if the stream is not saturated, or if a batch is in flight. */
+  /** Time since which the stream is saturated without a batch in flight; undefined if it is not. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
-  /** The current measurement: its duration before `#saturatedSinceMonotonicMs`, and its frames. */
+  /** The measurement so far: its time before `#saturatedSinceMonotonicMs`, and its frames. */
   #sampleMs = 0;
   #sampleFrames = 0;
   /** Moving average of the duration of batches, in milliseconds. */
@@ -76,7 +76,7 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /** Frames in flight alone count too, because their clients will send again. */
+  /** Number of frames for a batch. Those in flight alone count, because more will follow. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
@@ -89,7 +89,7 @@ export class Together {
     if (this.#isSaturated) this.#saturatedSinceMonotonicMs = this.#monotonicMs();
   }
 
-  /** Both are 0 when every frame has an outcome. */
+  /** Counts that are both 0 when every frame has an outcome. */
   get underWay(): { alone: number; batches: number } {
     return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
   }
@@ -108,7 +108,7 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /** After a burst of acknowledgements, the stream is not saturated until new frames are sent. */
+  /** Pauses the measurement: after a burst of acknowledgements, the stream is not saturated. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;

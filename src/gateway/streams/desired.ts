@@ -22,7 +22,7 @@ export interface StreamSettings {
 }
 
 const duplicateWindowMs = 120_000;
-/** Minimum `max_age`, unless the settings ask for less: readers need time to read the events. */
+/** Minimum `max_age`, unless the settings ask for less, so that readers can read the events. */
 const readableMs = 3_600_000;
 
 /** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
@@ -122,7 +122,7 @@ export function brokenPromises(
   return broken;
 }
 
-/** Returns the limits that are too low. `ensure` raises them again at the next start. */
+/** Returns the limits that are too low, which `ensure` raises at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -145,14 +145,14 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
+/** Returns a limit. JetStream writes no limit as 0 or -1, which becomes Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY
     : value;
 }
 
-/** Returns the limits that are smaller than the settings, with the settings' values. */
+/** Returns the limits that are below the settings, with the settings' values. */
 export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
   for (const limit of limits) {
@@ -161,7 +161,7 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
   return raised;
 }
 
-/** Returns the limits that are larger than the settings, which stay, as texts with both values. */
+/** Returns texts about the limits that are above the settings, which stay. */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))

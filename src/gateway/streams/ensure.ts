@@ -41,7 +41,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/** Refusals in a row that end the wait. An account may get JetStream shortly after the start. */
+/** Number of consecutive refusals that end the wait: JetStream may be enabled late. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -55,10 +55,10 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Compared to detect a reconnect while `ensure` runs. */
+  /** Number of reconnects, to detect one while `ensure` runs. */
   #reconnects = 0;
   #isEnsured = false;
-  /** Valid until the next reconnect. */
+  /** The rule for batches, until the next reconnect. */
   #batchRule: BatchRule;
   readonly #ensuringAgain = new Set<WantedConfig>();
 
@@ -121,9 +121,7 @@ export class Streams {
     });
   }
 
-  /**
-   * The server may have an empty disk. An unusable stream does not prevent others. Never rejects.
-   */
+  /** Ensures a stream after a reconnect, perhaps to an empty disk. Never rejects. */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
     this.#ensuringAgain.add(config);
@@ -255,7 +253,7 @@ async function enableBatches(
   }
 }
 
-/** Returns a StreamError if waiting cannot help, else the error itself. */
+/** Returns a StreamError if waiting is useless, else the error itself. */
 function changeError(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
@@ -288,7 +286,7 @@ export class BatchRule {
     this.#log = log;
   }
 
-  /** In a cluster all servers of a stream must support atomic batches. */
+  /** Whether all servers must support atomic batches, as in a cluster. */
   get isOfCluster(): boolean {
     return this.#connection.info?.cluster !== undefined;
   }

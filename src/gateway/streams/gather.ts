@@ -8,9 +8,9 @@ import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /** The state at the last contact, if there was any since the start of the hub. */
+  /** The state at the last contact since the start of the hub; absent without one. */
   readonly heard?: {
-    /** Messages that the hub lacked at the last contact. */
+    /** Number of messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };

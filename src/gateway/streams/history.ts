@@ -32,19 +32,19 @@ export interface Before {
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
-/** Low readings in a row that count as a loss. A new leader may not have applied all messages. */
+/** Number of consecutive low readings that count as a loss. A new leader may lag. */
 const lowReadingsMin = 3;
-/** Milliseconds for which a loss makes the gateway unready. Lost events do not return. */
+/** Time for which a loss makes the gateway unready. Lost events do not return. */
 const unreadyMs = 60_000;
 
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** The sequence before the stream's first one, up to which no event was acknowledged. */
+  /** The sequence before the first one. No event was acknowledged up to it. */
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
-  /** The leaders under which the stream was last whole, and broken; "" outside of a cluster. */
+  /** The leaders when the stream was last whole, and broken; "" without a cluster. */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
@@ -65,7 +65,7 @@ export class StreamHistory {
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** Evaluates a leader's report. `before`: the known state when the report was requested. */
+  /** Evaluates a report. `before`: the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
     // An acknowledgement has shown since that the stream went back. The answer may be older.
@@ -151,7 +151,7 @@ interface Reading {
   readonly leader: string;
   readonly before: Before;
   readonly isNew: boolean;
-  /** The highest sequence that the previous state of the stream had acknowledged. */
+  /** The highest sequence that the stream's previous state had acknowledged. */
   readonly from: number;
   readonly hadEvents: boolean;
 }

@@ -22,7 +22,7 @@ import {
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
 
-/** No call waits or throws. */
+/** The limits on projects' shares. No call waits or throws. */
 export type ProjectShares = Pick<StoredShares, "refusalOf" | "addUnderWay" | "stored">;
 
 interface StoredSharesOptions {
@@ -36,7 +36,7 @@ interface StoredSharesOptions {
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
-  /** Returns the number of projects. A single project is not limited. */
+  /** Returns the number of projects. A single one is not limited. */
   readonly projectsKnown: () => number;
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
@@ -47,7 +47,7 @@ interface StoredSharesOptions {
 const roundMs = 1_000;
 const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
-/** Maximum wait for the other gateways' counts at the start, and for the last write at the end. */
+/** Maximum wait for the first counts of other gateways, and for the last write. */
 const waitMsMax = 1_000;
 const recordSlicesMax = 16_384;
 
@@ -78,7 +78,7 @@ export class StoredShares {
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads the earlier counts, for a second at most, and then updates them until `close`. */
+  /** Reads the counts, for a second at most, and updates them until `close`. */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
     const first = shares.#round();
@@ -117,7 +117,7 @@ export class StoredShares {
     this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }
 
-  /** Writes the counts that are in no record yet, for a second at most. */
+  /** Writes the unwritten counts, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
     const written = async (): Promise<void> => {
@@ -154,7 +154,7 @@ export class StoredShares {
     const { signal } = this.#closing;
     await first;
     while (!signal.aborted) {
-      // Randomised, so that gateways do not write at the same time.
+      // The pause is random, so that gateways do not write at the same time.
       await pauseUntilAborted(roundMs * (0.8 + Math.random() * 0.4), signal, { ref: false });
       if (!signal.aborted) await this.#round();
     }
@@ -225,10 +225,7 @@ class Exchange {
     if (this.ledger.read()) this.#revision = -1;
   }
 
-  /**
-   * Adds the counts of this process to the record. Rejects if another process has written
-   * meanwhile.
-   */
+  /** Adds this process's counts to the record. Rejects if another process has written. */
   async run(bucket: KV, processId: string): Promise<void> {
     const { ledger } = this;
     const { name, reading } = ledger.state;
@@ -257,7 +254,7 @@ class Exchange {
   }
 }
 
-/** Returns undefined if the value is not a record, or of an earlier stream of the name. */
+/** Returns the counts; undefined if the value is no record, or of an earlier stream. */
 function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

@@ -4,12 +4,12 @@
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
-/** Pairs of the highest sequence of a slice and its bytes, the oldest first. */
+/** Slices as pairs of the highest sequence and the bytes, the oldest first. */
 export type Slices = number[];
 
 /**
- * `shared`: in the record that all gateways read. `sending`: in a record that this process is
- * writing. `own`: counted by this process and in no record yet.
+ * Where counts are. `shared`: in the record of all gateways. `sending`: in a record that is being
+ * written. `own`: counted here and in no record yet.
  */
 const parts = ["shared", "sending", "own"] as const;
 type Part = (typeof parts)[number];
@@ -19,7 +19,7 @@ export class Holding {
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
   stored = 0;
   underWay = 0;
-  /** The project's bytes when it first added some after the last division of the reserve. */
+  /** Bytes of the project when it first added some after the last division of the reserve. */
   heldBefore = 0;
   division = 0;
 
@@ -30,11 +30,11 @@ export class Holding {
 
 /** The part of a stream that is divided equally among the projects. */
 const reservePart = 1 / 10;
-/** The part of a stream that must become free before the reserve is divided again. */
+/** Part that must become free before the reserve is divided again. */
 const dividedAgainPart = 1 / 128;
-/** Minimum size of a full slice. A slice that has been removed in part counts in full. */
+/** Minimum size of a full slice, which counts in full until it is removed completely. */
 const slicePart = 1 / 1_024;
-/** Minimum size of a project's counts that are written to the record, to limit its size. */
+/** Minimum size of counts that are written to the record, to limit its size. */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
@@ -44,11 +44,11 @@ export class StreamLedger {
   readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
   #stored = 0;
-  /** The slices that this process stored after the last sequence of the reading. */
+  /** Slices that were stored after the last sequence of the reading. */
   #unread: Slices = [];
   #unreadBytes = 0;
   #underWay = 0;
-  /** The stream's bytes when the reserve was last divided; Infinity while it is not in use. */
+  /** Bytes of the stream at the last division; Infinity while the reserve is unused. */
   #dividedAt = Number.POSITIVE_INFINITY;
   #division = 0;
 
@@ -60,7 +60,7 @@ export class StreamLedger {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Counted bytes that the stream does not hold; negative if some of its bytes are not counted. */
+  /** Counted bytes that the stream does not have; negative if it has uncounted bytes. */
   get excess(): number {
     return this.#stored - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
@@ -108,7 +108,7 @@ export class StreamLedger {
     return isMissing && found.length === 0 ? undefined : found;
   }
 
-  /** Ends a `send`. If the record was not written, its counts are sent again. */
+  /** Ends a `send`. Unless the record was written, its counts are sent again. */
   sent(isWritten: boolean): void {
     if (isWritten) this.#purged.clear();
     for (const holding of this.holdings.values()) {
@@ -119,7 +119,7 @@ export class StreamLedger {
     }
   }
 
-  /** Evaluates the leader's last report. Returns whether it is the first on this stream. */
+  /** Evaluates the leader's last report. Returns whether the stream is new to this ledger. */
   read(): boolean {
     const { reading } = this.state;
     if (reading === undefined || reading === this.#reading) return false;
@@ -143,7 +143,7 @@ export class StreamLedger {
     return heldBy(holding) >= (this.bytesMax * share) / 100;
   }
 
-  /** Returns whether the reserve is in use and the project has used its part. */
+  /** Returns whether the project has used up its equal share of the reserve. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
     // JetStream rejects messages that do not fit a full stream: then no project has room.
@@ -153,7 +153,7 @@ export class StreamLedger {
     return heldBy(holding) >= holding.heldBefore + part;
   }
 
-  /** Removes the project's counts before its oldest message, while more is counted than stored. */
+  /** Removes counts before the project's oldest message, while the ledger counts too much. */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
     for (const part of parts) {
@@ -170,7 +170,7 @@ export class StreamLedger {
     return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
   }
 
-  /** The leader's report may be older than the data that was stored since the query. */
+  /** Removes slices that the report includes. Later data stays. */
   #dropRead(lastSequence: number): void {
     let read = 0;
     while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;

@@ -24,16 +24,16 @@ export interface StreamWatchOptions {
 }
 
 const everyMsDefault = 1_000;
-/** Idle streams per interval, in turn. A stream in use is queried when a frame is sent. */
+/** Number of idle streams queried per interval. A stream in use is queried by its frames. */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
-/** Milliseconds after an acknowledgement for which a server counts as serving. */
+/** Time after an acknowledgement in which a server counts as serving. */
 const stuckMsMax = 2_000;
-/** Time for which a server must be stuck before another one is tried. Doubles at each move. */
+/** Time until a stuck server is left. Doubles at each move. */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
-/** A query without an answer does not change the known state. */
+/** Watches the streams. A query without an answer does not change the known state. */
 export class StreamWatch {
   /**
    * Fulfilled when each stream has been queried once. Events should not be accepted earlier: a
@@ -63,7 +63,7 @@ export class StreamWatch {
     this.askedOnce = this.#askAll();
   }
 
-  /** Returns the reasons why events cannot be stored now. The answer takes a second at most. */
+  /** Returns why events cannot be stored now, after a second at most. */
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
@@ -121,7 +121,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /** A rejected stream sends no frame that would trigger a query. */
+  /** Queries some streams, and rejected ones, which send no frame that would trigger a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;
@@ -135,7 +135,7 @@ export class StreamWatch {
     }
   }
 
-  /** A server that is cut off from its cluster serves no stream. */
+  /** Leaves a server that is cut off from its cluster and serves no stream. */
   #leaveStuckServer(): void {
     const { link, log, monotonicMs } = this.#options;
     const now = monotonicMs();

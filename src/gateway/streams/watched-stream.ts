@@ -39,7 +39,7 @@ interface WatchedStreamOptions {
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** Milliseconds since the last query after which the sending of a frame triggers a query. */
+  /** Age of the last query at which sending a frame triggers another. */
   readonly askEveryMs: number;
 }
 
@@ -47,7 +47,7 @@ interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
-/** Milliseconds for which a stream may be missing, since it may be about to be created. */
+/** Time for which a stream may be missing, because it may be about to be created. */
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice without a restart of its server; nats-server 2.10 does this on a full disk, and then stores nothing: " +
@@ -59,13 +59,13 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  /** Undefined while the stream is missing, and until its size is first reported. */
+  /** The size; undefined while the stream is missing, and before its first report. */
   size: StreamSize | undefined;
   #problems: readonly string[] = [];
-  /** Why the last query got no answer; undefined if it was answered. */
+  /** Why the last query failed; undefined if it was answered. */
   unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
-  /** Whether the stream had no answer, no leader, or no majority at the last query. */
+  /** Whether the last query found no answer, no leader, or no majority. */
   isStuck = false;
   #asking: Promise<void> | undefined;
 
@@ -89,7 +89,7 @@ export class WatchedStream {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
 
-  /** Records that NATS did not let this process publish to the subject. */
+  /** Records that NATS refused a publish to the subject. */
   denied(subject: string, { reason, fix }: Pick<NatsRefusedError, "reason" | "fix">): void {
     const [own = ""] = this.#options.wanted.subjects;
     if (subject.startsWith(own.replace("*", "")))
@@ -104,7 +104,7 @@ export class WatchedStream {
     return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
-  /** Called when the connection was lost. The server may have been restarted. */
+  /** Records that the connection was lost: the server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();
@@ -245,12 +245,12 @@ interface StreamRoomOptions {
 
 interface Fill {
   readonly bytes: number;
-  /** Infinity without a limit. */
+  /** Maximum size of the stream; Infinity without a limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
 
-/** The part of a full stream that must become free before it counts as having room. */
+/** Part of a full stream that must become free before it has room again. */
 const freePart = 1 / 64;
 
 const streamIsFull =
@@ -305,14 +305,14 @@ interface StreamSilenceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Milliseconds for which a stream counts as silent after the last unanswered frame. */
+/** Time after the last unanswered frame for which a stream counts as silent. */
 const silentMsMax = 10_000;
-/** Milliseconds after which a member counts as lost. Members answer about once a second. */
+/** Time without contact after which a member counts as lost. */
 const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** The leader under which the stream acknowledged nothing; "" outside of a cluster. */
+  /** The leader that acknowledged nothing; "" without a cluster. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {
@@ -351,7 +351,7 @@ class StreamSilence {
     return isSilent ? [problem] : [];
   }
 
-  /** Called when the stream may acknowledge again: after a restart, or under another leader. */
+  /** Forgets the silence after a restart, or under another leader. */
   forget(): void {
     const { state } = this.#options;
     this.#loggedUnder = undefined;
@@ -361,7 +361,7 @@ class StreamSilence {
   }
 }
 
-/** Returns whether the leader, with the members that answer it, is a majority. */
+/** Returns whether the leader and the members that answer it are a majority. */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
   // A member that the leader has never reached is reported as active 0 ns ago.

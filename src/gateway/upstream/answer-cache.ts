@@ -14,15 +14,15 @@ interface AnswerCacheOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Bytes of an entry without its body, key and headers. */
+/** Assumed bytes of an entry besides its body, key and headers. */
 const entryBytes = 512;
-/** Maximum share of one answer. */
+/** Maximum share of the cache for one answer. */
 const shareOfOne = 1 / 8;
-/** Maximum share of repeated answers, so that new ones can be added. */
+/** Maximum share of repeated answers, so that there is room for new ones. */
 const shareOfRepeated = 3 / 4;
 const freshMsMax = 86_400_000;
 
-/** Answers in the order of their last request. */
+/** A cache whose answers are in the order of their last request. */
 class LruAnswers {
   readonly #answers = new Map<string, CachedAnswer>();
   bytes = 0;
@@ -91,7 +91,7 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
   return entryBytes + key.length + body.length + texts;
 }
 
-/** Returns undefined if the answer must not be cached or differs by client (RFC 9111). */
+/** Returns the freshness; undefined if the answer must not be cached (RFC 9111). */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
   const vary = (all.get("vary") ?? "").split(",").map((name) => name.trim());
@@ -103,13 +103,13 @@ export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefine
   return seconds === null ? 0 : Math.max(0, Number(seconds[1]) * 1_000 - ageMsOf(headers));
 }
 
-/** Returns the age on arrival in milliseconds, as caches on the way declare it. */
+/** Returns the age in milliseconds that caches on the way declare. */
 export function ageMsOf(headers: UpstreamAnswer["headers"]): number {
   const [, age = ""] = headers.find(([name]) => name === "Age") ?? [];
   return /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0;
 }
 
-/** These headers are part of the cache key, or have no effect on the content. */
+/** Headers that are in the cache key, or do not affect the content. */
 const varyingByKey: ReadonlySet<string> = new Set([
   "accept-encoding",
   "origin",

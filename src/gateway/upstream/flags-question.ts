@@ -14,9 +14,7 @@ const timedChars = { min: 6, max: 8 };
 
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
-/**
- * Returns undefined if the question is too long. Unreadable questions are equal if all bytes are.
- */
+/** Returns the question; undefined if it is too long. Unreadable ones are compared as bytes. */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -53,13 +51,13 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Returns undefined for non-canonical base64, which other decoders may read differently. */
+/** Decodes base64; undefined for other forms, which decoders may read differently. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
 }
 
-/** Empties the string values of the outermost members that state the time of sending. */
+/** Empties the outermost string members that state the time of sending. */
 function withoutTimes(json: Buffer): Uint8Array {
   const parts: Buffer[] = [];
   let taken = 0;

@@ -34,7 +34,7 @@ interface Asking {
   /** The body, which must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** Whether shared answers may be requested: slow readers do not hold too much memory. */
+  /** Whether there is room for shared answers besides those of slow readers. */
   readonly hasRoom: boolean;
 }
 
@@ -53,20 +53,20 @@ const unavailable: Problem = {
   code: "upstream_unavailable",
   detail: "The upstream for this request does not answer; events are still stored",
 };
-/** Query parameters that differ between requests of the same question. */
+/** Matches query parameters that differ between requests of the same question. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
-/** Request headers that change the meaning of the same bytes, or the answer. */
+/** Names of headers that change the meaning of the body, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
-/** Query parameters by which scripts and configuration may differ. Others are not forwarded. */
+/** Matches the query parameters that are forwarded for scripts and configuration. */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** One cache per kind, because one client can request many resources of each. */
+  /** Caches by kind of resource, so that a client's many requests of one kind affect no other. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
-  /** Answers for flags, each of one person. */
+  /** Cached answers for flags, each of one person. */
   readonly #flags: AnswerCache;
   /** Requests for shared resources that are in progress, by cache key. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
@@ -182,7 +182,7 @@ function sharedHead(head: PassedHead): PassedHead {
   return { ...head, method: "GET", query: parameters.join("&") };
 }
 
-/** Returns the answer, or a 304 if the client already has it. */
+/** Returns the upstream's answer, or a 304 if the client already has it. */
 function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
   const etag = answer.headers.find(([name]) => name === "ETag")?.[1];
   const tags = ifNoneMatch.split(",").map((tag) => weakless(tag.trim()));

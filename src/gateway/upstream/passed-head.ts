@@ -1,5 +1,5 @@
-// What of a request goes to the upstream: a closed list of paths and headers, without cookies. No
-// path on the list has another meaning upstream, in any spelling.
+// The forwarded parts of a request: a closed list of paths and headers, without cookies. No path on
+// the list has another meaning upstream, in any spelling.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { percentDecoded, type SdkRouteLabel } from "../http/paths.ts";
@@ -7,7 +7,7 @@ import type { HttpRequest } from "../http/uws.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /** The forwarded method. A request without a body is forwarded as GET, also a HEAD. */
+  /** The forwarded method: GET for a request without a body, also for HEAD. */
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly query: string;
@@ -24,9 +24,9 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/** SDKs on servers request definitions of flags with their own key. */
+/** Headers for flag definitions, which SDKs on servers request with their own key. */
 const ofFeatures = ["authorization"];
-/** Headers in which SDKs name themselves. */
+/** Matches headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
 const codings = ["br", "gzip", "deflate", "zstd"];
 const fromUpstream = [
@@ -50,7 +50,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/** Must be called while the head is being handled. `clientAddress` is "" if not recorded. */
+/** Returns the forwarded head. Must be called while the request's head is being handled. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -123,7 +123,7 @@ const charsMax = 4_096;
 /** Matches a path by its allowed characters (RFC 3986, section 3.3). */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/** Returns undefined for a path that is not forwarded. `path` has no query. */
+/** Returns the kind of a path without query; undefined if it is not forwarded. */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;

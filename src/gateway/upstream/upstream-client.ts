@@ -26,8 +26,8 @@ export interface UpstreamAnswer {
 }
 
 /**
- * `full`: too much is in progress. `gone`: the client has disconnected. `ended`: the upstream ended
- * this request, which does not affect others.
+ * Why there is no answer. `full`: too much is in progress. `gone`: the client has left. `ended`:
+ * the upstream ended this request only.
  */
 type NoAnswer = "full" | "gone" | "away" | "ended";
 
@@ -37,9 +37,9 @@ const answersBytesMax = 67_108_864;
 /** Maximum bytes of all bodies being sent, so that the rest of the budget is free for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/** Statuses of a missing server. Another 5xx may concern one request alone. */
+/** Statuses of a missing server. Other 5xx may concern one request alone. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Kinds with servers of their own, whose success does not show the state of the others. */
+/** Kinds with separate servers, whose success does not show the state of the others. */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -72,7 +72,7 @@ export class UpstreamClient {
     return this.#statusFor(kind).isAway;
   }
 
-  /** Returns the answer. Never rejects. `body` must not change until the promise is fulfilled. */
+  /** Returns the answer. Never rejects. `body` must not change until then. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -149,7 +149,7 @@ export class UpstreamClient {
     });
   }
 
-  /** Returns `full` if the answer is too long or there is no room for it. */
+  /** Reads the answer. Returns `full` if it is too long or there is no room. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -186,7 +186,7 @@ class UpstreamStatus {
   }
 }
 
-/** Returns whether the request has had a connection, even if it is lost. */
+/** Returns a function that reports whether the request ever had a connection. */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

@@ -24,7 +24,7 @@ export class MergedMetrics {
     this.#latest.set(worker, known);
   }
 
-  /** Counters and histograms of an ended worker are retained, its gauges are not. */
+  /** Removes an ended worker's gauges, but not its counters and histograms. */
   ended(worker: number): void {
     for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
       if (isOwn(name) && metricTable[name].type !== "gauge") this.#addEnded(name, values);
@@ -36,7 +36,7 @@ export class MergedMetrics {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** Returns the metrics of the gateway. `supervisor` has those of the supervisor's own process. */
+  /** Returns the merged metrics. `supervisor` has those of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),

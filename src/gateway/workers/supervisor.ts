@@ -21,7 +21,7 @@ interface SupervisorOptions {
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** The start rejects with the signal's reason if it aborts. */
+  /** Aborts the start, which rejects with its reason. */
   readonly signal: AbortSignal;
 }
 
@@ -32,9 +32,9 @@ interface WorkersReadiness {
 }
 
 const metricsTimeoutMs = 1_000;
-/** Milliseconds to wait for a worker's readiness, whose own check may take a second. */
+/** Maximum wait for a worker's readiness, whose own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** Milliseconds for a worker to close its resources after its drain. */
+/** Time for a worker to close its resources after its drain. */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -58,7 +58,7 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /** Returns the report of the first worker. Rejects with the error of one that cannot start. */
+  /** Starts the workers. Returns the first one's report. Rejects if one cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
@@ -156,7 +156,7 @@ export class Supervisor {
     return this.#merged.all(supervisor);
   }
 
-  /** Returns counters and histograms, without starting a new window of any gauge. */
+  /** Returns counters and histograms, without affecting gauges. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
@@ -168,7 +168,7 @@ export class Supervisor {
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** Returns the answers that arrived in time. */
+  /** Asks all workers, and returns the answers that arrived in time. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -234,9 +234,9 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/** Checks without a message after which a worker is killed. It reports every second. */
+/** Number of silent checks after which a worker is killed. It reports every second. */
 const silentChecksMax = 10;
-/** Checks after which a process is killed that has not sent any message: it may be loading. */
+/** Number of checks after which a process without any message is killed: it may be loading. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -245,7 +245,7 @@ interface LastSeen {
 }
 
 /**
- * Kills a worker that does not answer, because the kernel continues to give it connections. Counts
+ * Kills workers that do not answer, because the kernel continues to give them connections. Counts
  * its own checks: by the clock, a supervisor that was stopped, for example by Ctrl-Z, would kill
  * workers that are alive.
  */

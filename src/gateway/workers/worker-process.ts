@@ -6,7 +6,7 @@ import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
-/** With `first` a worker checks that no other process has the port; with `joining` it shares it. */
+/** The role of a worker. `first` checks that no other process has the port; `joining` shares it. */
 export type WorkerRole = "first" | "joining";
 
 export interface StartMessage {
@@ -19,11 +19,11 @@ export interface StartMessage {
 /** A worker's report once it accepts connections. */
 export interface Listening {
   readonly port: number;
-  /** When the first live stream was created; null if JetStream did not answer. */
+  /** Creation time of the first live stream; null if JetStream did not answer. */
   readonly streamCreated: string | null;
 }
 
-/** The channel keeps the order and loses nothing while both processes live. */
+/** The messages to a worker. The channel keeps their order and loses none. */
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
@@ -31,13 +31,13 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** The worker could not start, and a retry will not help. It ends after this message. */
+  /** The worker could not start, and a retry is useless. It ends after this message. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** Metrics without gauges, whose reading may start a new window. */
+  /** The metrics without gauges. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
   /** Reasons why the worker cannot store events now. */
@@ -51,7 +51,7 @@ export interface WorkerAnswers {
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /** The program's file and its arguments as a worker. `env`: by default that of this process. */
+  /** The file and the arguments of a worker. `env`: by default that of this process. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -64,7 +64,7 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** The reason why the worker could not start; undefined if it sent none. */
+  /** Why the worker could not start; undefined if it sent no reason. */
   readonly reason: string | undefined;
 }
 
@@ -74,7 +74,7 @@ export interface WorkerProcess {
   readonly messagesRead: number;
   /** The worker's report. Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** The end, after the last message has been read. Never rejects. */
+  /** Resolves with the end, after the last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   /** Returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
@@ -162,7 +162,7 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/** Waits for the exit, and for the channel, which may hold messages for a moment after it. */
+/** Waits for the exit, and for the channel's last messages. */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

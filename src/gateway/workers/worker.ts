@@ -34,7 +34,7 @@ interface WorkerGateway extends Listening {
 
 interface WorkerOptions {
   readonly channel: SupervisorChannel;
-  /** Aborted by SIGINT, SIGTERM and SIGHUP. */
+  /** Aborts at SIGINT, SIGTERM and SIGHUP. */
   readonly stop: AbortSignal;
   /** Starts a gateway. Rejects if that fails, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;

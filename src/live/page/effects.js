@@ -36,7 +36,7 @@ export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project)
     .map(([words, value]) => [words, typeof value === "number" ? whole.format(value) : value]);
 }
 
-/** Hidden if no effects process responds. */
+/** Draws the effects, or hides them if no effects process responds. */
 export function drawEffects(effects, project) {
   byId("effects").hidden = effects === undefined;
   if (effects === undefined) return;
@@ -87,7 +87,7 @@ async function personOf(project, id) {
   }
 }
 
-/** `text` is the person as JSON. Its properties are shown with the digits that were sent. */
+/** Draws a person, given as JSON `text`. Properties are shown with the digits as sent. */
 function drawPerson(text, project) {
   const person = JSON.parse(text);
   byId("person-facts").replaceChildren(...personFacts(person, project).flat());

@@ -116,7 +116,7 @@ function showEvents(events) {
   keepOneTabStop(list);
 }
 
-/** Earlier events arrive stream by stream, and are sorted by the time of receipt. */
+/** Returns the row before which an event belongs: rows are sorted by receive time. */
 function firstBefore(list, { receivedAt }) {
   return (
     [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??
@@ -124,7 +124,7 @@ function firstBefore(list, { receivedAt }) {
   );
 }
 
-/** The rows are one stop for the Tab key; arrows, Home and End move between rows. */
+/** Makes the rows one stop for the Tab key. Arrows, Home and End move between rows. */
 function keepOneTabStop(list) {
   const summaries = [...list.querySelectorAll("summary")];
   const current = summaries.find((summary) => summary === document.activeElement) ?? summaries[0];

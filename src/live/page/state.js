@@ -145,7 +145,7 @@ function totalText(name, snapshot) {
   return `${countText(snapshot.refused, "request")} rejected, ${countText(snapshot.dropped, "event")} dropped`;
 }
 
-/** Interpolated within a bucket; with few requests, the bound of the slowest one's bucket. */
+/** Returns a percentile, interpolated within a bucket, unless there are too few requests. */
 function percentile(share, end) {
   const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
   const earlier = new Map(before.counts.durations);
@@ -169,7 +169,7 @@ function percentile(share, end) {
   return { seconds: low, requests };
 }
 
-/** `values` belong to all snapshots except the first. The line ends at the right edge, at "now". */
+/** Draws a line that ends at "now". `values` belong to all snapshots except the first. */
 function drawLine(id, values) {
   const [width, height] = [60, 24];
   const top = Math.max(...values, 0);

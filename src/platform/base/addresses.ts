@@ -28,9 +28,7 @@ export function addressOfText(text: string): string {
   return isIpv4Mapped(bytes) ? ipv4Text(bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
 }
 
-/**
- * The key by which addresses are counted: an IPv4 address, or the first bytes of an IPv6 address.
- */
+/** Returns the key for counting: an IPv4 address, or the first bytes of an IPv6 address. */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
 }
@@ -56,7 +54,7 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff;
 }
 
-/** RFC 5952: no leading zeros, lower case, `::` for the first longest run of zero groups. */
+/** Formats IPv6 by RFC 5952: lower case, `::` for the first longest run of zero groups. */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];
   for (let place = 0; place < IPV6_BYTES; place += 2)
@@ -125,7 +123,7 @@ function networkOf(part: string): Network | undefined {
   return prefix > prefixMax ? undefined : { address, prefix, family };
 }
 
-/** Returns whether an address, in the text form of this file, is in one of the networks. */
+/** Returns a test whether an address, in the text form of this file, is in a network. */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);

@@ -5,7 +5,7 @@ export function dayOf(ms: number): string {
 }
 
 export function isDay(text: string): boolean {
-  // Date.parse reads February 30 as March 2.
+  // The comparison rejects days such as February 30, which Date.parse reads as March 2.
   return /^\d{4}-\d\d-\d\d$/.test(text) && dayOrEmpty(text) === text;
 }
 

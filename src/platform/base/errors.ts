@@ -1,7 +1,7 @@
 // The closed table of all errors that a client can receive. docs/reference/errors.md and
 // /docs/errors are generated from it.
 
-/** What a project may store beyond a multiple of its bytes: some events compress a thousandfold. */
+/** Bytes per minute that a project may store beyond a multiple of its sent bytes. */
 export const expansionBytesAMinute = 67_108_864;
 export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;
 
@@ -229,11 +229,11 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/** An expected failure of a whole request, never thrown. The client receives `detail`. */
+/** An expected failure of a whole request. Returned, never thrown. The client receives `detail`. */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** Some characters of the request, which only the response may contain, never a log. */
+  /** Some characters of the request, for the response only, never for a log. */
   readonly excerpt?: string;
   readonly errors?: readonly {
     readonly index: number;

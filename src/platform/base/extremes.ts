@@ -1,4 +1,5 @@
-// Math.min(...values) throws a RangeError if the values exceed the stack, at about 120,000.
+// The extremes of any number of values. Math.min(...values) throws a RangeError if they exceed the
+// stack, at about 120,000.
 
 export function leastOf(numbers: Iterable<number>): number {
   let least = Number.POSITIVE_INFINITY;

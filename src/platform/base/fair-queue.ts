@@ -3,7 +3,7 @@
 
 export interface QueuedWork {
   readonly deadlineMs: number;
-  /** The group may change while the item has a slot. */
+  /** Items of one group share turns. The group may change while the item has a slot. */
   readonly group: string;
   /** Called with a slot, which the item keeps until `again`, `rest` or `leave`. */
   run(): void;
@@ -40,7 +40,7 @@ const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** The group with the most recent turn is last. */
+  /** The groups in the order of their last turns, the most recent last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -55,7 +55,7 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** The queue may call `run` or `late` of the item before `add` returns. */
+  /** Adds an item. May call its `run` or `late` before returning. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
@@ -73,12 +73,12 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Releases the slot until `again`. Other items get it only after the caller returns. */
+  /** Releases the slot until `again`. Others get it only after the caller returns. */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /** Other items get the slot only after the caller returns. */
+  /** Removes the item. Its slot is free for other items only after the caller returns. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }

@@ -36,7 +36,7 @@ export function mustBePlain(file: string): void {
     );
 }
 
-/** Throws like mustBePlain, and if the file has a second hard link: a write would change both. */
+/** Throws a StoreError unless the path is a plain file with a single hard link. */
 export function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
@@ -44,7 +44,7 @@ export function mustBeSingle(file: string): void {
     throw new StoreError(`cannot open ${file}: the file has a second hard link: remove it`);
 }
 
-/** Creates missing parents too. Node's recursive mkdir may retry forever below /proc. */
+/** Creates a folder and its parents. Node's recursive mkdir may retry forever below /proc. */
 export function makeFolder(folder: string, mode = folderOfOwner): void {
   if (isFolder(folder)) return;
   const above = path.dirname(folder);
@@ -97,7 +97,7 @@ export interface FileLock {
 }
 
 /**
- * The lock is SQLite's, because Node has no file locks. The kernel releases it when the process
+ * Takes a lock of SQLite, because Node has no file locks. The kernel releases it when the process
  * ends. Throws the error of opening the file, and a StoreError if it is a link.
  */
 export function takeFileLock(file: string): FileLock | "busy" {

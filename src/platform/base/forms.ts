@@ -10,7 +10,7 @@ export function isBlankUuidText(uuid: string): boolean {
   return /^[0-]+$|^[f-]+$/i.test(uuid);
 }
 
-/** The form that the database returns. */
+/** Returns whether a text is a UUID in lower case, the form that the database returns. */
 export function isLowerCaseUuid(text: string): boolean {
   return uuidForm.test(text) && text === text.toLowerCase();
 }

@@ -13,12 +13,12 @@ export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words):
   return hashed(key, words, place, undefined);
 }
 
-/** Writes the 64-bit hash as two words, which differ from the 32-bit hash. */
+/** Writes the 64-bit hash as two words. Neither equals the 32-bit hash. */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }
 
-/** Returns the last word of the hash, and writes the first word of a 64-bit hash to `into`. */
+/** Returns the last word of the hash. For a 64-bit hash, also writes the first word to `into`. */
 function hashed(
   key: Uint32Array,
   words: Uint32Array,
@@ -33,7 +33,7 @@ function hashed(
   const firstEnd = count + 1 + finalRounds;
   const end = into === undefined ? firstEnd : firstEnd + finalRounds;
   for (let round = 0; round < end; round++) {
-    // The last word encodes the number of words.
+    // The final word encodes the number of words.
     const word = round < count ? words[start + round]! : round === count ? count << 26 : 0;
     if (round === count + 1) v2 ^= into === undefined ? 0xff : 0xee;
     if (round === firstEnd && into !== undefined) {

@@ -1,15 +1,15 @@
-// An HTTP port for operators and readers on node:http. Limits connections, to one request each, and
-// the time to receive the head of a request.
+// An HTTP port for operators and readers on node:http. Limits the number of connections, the
+// requests of each to one at a time, and the time to receive the head of a request.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Must not throw. The next request of a connection follows after the response. */
+  /** Answers a request. Must not throw. A connection's next request follows the response. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
-  /** Completes "Listen for …". */
+  /** The purpose of the port, as the end of a sentence that begins with "Listen for". */
   readonly purpose: string;
   readonly portName: PortName;
   readonly requestMsMax?: number;
@@ -42,7 +42,7 @@ export class HttpPort {
     this.#server = server;
   }
 
-  /** Returns the port. Rejects with an Error that states the cause. */
+  /** Listens, and returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -70,7 +70,7 @@ export class HttpPort {
     });
   }
 
-  /** Pipelined requests would queue without a limit, and Node does not report a disconnect. */
+  /** Answers a request. Rejects pipelined requests, which would queue without a limit. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();
@@ -92,7 +92,7 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** Explains an error of Node's listen, and names the setting to change. */
+/** Returns the cause of a failed listen, with the setting to change. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {

@@ -3,7 +3,7 @@
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
-  /** A full pool frees its smallest blocks, or drops the returned block. */
+  /** A full pool frees its smallest blocks, or refuses the returned block. */
   readonly full: "drop_smallest" | "refuse";
   /** Time without a returned block after which the pool frees all blocks. */
   readonly idleMs: number;
@@ -43,7 +43,7 @@ export class MemoryPool {
     return Buffer.allocUnsafeSlow(bytes);
   }
 
-  /** The caller must not use the block afterwards. */
+  /** Returns a block to the pool. The caller must not use it afterwards. */
   give(block: Buffer): void {
     const { keptBytesMax, idleMs, full } = this.#options;
     if (full === "refuse" && this.#keptBytes + block.length > keptBytesMax) return;
@@ -84,7 +84,7 @@ export class MemoryPool {
   }
 }
 
-/** An idle process collects no garbage, so blocks of 20 MB would pile up. */
+/** Frees a block at once: an idle process collects no garbage, so blocks would pile up. */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

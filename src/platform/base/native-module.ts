@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** Loads the first existing file; the places differ for src/ and dist/. Errors name the fix. */
+/** Loads the first existing file of `places` (src/ and dist/ differ). Errors name the fix. */
 export function loadNativeModule(name: string, places: readonly URL[]): unknown {
   const files = places.map((place) => fileURLToPath(place));
   const file = files.find((candidate) => existsSync(candidate)) ?? files[0]!;

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Reserved for NATS, the admin port, files and libraries. */
+/** Number of descriptors reserved for NATS, the admin port, files and libraries. */
 const descriptorsReserved = 256;
 
 /** Returns the number of connections that fit into a limit of open files, at least half of it. */

@@ -21,13 +21,13 @@ interface PostOptions {
   /** Maximum time without any byte in either direction. Default: the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
-  /** Called when the kernel has the whole body of the request. */
+  /** Called when the kernel has accepted the whole body of the request. */
   readonly handedOver?: () => void;
 }
 
 const answerBytesMax = 1_048_576;
 
-/** Rejects with an Error that states the cause if the response is incomplete or missing. */
+/** Posts a JSON body. Rejects with an Error that has the cause without a complete response. */
 export async function postJson(
   target: URL,
   body: Buffer,
@@ -74,7 +74,7 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/** Rejects if the response ends early. Cuts a long text, which makes it invalid JSON. */
+/** Returns a response's text, cut if too long. Rejects if the response ends early. */
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

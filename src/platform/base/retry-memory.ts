@@ -1,5 +1,5 @@
-// Remembers failed requests that may have been stored, for the duplicate window of the streams, to
-// recognize their retries. A repetition after a 200 is intended, and is stored again.
+// Recognizes retries of failed requests that may have been stored, for the duplicate window of the
+// streams. A repetition after a 200 is intended, and is stored again.
 
 const valuesMax = 16_384;
 /** The duplicate window of the streams. */
@@ -12,7 +12,7 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /** The most recent last. A key has several values if several clients send the same request. */
+  /** The values by key, the most recent last: several clients may send the same request. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 

@@ -14,7 +14,7 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Waits for the work, at most `ms`, or until `rest` is aborted. Rejects if the work rejects. */
+/** Waits for the work, until `ms` have passed or `rest` is aborted. Rejects if the work rejects. */
 export async function atMost(
   ms: number,
   work: Promise<unknown>,

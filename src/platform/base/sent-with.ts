@@ -1,12 +1,12 @@
 /** The fields that identify an event if its client sends it again. */
 export const SentWith = {
-  /** Readers of the stream recognize a repeated event by its valid uuid. */
+  /** A valid uuid, by which readers of the stream recognize a repeated event. */
   Uuid: 0,
-  /** A timestamp without a uuid, which the gateway creates. */
+  /** A timestamp without a uuid: the gateway creates a uuid. */
   Time: 1,
   Neither: 2,
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/** Each pair is a line and the `SentWith` from it on. Lines before the first pair have uuids. */
+/** Pairs of a line and the `SentWith` from it on. Lines before the first pair have uuids. */
 export type SentWithRuns = readonly number[];

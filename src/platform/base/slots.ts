@@ -1,4 +1,4 @@
-/** Further tasks wait in the order of the calls. */
+/** Limits concurrent tasks. Further tasks wait in the order of the calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

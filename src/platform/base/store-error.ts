@@ -5,7 +5,7 @@ export class StoreError extends Error {
   override name = "StoreError";
 }
 
-/** The time limit of the database was exceeded. A smaller amount of work may succeed. */
+/** A statement exceeded the time limit of the database. A smaller amount of work may succeed. */
 export class TooSlowError extends StoreError {
   override name = "TooSlowError";
 }

@@ -5,7 +5,7 @@ export type Value = string | number | null | Uint8Array;
 
 export type Row = readonly Value[];
 
-/** In a row, a uuid is text, a boolean is 1 or 0, and JSON is text as received. */
+/** The type of a column. In a row, a uuid is text, a boolean 1 or 0, JSON text as received. */
 export type ColumnType =
   | "text"
   | "uuid"
@@ -29,9 +29,9 @@ type Columns = Readonly<Record<string, Column<unknown>>>;
 
 export interface Table<Types extends Columns = Columns> {
   readonly name: string;
-  /** Irrelevant if rows are only appended. */
+  /** The columns of the primary key; irrelevant if rows are only appended. */
   readonly key: readonly string[];
-  /** The columns of the key come first. */
+  /** All columns, those of the key first. */
   readonly columns: readonly string[];
   readonly types: Types;
 }

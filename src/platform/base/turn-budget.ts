@@ -35,7 +35,7 @@ interface WorkClockOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Between two reads of the CPU time the thread counts as working. */
+/** Interval between two reads of the CPU time. In between, the thread counts as working. */
 const askedEveryMs = 0.25;
 
 /** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */

@@ -35,11 +35,11 @@ interface Holder extends Partial<Answers> {
 /** An expected failure to start. The message contains everything that the user needs. */
 export class EmbeddedError extends Error {}
 
-/** The lock of a process that was just killed may persist for a moment. */
+/** Number of attempts: the lock of a process that was just killed may persist for a moment. */
 const tries = 10;
 const retryMs = 50;
 
-/** If the folder is in use, throws an EmbeddedError that names the process, and changes nothing. */
+/** Locks the folder. Throws an EmbeddedError that names the process if it is in use. */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
   const file = holderFile(dataDir);
@@ -104,8 +104,8 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * Returns why this user cannot write to the folder and its content; undefined if the user can.
- * Checks the nearest existing parent of a missing folder. Changes nothing.
+ * Returns why this user cannot write to the folder and its content; undefined if the user can. For
+ * a missing folder, checks its nearest existing parent.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);

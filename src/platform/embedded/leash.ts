@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /** The pid of the server, not of the shell. Rejects with an EmbeddedError if it never started. */
+  /** The pid of the server, not of the shell. Rejects with an EmbeddedError without a server. */
   readonly pid: Promise<number>;
   /** Resolves when the shell has ended. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
@@ -20,9 +20,9 @@ const stderrCharsMax = 4_096;
  */
 const serverGogc = "50";
 
-// $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
-// server has its own process group, so that Ctrl-C only reaches the gateway, which stops it last. A
-// signal to the whole group must not end the subshell that watches the leash.
+// $1 is the grace period in seconds, the other arguments are the command, and descriptor 4 is the
+// leash. The server has its own process group, so that Ctrl-C only reaches the gateway, which stops
+// it last. A signal to the whole group must not end the subshell that watches the leash.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -44,7 +44,7 @@ kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** Never throws: if the program cannot be started, `ended` resolves. */
+/** Starts the command. Never throws: if the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // Without free file descriptors the shell has no streams, which the return type of `spawn` hides.

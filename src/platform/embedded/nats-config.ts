@@ -27,7 +27,7 @@ export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
   readonly pid: number;
-  /** The start time has the form of process-identity.ts. */
+  /** When the server was started, in the form of process-identity.ts. */
   readonly startedAt: string;
 }
 
@@ -49,12 +49,12 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/** Inside the store, so that a copy of the store includes it. */
+/** Returns the path of the version's file, inside the store, so that a copy includes it. */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
-/** Returns the path. Records the server's version before it can change the store. */
+/** Writes the configuration, and returns its path. Records the server's version first. */
 export function writeNatsConfig({
   dataDir,
   port,
@@ -96,7 +96,7 @@ export function monitoringPath(token: string): string {
 export interface WrittenNatsConfig {
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** The port is undefined if the server chose it, or if it is unreadable. */
+  /** The port of the server; undefined if the server chose it, or if it is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string | undefined;

@@ -55,7 +55,7 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/** Throws an EmbeddedError if the start fails for a reason that the user can fix. */
+/** Starts a nats-server. Throws an EmbeddedError if the user can fix the cause of a failure. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
@@ -86,11 +86,11 @@ interface ServerOptions extends EmbeddedNatsOptions {
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
-  /** Aborted when nothing may restart the server. */
+  /** Aborts when no code may restart the server any more. */
   readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /** Read while the pid certainly belonged to the server; undefined if it never started. */
+  /** The process of the server, read while the pid was certainly its; undefined at first. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
@@ -233,7 +233,7 @@ export class EmbeddedNats {
     this.#server?.release();
   }
 
-  /** If the disk is full, nats-server cannot write the file with its ports. */
+  /** Restarts the server, once the disk has room for the file with its ports. */
   async #launchAgain(): Promise<void> {
     const signal = this.#stopping;
     const { dataDir, log } = this.#options;
@@ -255,7 +255,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/** Waits without a time limit while the server runs: it listens only after reading its store. */
+/** Returns the ports. Waits without a time limit: the server first reads its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
@@ -304,8 +304,8 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * Lets JetStream reserve the whole disk. Its own default is a share of the free space, so a later
- * start could reject the reservations of the first one.
+ * Returns the storage limit for JetStream: the whole disk. Its default is a share of the free
+ * space, so a later start could reject the reservations of the first one.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

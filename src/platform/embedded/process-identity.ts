@@ -18,13 +18,13 @@ export interface ProcessHost {
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** An opaque text; empty if the platform does not provide the start time. */
+  /** The start time as an opaque text; empty if the platform does not provide it. */
   readonly startedAt: string;
 }
 
 const pollMs = 15;
 
-/** Returns the boot and the pid namespace, inside which a pid identifies one process. */
+/** Returns the boot and the pid namespace, within which a pid identifies one process. */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
 }
@@ -37,7 +37,7 @@ function tellOr(tell: () => string): string {
   }
 }
 
-/** Returns undefined if the process does not exist, or is a zombie. */
+/** Returns the identity of a process; undefined if it does not exist, or is a zombie. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
   try {
     host.kill(pid, 0);
@@ -57,7 +57,7 @@ export async function untilGone(identity: ProcessIdentity, host: ProcessHost): P
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
-/** Returns "" if the start time is unknown; undefined if there is no process, or a zombie. */
+/** Returns the start time; "" if it is unknown, undefined if there is no process, or a zombie. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -23,14 +23,14 @@ export interface EmbeddedAccess {
 
 interface WantedAccess {
   readonly dataDir: string;
-  /** By default the port of the last start is used, else a free port. */
+  /** The port of the settings; undefined for the port of the last start, else a free one. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
 
-/** Throws an EmbeddedError if the port is taken, or if a newer nats-server wrote the store. */
+/** Returns port and token. Throws an EmbeddedError if the port or a newer store prevents it. */
 export async function accessOf({
   dataDir,
   port,
@@ -67,7 +67,7 @@ export async function accessOf({
   return { ...found, port: await freePort() };
 }
 
-/** Returns undefined for a new store. Throws an EmbeddedError if the record is unreadable. */
+/** Returns the store's version; undefined for a new store. Throws an EmbeddedError. */
 function wroteStore(
   dataDir: string,
   last: WrittenNatsConfig | undefined,
@@ -89,7 +89,7 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/** A newer version can read the store of an older one, but not the reverse. */
+/** Rejects an older server than the store's, which could not read the store. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -111,8 +111,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Below 32,768, where Linux begins to assign ports: a port above may belong to any connection at
- * the next start. After many tries returns -1: nats-server then chooses.
+ * Returns a free port below 32,768, where Linux begins to assign ports: a port above may belong to
+ * any connection at the next start. After many tries returns -1: nats-server then chooses.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

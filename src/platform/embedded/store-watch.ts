@@ -27,7 +27,7 @@ const noRoomBytes = 65_536;
 const enoughBytes = 4_194_304;
 const enoughFiles = 16;
 
-/** Runs until the signal aborts. Never rejects. */
+/** Watches the server until the signal aborts. Never rejects. */
 export async function watchStore(options: StoreWatchOptions): Promise<void> {
   const { dataDir, healthUrl, restart, signal, log } = options;
   let watched: string | undefined;
@@ -63,7 +63,7 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 export const noRoomFault =
   "the disk of the data folder is full: free some space; Penstock then restarts its nats-server";
 
-/** `little` is less than nats-server needs to start. */
+/** Returns how much space a folder has. `little` is less than nats-server needs to start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);

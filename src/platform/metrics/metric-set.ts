@@ -80,7 +80,7 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // `type` is declared as a numeric enum, but is the word of the text format at run time.
+  // `type` is declared as a numeric enum, but at run time it is a word such as "counter".
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
@@ -91,13 +91,13 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
   return await registry.metrics();
 }
 
-/** Registers Node's own metrics for a process without others, and returns their reader. */
+/** Registers Node's own metrics for a process without other metrics. Returns their reader. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();
 }
 
-/** A registry uses only `name` and `get()`, but is declared for its own classes only. */
+/** Registers a metric. A registry uses only `name` and `get()`, but declares its own classes. */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);
@@ -157,10 +157,10 @@ function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
 }
 
 export class Histogram {
-  /** Inclusive and ascending. `+Inf` is implied. */
+  /** Upper bounds of the buckets, ascending. `+Inf` is implied. */
   readonly #bounds: readonly number[];
   readonly #labels: Labels;
-  /** Not cumulative. The last bucket has the values above all bounds. */
+  /** Values per bucket, not cumulative. The last bucket has the values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 

@@ -7,7 +7,7 @@ export interface MetricRow {
   readonly isOptional?: boolean;
 }
 
-/** A sample has the format that prom-client's registry writes. */
+/** A value of a series, in the format that prom-client's registry writes. */
 export interface Sample {
   /** The name of a part of a histogram; absent if it equals the name of the metric. */
   readonly metricName?: string;

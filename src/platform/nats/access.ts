@@ -12,10 +12,10 @@ import {
 } from "@nats-io/nats-core";
 
 export interface NatsAccess {
-  /** A comma-separated list. If one URL begins with `tls://`, all of them require TLS. */
+  /** The servers, separated by commas. If one begins with `tls://`, all require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /** This and the next three are files. The certificates require TLS. */
+  /** A credentials file. The next three are also files. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
@@ -100,8 +100,9 @@ function unescaped(text: string): string {
 }
 
 /**
- * Reads the credentials file at each connect. While the file is unusable, for example half written,
- * the previous credentials stay in use: the client closes permanently if its authenticator throws.
+ * Returns an authenticator that reads the credentials file at each connect. While the file is
+ * unusable, for example half written, the previous credentials stay in use: the client closes
+ * permanently if its authenticator throws.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => {
@@ -137,8 +138,8 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * If the URL has an IP address, the client passes no name to Node, which would check "localhost":
- * so this function checks the address. `this` is the options object of the TLS connection.
+ * Checks the certificate's name. If the URL has an IP address, the client passes no name to Node,
+ * which would check "localhost". `this` is the options object of the TLS connection.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

@@ -82,7 +82,7 @@ export const noRoomCodes: readonly number[] = [
   apiCodes.storageResourcesExceeded,
 ];
 
-/** Temporary: JetStream is still starting, or its cluster is forming or has no leader. */
+/** Temporary errors: JetStream is starting, or its cluster is forming or has no leader. */
 const notReadyCodes: readonly number[] = [
   apiCodes.clusterIncomplete,
   apiCodes.clusterNoPeers,
@@ -100,18 +100,18 @@ export function isNotReady(error: unknown): boolean {
   return error instanceof JetStreamApiError && notReadyCodes.includes(error.code);
 }
 
-/** A failure while the connection is down needs no log line, because the link logs the loss. */
+/** Returns whether the connection is up. While it is down, the link logs the loss. */
 export function isConnected(connection: NatsConnection): boolean {
   return !(connection instanceof NatsConnectionImpl) || connection.protocol.connected;
 }
 
 interface ManagerOptions {
   readonly timeoutMs: number;
-  /** The domain is set if it differs from that of the connection. */
+  /** The JetStream domain, if it differs from that of the connection. */
   readonly domain?: string;
 }
 
-/** The manager does not check first whether JetStream is enabled: each response shows that. */
+/** Returns a manager that does not check first whether JetStream is enabled. */
 export function managerOf(
   connection: NatsConnection,
   { timeoutMs, ...domain }: ManagerOptions,
@@ -136,7 +136,7 @@ export class NoLeaderError extends Error {
   }
 }
 
-/** Returns undefined if the stream does not exist. The response may not come from the leader. */
+/** Returns the state of a stream, perhaps not from its leader; undefined if it does not exist. */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,
@@ -149,7 +149,7 @@ export async function streamInfoOf(
   }
 }
 
-/** Returns undefined if the stream does not exist. Rejects with a NoLeaderError. */
+/** Returns a stream's state; undefined without the stream. Rejects with a NoLeaderError. */
 export async function ledStreamInfo(
   manager: JetStreamManager,
   name: string,
@@ -160,8 +160,8 @@ export async function ledStreamInfo(
 }
 
 /**
- * Other members respond with their own state, which may be old, and list the leader as a replica.
- * Without a cluster, `cluster` is absent.
+ * Returns whether a response is from the leader. Other members respond with their own state, which
+ * may be old, and list the leader as a replica. Without a cluster, `cluster` is absent.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -16,7 +16,7 @@ import {
 } from "./rewritten.ts";
 
 const forgetAtMin = 10_000;
-/** Beyond this number of held entries, a reader reads the bucket again. */
+/** Maximum number of cached entries. A reader that needs more reads the bucket again. */
 const heldMax = 500_000;
 /** Marks a frame that replaces a message and was not erased itself. */
 const isReplacement = -1;
@@ -31,9 +31,9 @@ export interface RewrittenFrame {
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** The sequence of an erased message's replacement, 0 for none, or `isReplacement`. */
+  /** The replacement's sequence by erased sequence: 0 for none, or `isReplacement`. */
   readonly #held = new Map<number, number>();
-  /** All known erasures in [`#from`, `#until`) are held. */
+  /** All known erasures from `#from` to before `#until` are cached. */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -144,7 +144,7 @@ export class ErasedMessages {
     return within.filter(isErased).sort((a, b) => a - b);
   }
 
-  /** Returns undefined if the message has no replacement, or if the stream has removed it. */
+  /** Returns the replacement; undefined if the message has none, or the stream removed it. */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
       const place = (await this.placeOf(sequence)) ?? 0;
@@ -160,11 +160,11 @@ export class ErasedMessages {
     }
   }
 
-  /** An erasure that was killed may have stored a replacement without recording it. */
+  /** Returns whether a replacement is not recorded: the erasure that stored it was killed. */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
-    // This instance reads in stream order, so a new instance reads back to the original.
+    // Erasures are read in stream order, so reading back to the original needs a new instance.
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
@@ -227,7 +227,7 @@ export class StoredMessages {
   readonly #timeoutMs: number;
   #manager: Promise<JetStreamManager> | undefined;
   readonly #erased = new Map<string, ErasedMessages>();
-  /** The last query about erasures by stream. They must run one at a time. */
+  /** The running or last query about erasures by stream: queries of one stream must not overlap. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
@@ -235,7 +235,7 @@ export class StoredMessages {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Asks the leader of the stream. Rejects if it does not respond. */
+  /** Returns whether the leader of the stream has the message. Rejects if it does not respond. */
   async has(stream: string, sequence: number, messageId: string): Promise<boolean> {
     this.#manager ??= managerOf(this.#link.connection, { timeoutMs: this.#timeoutMs });
     const manager = await this.#manager;

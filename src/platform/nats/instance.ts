@@ -31,8 +31,9 @@ export function instanceOf({
 }
 
 /**
- * Compares creation times first, because a server may have several names. Else both need the same
- * server, or the same data folder if one names no server.
+ * Returns whether two reports are of one installation. Compares creation times first, because a
+ * server may have several names. Otherwise both need the same server, or the same data folder if
+ * one names no server.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
@@ -46,7 +47,7 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/** Returns undefined if the JSON value has another form, for example from an older version. */
+/** Returns an installation from JSON; undefined for another form, as of an older version. */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

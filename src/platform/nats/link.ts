@@ -22,14 +22,14 @@ interface NatsLinkOptions {
   readonly log: Log;
   /** Ends the wait for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** After three pings without a response the link counts as dead. */
+  /** Interval of pings. After three pings without a response the link counts as dead. */
   readonly pingIntervalMs?: number | undefined;
 }
 
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /** The maximum that the server announced, headers included. It stays during a loss. */
+  /** Maximum message size that the server announced, headers included; stays during a loss. */
   readonly messageBytesMax: number;
   /**
    * Sends one whole protocol message without a copy: the caller must not change it until the server
@@ -51,11 +51,12 @@ export interface NatsLink {
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// A dead link is detected after 4 s. The other servers of a cluster need as much time to elect
-// leaders.
+// Ping interval with which a dead link is detected after 4 s. The other servers of a cluster need
+// as much time to elect leaders.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// The client waits until a stale link has sent its last bytes. Then its socket is closed.
+// Time after which a stale link's socket is closed. The client waits until the link has sent its
+// last bytes.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
 const waitingLogEveryMs = 5_000;
@@ -63,7 +64,7 @@ const lostLogEveryMs = 60_000;
 const reasonMsMax = 1_000;
 const refusedWaitMs = 1_500;
 
-/** Waits without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
+/** Connects without a time limit. Rejects with a NatsRefusedError, or the signal's reason. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
   const pauses = new ReconnectPauses();
@@ -84,7 +85,7 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Rejects as soon as the signal aborts, because a server may take seconds to respond. */
+/** Resolves with the first connection. Rejects at once when the signal aborts. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -134,14 +135,14 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /** Resolved with the server of the next reconnect; undefined if the connection is closed. */
+  /** Resolves with the server of the next reconnect; with undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
-  /** The server to leave, and further attempts: the client may first reconnect to it. */
+  /** The server to leave, and the number of attempts: the client may reconnect to it first. */
   #leaving = { server: "", tries: 0 };
 
   constructor(connection: NatsConnection, { access, log, pauses }: Watched) {
@@ -231,7 +232,7 @@ class WatchedLink implements NatsLink {
     this.#back.resolve(undefined);
   }
 
-  /** Logs an error of the server, except a refusal, which the loss of the connection logs. */
+  /** Logs an error of the server, except a refusal, which is logged with the lost connection. */
   #reported(error: Error): void {
     if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
       this.#pauses.isRefused = true;
@@ -248,7 +249,7 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** The client reports a reconnect once for each failed attempt before it. */
+  /** Handles a reconnect, which the client reports once for each failed attempt before it. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -260,7 +261,7 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /** A loss without a `server` closes the connection permanently. */
+  /** Reports the new state. A loss without a `server` closes the connection permanently. */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
@@ -317,7 +318,7 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
   return connection.protocol;
 }
 
-/** The client cannot close a connection if its send buffer is full. */
+/** Returns the client's socket: the client cannot close one whose send buffer is full. */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;

@@ -8,7 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/** FNV-1a, 32 bits, over the id's ASCII bytes, modulo the number of partitions. */
+/** Returns a project's partition: FNV-1a, 32 bits, over the id, modulo their number. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)
@@ -54,11 +54,11 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** Matches all projects of one lane and partition, and `~`. */
+/** Returns a subject that matches all projects of one lane and partition, and `~`. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }
 
-/** The headers are fixed, plus a message id of up to 256 characters. max_payload includes them. */
+/** Maximum size of the headers, of which the message id has up to 256 characters. */
 export const headerBytesMax = 512;
 export const messageIdLengthMax = 256;

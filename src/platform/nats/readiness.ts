@@ -9,50 +9,47 @@ import { lanes, streamName } from "./names.ts";
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Until this time frames for the stream are rejected without a publish. */
+  /** Until this time frames for the stream are rejected without being published. */
   fullUntilMonotonicMs: number;
   /** Whether the last rejected frame found the whole server or account full. */
   isServerFull: boolean;
-  /**
-   * The reason why a 200 would promise too much. Nothing is sent to the stream, and its
-   * acknowledgements do not count.
-   */
+  /** Why a 200 would promise too much. No frame is sent, and acknowledgements do not count. */
   refusal: Problem | undefined;
-  /** Headers included; Infinity for no limit. */
+  /** Maximum message size of the stream, headers included; Infinity for no limit. */
   messageBytesMax: number;
   /** Whether the stream accepts atomic batches and its leader stores them efficiently. */
   takesAtomicBatches: boolean;
-  /** The domain is "" if the stream has none, undefined while it is unknown. */
+  /** The JetStream domain of the stream; "" if it has none, undefined while it is unknown. */
   domain: string | undefined;
   sequence: number;
   ackedMonotonicMs: number;
   /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
   silentMonotonicMs: number | undefined;
-  /** The reason for rejecting events of a stream that acknowledges no message, except probes. */
+  /** The reason for rejecting events, except probes, of a stream that acknowledges no message. */
   silence: Problem | undefined;
-  /** The last rejection of a publish. An acknowledgement or a new connection resets it. */
+  /** The reason of the last rejected publish. An acknowledgement or a new connection resets it. */
   denial: string | undefined;
-  /** Requests to a silent stream pass from this time on, until one of them has lines. */
+  /** Time from which one request with lines may pass to a silent stream. */
   probeMonotonicMs: number;
-  /** The stream has stored nothing of this process since then; undefined while it stores. */
+  /** Time since which the stream has stored no frame of this process; undefined while it stores. */
   awaySinceMonotonicMs: number | undefined;
   /** A sign of lost data. A check of the description from the leader resets it. */
   wentBack: WentBack | undefined;
-  /** Frames first sent before the last sign of lost data prove nothing about the present state. */
+  /** Time of the last sign of lost data. Frames first sent before do not show the present state. */
   wentBackMonotonicMs: number;
   /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
-  /** Sending a frame to the stream calls `ask` from this time on. */
+  /** Time from which sending a frame to the stream calls `ask`. */
   askMonotonicMs: number;
   /** Requests the state of the stream immediately. Set by the watch of the stream. */
   ask: () => void;
 }
 
-/** Each response creates a new object. */
+/** A leader's report on the stream. Each response creates a new object. */
 export interface StreamReading {
-  /** A new stream of the same name has a new creation time. */
+  /** Creation time. A new stream of the same name has another one. */
   readonly created: string;
-  /** The oldest message. If the stream is empty, the next one. */
+  /** The sequence of the oldest message. If the stream is empty, the next sequence. */
   readonly firstSequence: number;
   readonly lastSequence: number;
   /** Number of removed messages between the first and the last sequence. */
@@ -61,13 +58,16 @@ export interface StreamReading {
   readonly bytesMax: number;
 }
 
-/** A loss of data: the frame of `to` was sent later, but `to` is not above `from`. */
+/** A sign of lost data: the frame of `to` was sent later, but `to` is not above `from`. */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
 }
 
-/** `cut_back`: the same stream ends earlier. `made_anew`: a new stream has a lost one's name. */
+/**
+ * Causes of a sequence that decreased. `cut_back`: the same stream ends earlier. `made_anew`: a new
+ * stream has the name of a lost one.
+ */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
@@ -116,7 +116,7 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
 
 const probeEveryMs = 1_000;
 
-/** Rejects requests to the stream, except one with lines per interval as a probe. */
+/** Rejects all requests to the stream except probes: one with lines per interval. */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
@@ -127,13 +127,13 @@ export function silenceNow(state: StreamState, monotonicMs: number): Problem | u
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
-/** A request with lines becomes the probe of a silent stream. */
+/** Makes a request with lines the probe of a silent stream. */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
 
 export class StreamStates {
-  /** Sorted by lane, then by partition. */
+  /** All states, sorted by lane, then by partition. */
   readonly all: readonly StreamState[];
   readonly #partitions: number;
 
@@ -164,7 +164,7 @@ export class StreamStates {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
-  /** Returns undefined if one stream is usable. A full lane must not block the other one. */
+  /** Returns the code to reject all events with; undefined if one stream is usable. */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;
     for (const state of this.all) {

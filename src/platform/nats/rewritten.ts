@@ -4,7 +4,7 @@
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/** A new stream of the same name has a new creation time, and counts other messages. */
+/** Identifies a stream. A new stream of the same name has another creation time. */
 export interface MadeStream {
   readonly stream: string;
   readonly created: string;
@@ -17,9 +17,9 @@ interface Original extends MadeStream {
 export const rewritesHeader = "Penstock-Rewrites";
 /** The prefix of the message id of a replacement frame. */
 export const rewrittenIdBegin = "rewrite/";
-/** The time when the replaced message was stored, in milliseconds since the epoch. */
+/** The header with the time of storing the replaced message, in ms since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
-/** The durable consumers that had acknowledged the replaced message (`readByText`). */
+/** The header with the durable consumers that had acknowledged the replaced message. */
 export const readByHeader = "Penstock-Read-By";
 
 export function originalText({ stream, created, sequence }: Original): string {
@@ -33,8 +33,8 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * Returns undefined for any other message, and for a frame that names another stream: a hub copies
- * such frames from a leaf node.
+ * Returns the sequence of the replaced message; undefined for any other message, and for a frame
+ * that names another stream: a hub copies such frames from a leaf node.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -45,16 +45,16 @@ export function rewrittenSequence(
   return isHere ? original.sequence : undefined;
 }
 
-/** A new consumer of the same name has a new creation time. */
+/** Identifies a durable consumer. A new one of the same name has another creation time. */
 export interface Durable {
   readonly durable: string;
   readonly created: string;
 }
 
-/** Consumers beyond this number receive the events again. */
+/** Maximum number of named consumers. Further ones receive the events again. */
 const namedMax = 30;
 
-/** If the replaced message is a replacement itself, `before` is its header. */
+/** Returns the header's text. `before` is the header of a replaced replacement. */
 export function readByText(durables: readonly Durable[], before = ""): string {
   const named = [before, ...durables.map(durableText)].join(" ").split(" ");
   return [...new Set(named)]
@@ -74,7 +74,7 @@ function durableText({ durable, created }: Durable): string {
   return `${created}/${durable}`;
 }
 
-/** `stream` is any stream with the same prefix. */
+/** Returns the bucket of erasures. `stream` is any stream with the same prefix. */
 export function erasuresBucketOf(stream: string): string {
   return `${stream.replace(/_(?:LIVE|HISTORICAL)_\d+$/, "").toLowerCase()}_erasures`;
 }
@@ -87,7 +87,7 @@ export function erasedSubjects(stream: string): string {
   return `${bucketSubjects(erasuresBucketOf(stream))}messages.${stream}.`;
 }
 
-/** Each message's sequence, followed by the sequence of its replacement or 0. */
+/** The sequences of erased messages, each followed by the sequence of its replacement or 0. */
 export interface ErasedEntry {
   readonly created: string;
   readonly messages: readonly number[];

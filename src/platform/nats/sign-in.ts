@@ -38,7 +38,7 @@ interface Refusal {
 
 type SignIn =
   | { readonly kind: "accepted" }
-  /** No server responds like a running nats-server, but waiting may help. */
+  /** No server completes the sign-in, but waiting may help. */
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
@@ -67,7 +67,7 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
   }
 }
 
-/** Rejects with a NatsRefusedError, or with another error if no server responds. */
+/** Connects once. Rejects with a NatsRefusedError, or with another error if no server responds. */
 export async function connectOnce(
   access: NatsAccess,
   { timeoutMs, ...options }: { readonly timeoutMs: number } & Partial<ConnectionOptions>,
@@ -115,12 +115,12 @@ export function violationIn(error: unknown): PermissionViolationError | undefine
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
 
-/** The clients of NATS and JetStream wrap errors. */
+/** Returns the error with its causes, because the clients of NATS and JetStream wrap errors. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/** A server that rejects the certificate often closes before its reason is read. */
+/** Maximum attempts: a server that rejects the certificate may close before its reason is read. */
 const closedTriesMax = 6;
 
 async function ask(
@@ -283,7 +283,7 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
   return undefined;
 }
 
-/** The authenticator parses the credentials only when it signs. */
+/** Checks the credentials, which the authenticator parses only when it signs. */
 function signed({ authenticator }: ConnectionOptions): void {
   if (typeof authenticator === "function") authenticator("nonce");
 }

@@ -12,7 +12,7 @@ import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
 interface VersionFault {
-  /** The rest of a sentence that begins with the version. */
+  /** A clause that follows the version in a message. */
   readonly bites: string;
   /** Whether the version loses acknowledged messages sooner or later. */
   readonly isGrave: boolean;
@@ -22,11 +22,11 @@ interface Row extends VersionFault {
   readonly from: Version;
   readonly until: Version;
   readonly inClusterOnly: boolean;
-  /** The log at the start omits bugs that need a power failure at a particular moment. */
+  /** Whether the log at the start omits the bug on one node: it needs a power failure. */
   readonly isQuietOnOneNode?: true;
 }
 
-/** On a single node 2.10.23 is enough, but may lose messages at a power failure. */
+/** Versions without known bugs. 2.10.23 is enough for one node, except at a power failure. */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -125,8 +125,9 @@ export function logVersionFaults(
 }
 
 /**
- * Older versions fsync every message of a batch with `sync_interval: always` (nats-server pull
- * request 8539), and a reader may see a batch change during its replication (8369).
+ * The first version for atomic batches. Older ones fsync every message of a batch with
+ * `sync_interval: always` (nats-server pull request 8539), and a reader may see a batch change
+ * during its replication (8369).
  */
 const [majorMin, minorMin] = [2, 15];
 
@@ -135,7 +136,7 @@ export function storesAtomicBatchesWell(version: string): boolean {
   return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
-/** `config` must come from the leader: its metadata contains the leader's version. */
+/** Returns whether the leader stores batches efficiently. `config` must come from the leader. */
 export function takesAtomicBatches(config: StreamConfig): boolean {
   return (
     config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")
@@ -150,14 +151,14 @@ interface Info {
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/** A typical first line has 600 bytes, but it may list many addresses. */
+/** Maximum size of the first line. A typical one has 600 bytes, but it may list many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Reads the version of each server from the first line of a connection, which needs no user.
- * Returns undefined without a cluster. A server that fails is listed by its address in `places`,
- * without a version, and must not be treated as new. Never rejects.
+ * Returns the version of each server of a cluster; undefined without a cluster. Reads the first
+ * line of a connection, which needs no user. A server that fails is listed by its address in
+ * `places`, without a version, and must not be treated as new. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,

@@ -4,7 +4,7 @@ import type { ClientConfig } from "pg";
 import { StoreError } from "../base/store-error.ts";
 
 export interface PostgresAddress {
-  /** The text for display is `host:port/database`, or `/folder/database` for a socket. */
+  /** The address for display: `host:port/database`, or `/folder/database` for a socket. */
   readonly shown: string;
   readonly config: ClientConfig;
   /** Whether TLS is optional: `sslmode=prefer`, the default. */
@@ -17,7 +17,7 @@ type SslMode = (typeof sslModes)[number];
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/** Reads also the certificates of the URL. Errors contain neither password nor user. */
+/** Parses a URL, and reads its certificates. Errors contain neither password nor user. */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -53,7 +53,7 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** The error of `URL` contains the text with the password. */
+/** Parses a URL. The error of Node's `URL` would contain the password. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -81,7 +81,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/** As in libpq, `require` verifies the server only with a root certificate. */
+/** Returns the TLS options. As in libpq, `require` verifies only with a root certificate. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

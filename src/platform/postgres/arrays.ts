@@ -3,7 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/** The server's limit for one value is 1 GB. */
+/** Maximum characters of one statement's values. The server's limit for one value is 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -37,8 +37,8 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * If the key of a row from `source` exists, its values are replaced or merged by their columns. The
- * columns in `reset` are always replaced.
+ * Returns an upsert: if the key of a row from `source` exists, its values are replaced or merged by
+ * their columns. The columns in `reset` are always replaced.
  */
 export function upsertSql(
   { name, key, columns, types }: Table,
@@ -59,7 +59,7 @@ export function upsertSql(
     ON CONFLICT (${columnsSql(key)}) ${change}`;
 }
 
-/** One array literal per column and statement. A column without values is an empty array. */
+/** Yields each statement's array literals, one per column; empty for no values. */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {
     const end = endOfChunk(values, { from, width });

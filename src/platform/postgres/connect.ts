@@ -31,7 +31,7 @@ interface ConnectOptions {
 /** Object identifiers of types, which never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/** Counts and times are below 2^53; JSON stays text with all digits; a boolean is 1 or 0. */
+/** Type parsers: counts and times are below 2^53, JSON stays text, a boolean is 1 or 0. */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -48,7 +48,7 @@ function bytesOf(text: string): Uint8Array {
 
 const noTls = "The server does not support SSL connections";
 
-/** The caller must close the connection. Rejects with the client's error. */
+/** Opens a connection, which the caller must close. Rejects with the client's error. */
 export async function connect(address: PostgresAddress, options: ConnectOptions): Promise<Client> {
   return (await tried(address, options)).client;
 }
@@ -105,8 +105,8 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Poolers reject these parameters in the start-up message. Other defaults would change how values
- * are read. JIT compilation would take longer than the statements.
+ * Sets the parameters of a session, which poolers reject in the start-up message. Other defaults
+ * would change how values are read. JIT compilation would take longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
@@ -122,14 +122,14 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes at once: the connection may wait for a response that never arrives. */
+/** Closes a connection at once, because it may wait for a response that never arrives. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
   stream.destroy();
 }
 
-/** Other encodings reject most non-ASCII text, but only when it is written. */
+/** Rejects encodings other than UTF-8, which fail only when other text is written. */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

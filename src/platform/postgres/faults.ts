@@ -3,7 +3,7 @@
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
 
-/** The keys are SQLSTATEs, and codes of the system or of TLS. */
+/** Hints by SQLSTATE, and by codes of the system or of TLS. */
 const hints: Readonly<Record<string, string>> = {
   "28P01": "wrong user or password",
   "28000": "the server rejects this user",
@@ -38,7 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/** Some codes have several causes. The routine tells them apart in every language. */
+/** Hints by routine for codes with several causes. The routine is the same in every language. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",
@@ -54,7 +54,7 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** Some errors of the client have no code. */
+/** Hints by message for errors of the client without a code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
@@ -93,11 +93,11 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
 interface ErrorFacts {
   readonly message: string;
   readonly code?: string | undefined;
-  /** The routine in the source of the server that reported the error. */
+  /** The name of the server's function that reported the error. */
   readonly routine?: string | undefined;
 }
 
-/** If a host has several addresses, each of them fails. */
+/** Returns the first error: if a host has several addresses, each of them fails. */
 function firstOf(error: unknown): ErrorFacts {
   const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(one instanceof Error)) return { message: String(one) };
@@ -105,7 +105,7 @@ function firstOf(error: unknown): ErrorFacts {
   return { message: one.message, code, routine };
 }
 
-/** The connection stays usable if the server rejected a statement and is not shutting down. */
+/** Returns whether the connection stays usable after the server rejected a statement. */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");

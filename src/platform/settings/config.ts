@@ -238,11 +238,11 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Must be shorter than the streams' duplicate window of 2 minutes, so that a repeated frame is
+  // Shorter than the streams' duplicate window of 2 minutes, so that a repeated frame is
   // recognized.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    // Outlasts an interruption of the store of five seconds, and is shorter than the timeouts of
+    // Longer than an interruption of the store of five seconds, and shorter than the timeouts of
     // SDKs: 8 s of posthog-ruby, mostly 10 s.
     fallback: "7000",
     unit: "milliseconds",
@@ -413,12 +413,12 @@ export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
-/** `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
+/** Returns the variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
   return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** `bodyBytesMax` becomes `--body-bytes-max`. */
+/** Returns the flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

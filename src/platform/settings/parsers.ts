@@ -56,7 +56,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** A JetStream domain is one token of a subject, because its API is at `$JS.<domain>.API`. */
+/** Parses a JetStream domain: one token of a subject, because its API is at `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -70,7 +70,7 @@ export function subjectPrefix(value: string): string {
   return value;
 }
 
-/** No message shows the value: it may contain a password. */
+/** Parses a list of URLs. No message shows the value, which may contain a password. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
@@ -86,7 +86,7 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/** No message shows the value: it may contain a password. */
+/** Parses a database URL. No message shows the value, which may contain a password. */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
@@ -96,7 +96,7 @@ export function effectsUrl(value: string): string {
 export interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
   readonly fallback: Fallback;
-  /** Shown by docs/reference/settings.md and --help. */
+  /** The unit, shown by docs/reference/settings.md and --help. */
   readonly unit: string;
   readonly why: string;
 }

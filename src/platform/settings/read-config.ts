@@ -12,8 +12,8 @@ const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reports all errors at once. A flag takes precedence over a variable. Unknown PENSTOCK_* variables
- * are errors: a misspelt limit would silently have no effect.
+ * Reads the settings. Reports all errors at once. A flag takes precedence over a variable. Unknown
+ * PENSTOCK_* variables are errors: a misspelt limit would silently have no effect.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -42,7 +42,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/** The messages contain no values: a misspelt variable may hold a secret. */
+/** Returns errors for unknown variables, without their values: a misspelt one may hold a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -53,7 +53,7 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   });
 }
 
-/** Returns undefined if the variable does not belong to this program. */
+/** Returns the name without prefix; undefined if the variable is of another program. */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
   const word = /^[A-Z0-9]*/.exec(variable)![0];
@@ -64,7 +64,7 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  // The name OPENSTACK differs in two letters, and belongs to another program.
+  // OPENSTACK differs in only two letters, and belongs to another program.
   const most = word.startsWith("P") ? 2 : 1;
   return lettersApart(word, ownWord, most) <= most;
 }
@@ -111,7 +111,7 @@ function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Two ports that are 0 are valid, because each becomes a free port. */
+/** Returns errors for two equal ports. Both may be 0, because each becomes a free port. */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));

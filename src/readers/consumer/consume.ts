@@ -275,7 +275,7 @@ function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
 }
 
-/** Closes the connection after the last acknowledgements were sent, if the server answers. */
+/** Closes the connection after sending the last acknowledgements, if the server answers. */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});

@@ -34,7 +34,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` reports the change. */
+/** The stream or its consumer has changed, which the next `open` reports. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -42,7 +42,7 @@ interface Gap {
   readonly to: number;
 }
 
-/** Maximum number of separate gaps. If there are more, all become one. */
+/** Maximum number of separate gaps. Beyond it, all gaps become one. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {
@@ -54,7 +54,7 @@ export class ConsumerPosition {
   #floor = 0;
   #isMissing = false;
   #erasures: StreamErasures | undefined;
-  /** Sequences that were not received since the last check. */
+  /** Sequences that were missing since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: ConsumerPositionOptions) {
@@ -75,7 +75,7 @@ export class ConsumerPosition {
     this.#moveTo(seq);
   }
 
-  /** Whether the message replaces an erased message that the consumer has acknowledged. */
+  /** Returns whether the message replaces one that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
     const origin = { stream: this.#stream, created: this.#position?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;

@@ -74,7 +74,7 @@ export class DeferredAcks {
   }
 }
 
-/** Two frames may each have skipped events of the other. No frame waits for itself. */
+/** Makes a frame wait for another, except for itself in a circle of skipped duplicates. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

@@ -60,7 +60,7 @@ function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Throws a ConsumeError if the consumer reads something else. Updates its other settings. */
+/** Updates the settings. Throws a ConsumeError if the consumer reads something else. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -109,11 +109,11 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** Number of messages that the consumer had sent, including this one. */
+  /** Sequence of the delivery: the consumer's number of sent messages. */
   readonly deliverySequence: number;
 }
 
-/** Acknowledges a message over any connection. The server ignores the tokens with placeholders. */
+/** Returns a subject that acknowledges over any connection. The server ignores its placeholders. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }

@@ -15,7 +15,7 @@ interface FrameEvents {
   readonly lines: string[];
   readonly unreadable: UnreadableLines[];
   duplicates: number;
-  /** Ids of the frames that delivered the originals of the duplicates. */
+  /** Ids of the frames with the originals of the duplicates. */
   readonly duplicatesOf: Set<number>;
 }
 
@@ -49,7 +49,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    // The window stores the key, and a name may be as long as an event.
+    // A hash, because the window stores the key, and a name may be as long as an event.
     const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
@@ -105,7 +105,7 @@ interface Noted {
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
   readonly #frames = new Map<string, number>();
-  /** Keys in insertion order. The oldest entry of a Map is slow to find after many deletions. */
+  /** Keys in insertion order: a Map's oldest entry is slow to find after many deletions. */
   #order: Noted[] = [];
   #oldest = 0;
 
@@ -117,7 +117,7 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** Records the event. Returns another frame that delivered it. The window stores the key. */
+  /** Records the event. Returns another frame that delivered it, if any. */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;

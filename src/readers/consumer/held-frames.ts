@@ -7,10 +7,10 @@ export interface HeldFrame {
   /** Id of the frame, unique in this process. */
   readonly id: number;
   readonly sequence: number;
-  /** Number of times that the stream had been truncated or recreated. */
+  /** Number of truncations and recreations of the stream before the frame. */
   readonly generation: number;
   message: JsMsg;
-  /** Time of delivery or of the last `working`. Undefined before, and after the acknowledgement. */
+  /** Time of delivery or of the last `working`; undefined before, and after acknowledgement. */
   outSinceMs: number | undefined;
   deliveries: number;
   /** Whether the stream no longer has the message, so that it cannot be acknowledged. */
@@ -20,7 +20,7 @@ export interface HeldFrame {
 
 let lastId = 0;
 
-/** Frames from before a truncation or recreation of the stream come first. */
+/** Compares positions. Frames from before a truncation or recreation of the stream come first. */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -28,9 +28,9 @@ export function byPosition(a: HeldFrame, b: HeldFrame): number {
 export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
-  /** Unacknowledged frames that the stream no longer has. A nak delivers them again. */
+  /** Unacknowledged frames that have left the stream. A nak delivers them again. */
   readonly #orphans = new Set<HeldFrame>();
-  /** Number of missing messages up to `#missingUpTo`. No later message is delivered before them. */
+  /** Number of messages missing up to `#missingUpTo`. No later one is delivered before them. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -69,7 +69,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** Sets how many messages up to the sequence were sent by the server and are not held here. */
+  /** Sets how many messages up to the sequence are sent by the server and not held here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;

@@ -112,7 +112,7 @@ export class StreamConsumer {
     };
   }
 
-  /** Must be called regularly, because the stream and its consumer may change without a message. */
+  /** Checks stream and consumer. Must be called regularly: they may change without a message. */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -148,7 +148,7 @@ export class StreamConsumer {
     this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One variable for all fetches: listeners on the signal would accumulate.
+    // One variable for all fetches, because listeners on the signal would accumulate.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
       reading.abort(error);
@@ -174,7 +174,7 @@ export class StreamConsumer {
     }
   }
 
-  /** Waits until there is room. Returns the number of messages to request. */
+  /** Waits for room. Returns the number of messages to request. */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
@@ -188,7 +188,7 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Returns the room in messages; below 1, there is none. */
+  /** Returns the room in messages; below 1 for none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -271,7 +271,7 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /** Delivers deferred frames again, as a whole, if they take up all room and the program waits. */
+  /** Delivers deferred frames again, as a whole, if they use up all room and the program waits. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

@@ -47,7 +47,7 @@ export interface StoredEvent {
   readonly kind: EventKind;
   readonly person_profile: boolean;
   readonly historical: boolean;
-  /** Parsed by `JSON.parse`. Exact digits of numbers beyond a double are only in `Frame.lines`. */
+  /** Properties, parsed by `JSON.parse`. Only `Frame.lines` has all digits of large numbers. */
   readonly properties: Readonly<Record<string, unknown>>;
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
@@ -140,7 +140,7 @@ export type Notice =
 
 export type NoticeType = Notice["type"];
 
-/** Ends the iteration: only other options or another version of Penstock can help. */
+/** An error that ends the iteration: other options or another version of Penstock are needed. */
 export class ConsumeError extends Error {
   override name = "ConsumeError";
 }

@@ -17,7 +17,7 @@ export function frameRank(frame: Omit<LinePlace, "line">): string {
   return lane + epoch + partition + digits(frame.sequence, sequenceDigits);
 }
 
-/** Ranks sort by code unit in the order of the positions. */
+/** Returns the rank of a line. Ranks sort by code unit in the order of the positions. */
 export function lineRank(rankOfFrame: string, line: number): string {
   return rankOfFrame + digits(line, lineDigits);
 }

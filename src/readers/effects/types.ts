@@ -3,7 +3,7 @@
 import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind, TrailEntry } from "../stream/resume.ts";
 
-/** Commands display the classes in this order. */
+/** The classes of usage, in the order of commands. */
 export const usageClasses = [
   "identified",
   "anonymous",
@@ -15,7 +15,7 @@ export const usageClasses = [
 
 const linkKinds = ["identify", "alias", "merge"] as const;
 
-/** The guide on people and groups lists them too. */
+/** The outcomes of a link. The guide on people and groups lists them too. */
 export const linkOutcomes = [
   "merged",
   "already_one",
@@ -25,7 +25,7 @@ export const linkOutcomes = [
   "refused_cap",
 ] as const;
 
-/** The docs list them too. */
+/** The reasons of a rejection. The docs list them too. */
 export const rejectedReasons = [
   "not_json",
   "not_a_record",
@@ -43,7 +43,7 @@ export const rejectedReasons = [
 export interface LinePlace {
   readonly lane: Lane;
   readonly partition: number;
-  /** Incremented whenever the stream is recreated. The first epoch is 1. */
+  /** Number of the stream's incarnation, from 1. Incremented at each recreation. */
   readonly epoch: number;
   readonly sequence: number;
   readonly line: number;
@@ -61,10 +61,10 @@ export interface Stamp {
 
 export type UsageClass = (typeof usageClasses)[number];
 
-/** The value is JSON text with all digits. */
+/** A property, whose value is JSON text with all digits. */
 export type PropertyText = readonly [name: string, json: string];
 
-/** The writes are applied in this order. */
+/** The writes of an event, in the order in which they are applied. */
 export interface PropertyWrites {
   readonly once: readonly PropertyText[];
   readonly set: readonly PropertyText[];
@@ -90,7 +90,7 @@ export interface EventEffect {
   readonly place: LinePlace;
   readonly eventUuid: string;
   readonly receivedAtMs: number;
-  /** Undefined if the event concerns no person. */
+  /** The distinct id of the person; undefined if the event concerns no person. */
   readonly distinctId: string | undefined;
   /** The distinct id, also if the event concerns no person. */
   readonly eventDistinctId: string;
@@ -102,7 +102,7 @@ export interface EventEffect {
   readonly group:
     | { readonly type: string; readonly key: string; readonly set: PropertyWrites }
     | undefined;
-  /** `$groups`: associated with the person, not created. */
+  /** Groups (`$groups`) to associate with the person, but not to create. */
   readonly memberOf: readonly { readonly type: string; readonly key: string }[];
   readonly rejections: readonly Rejection[];
 }
@@ -159,7 +159,7 @@ export interface PersonState {
   readonly properties: PropertyColumns;
   /** Bytes of all stored names and values, plus 160 for each property. */
   readonly propertyBytes: number;
-  /** Number of writes, which depends on the batching. */
+  /** Number of writes of the row, which depends on the batching. */
   readonly version: number;
 }
 
@@ -203,7 +203,7 @@ export interface RejectedRow extends Rejection {
   readonly atMs: number;
 }
 
-/** Counts by `received_at`, which the store adds to the stored ones. */
+/** Counts to add to the stored ones, by `received_at`. */
 export interface UsageDelta {
   readonly projectId: string;
   readonly day: string;
@@ -288,25 +288,23 @@ export interface Position {
  * The content of a transaction. Rows replace stored rows with the same key unless stated otherwise.
  */
 export interface Commit {
-  /** The previous commit. If it is not the last one, the store writes nothing. */
+  /** Number of the previous commit. If that is not the last one, the store writes nothing. */
   readonly after: number;
-  /** Random and positive. Erasures have negative numbers. */
+  /** Number of this commit, random and positive. Erasures have negative numbers. */
   readonly number: number;
-  /**
-   * Other parts of the same transaction follow, so a commit may have more rows than fit in memory.
-   */
+  /** Whether other parts of the same transaction follow, because all rows may not fit in memory. */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** The frames for metrics, which are not stored. */
+  /** Numbers of frames for metrics, which are not stored. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
-  /** Skipped if a stored link has the same ids, kind and outcome. */
+  /** Links to store, unless a stored one has the same ids, kind and outcome. */
   readonly links: readonly LinkRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: readonly { readonly projectId: string; readonly type: string }[];
   readonly groupMembers: readonly GroupMemberRow[];
   readonly largeProperties: readonly LargePropertiesRow[];
-  /** Appended. The store retains the newest 10,000 of each project and counts all. */
+  /** Rejections to append. The store retains the newest 10,000 of each project and counts all. */
   readonly rejected: readonly RejectedRow[];
   readonly usage: readonly UsageDelta[];
   readonly activeIds: readonly ActiveIdsRow[];

@@ -15,15 +15,15 @@ export interface BuiltBatch extends SinkBatch {
 }
 
 export interface BatchLimits {
-  /** Events and rejected lines. Only a single frame may exceed it. */
+  /** Maximum events and rejected lines. Only a single frame may exceed it. */
   readonly eventsMax: number;
-  /** Bytes of frames. Only a single frame may exceed it. */
+  /** Maximum bytes of frames. Only a single frame may exceed it. */
   readonly bytesMax: number;
 }
 
-/** Pauses of the record reader between two yields to the event loop. */
+/** Number of the record reader's pauses between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** All further rejected lines of a frame become one: each takes a hundred times its bytes. */
+/** Maximum separate rejected lines of a frame. The others become one line. */
 const singleMax = 10_000;
 
 interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {

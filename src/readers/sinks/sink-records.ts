@@ -10,10 +10,10 @@ import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** What the lines of one request share. */
+/** The values that the lines of one request share. */
 interface Origin {
   readonly receivedAtMs: number;
-  /** Client's own time of the event; NaN if the record has none. So is `sentAtMs`. */
+  /** The client's own time of the event; NaN if the record has none, as for `sentAtMs`. */
   readonly timestampSentMs: number;
   readonly sentAtMs: number;
   /** Client's address; empty if the record has none. */
@@ -23,7 +23,7 @@ interface Origin {
   readonly historical: boolean;
 }
 
-/** The bytes are those of the frame and must not be changed. */
+/** An event. Its bytes are those of the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
@@ -45,11 +45,11 @@ export interface SinkRecord {
   readonly unset: Uint8Array | undefined;
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /** Empty without a person. Set after the batch is built; all other fields never change. */
+  /** The person's uuid; "" without a person. Set after the batch is built, unlike other fields. */
   personUuid: string;
 }
 
-/** A line is not a record, or the target refuses the event. */
+/** Reasons of rejected lines: not a record, or an event that the target refuses. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -226,7 +226,7 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/** Value by type of the field. An absent text is "", an absent time is NaN. */
+/** Values by type of the field. An absent text is "", an absent time NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -296,7 +296,7 @@ export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean })
   return withPerson ? [...eventColumns, personColumn] : eventColumns;
 }
 
-/** Removes duplicates within a batch: the first event of each key stays. */
+/** Returns the events without duplicates: the first one of each key. */
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();
   return events.filter((event) => {
@@ -307,7 +307,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** Finds the copy to try if a target rejects an event. */
+/** Maps each event to its next copy, to try if the target rejects it. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

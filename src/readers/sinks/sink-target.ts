@@ -9,7 +9,7 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 
 export interface SinkPosition extends StreamName, StreamPosition {}
 
-/** Outcomes of a request of a target that sends a batch in several requests. */
+/** Outcomes of a request, for targets that send a batch in several ones. */
 export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
 
@@ -17,13 +17,13 @@ export interface SinkIncident extends Incident {
   readonly stream: string;
 }
 
-/** The positions that the target must have before the batch. A new stream has none. */
+/** The target's positions before a batch. A new stream has none. */
 export type Before = ReadonlyMap<string, Pick<StreamPosition, "epoch" | "sequence">>;
 
 export interface SinkBatch {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** In the order of each stream. An event may appear twice, or be in the target already. */
+  /** The events in the order of each stream. One may occur twice, or be in the target already. */
   readonly events: readonly SinkRecord[];
   readonly rejected: readonly RejectedLine[];
   readonly incidents: readonly SinkIncident[];
@@ -32,16 +32,16 @@ export interface SinkBatch {
 export interface WriteOutcome {
   readonly written: number;
   readonly duplicates: number;
-  /** Events that the target refused and that were stored as rejected. */
+  /** Number of events that the target refused and that were stored as rejected. */
   readonly refused: number;
 }
 
 export interface SinkTarget {
-  /** Description of the target, without secrets. */
+  /** The target for display, without secrets. */
   readonly shown: string;
   /** Maximum number of concurrent writes; 1 by default. They must end in order. */
   readonly batchesMax?: number;
-  /** Durable positions, if `write` is fulfilled earlier. Later messages are read again. */
+  /** Durable positions, if they lag behind `write`. Later messages are read again. */
   readonly committed?: readonly SinkPosition[];
   /** Problems other than failed writes, such as events that wait. */
   readonly faults?: readonly string[];
@@ -51,11 +51,11 @@ export interface SinkTarget {
   /** Number of projects that wait while others continue, counted in each lane. */
   readonly waiting?: number;
   /**
-   * Creates missing tables or folders, and returns the positions. Called while no write runs.
-   * Rejects with a StandbyError while another sink has the target.
+   * Creates missing tables or folders, and returns the positions. Must not be called during a
+   * write. Rejects with a StandbyError while another sink has the target.
    */
   open(): Promise<readonly SinkPosition[]>;
-  /** Writes all or nothing. Rejects with a MovedError if the target is not at `before`. */
+  /** Writes the batch or nothing. Rejects with a MovedError if the target is not at `before`. */
   write(batch: SinkBatch): Promise<WriteOutcome>;
   abortWaiting?(): void;
   close(): Promise<void>;
@@ -65,7 +65,7 @@ export class StandbyError extends Error {
   override name = "StandbyError";
 }
 
-/** Another program wrote to the target, or an older state of it was restored. */
+/** The target was changed by another program, or restored to an older state. */
 export class MovedError extends Error {
   override name = "MovedError";
 }
@@ -76,7 +76,7 @@ export interface SinkFilter {
   readonly lanes: readonly Lane[] | undefined;
 }
 
-/** For targets that cannot check the position in the statement that moves it. */
+/** Throws a MovedError unless the batch is the next one, for targets without such a condition. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
   positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,

@@ -36,7 +36,7 @@ export interface SinkWriterOptions
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Why nothing is written; empty if there is no problem. */
+  /** Why nothing is written; empty without a problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
   /** Holder of the target, while this sink stands by. */
@@ -51,9 +51,9 @@ const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** Time without events after which the reason of a failed write is outdated. */
+/** Time without events until the reason of a failed write is outdated. */
 const idleMs = 10_000;
-/** After more refused events in a row, a wrong table is likelier than wrong events. */
+/** Maximum refused events in a row. Beyond, a wrong table is likelier than wrong events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -78,7 +78,7 @@ export class SinkWriter {
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target at the last `open`, moved by the batches since. */
+  /** Positions of the target: at the last `open`, moved by the batches since. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -110,7 +110,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /** Waits for the current batches, until `until` aborts, or at most 10 s without it. */
+  /** Closes after the current batches, until `until` aborts, or at most 10 s without it. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -153,7 +153,7 @@ export class SinkWriter {
     ];
   }
 
-  /** Returns the pause before the next session; undefined for the default. */
+  /** Logs an error. Returns the pause before the next session; undefined for the default. */
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
@@ -196,7 +196,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /** The failed batch may have been written, so 10 s without a write count as success too. */
+  /** Waits 10 s without a write, which counts as success: a failed batch may have been written. */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);
@@ -295,7 +295,7 @@ export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  /** Reasons of all rejected lines, including refused events. */
+  /** The reasons of all rejected lines, including refused events. */
   readonly rejected: readonly RejectReason[];
   readonly incidents: readonly IncidentKind[];
 }
@@ -306,11 +306,11 @@ export class SinkCounts {
   events = 0;
   duplicates = 0;
   rejected = 0;
-  /** Refused events since the target last accepted one or reported a duplicate. */
+  /** Number of refused events since one was last accepted or reported as a duplicate. */
   refusedInRow = 0;
   commits = 0;
 
-  /** `onCommit` is called for every commit; for a failed batch, with undefined. */
+  /** Calls `onCommit` with every commit, and with undefined for a failed batch. */
   constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
     this.#onCommit = onCommit;
   }

@@ -10,11 +10,11 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /** Undefined while NATS does not answer, like the following fields. */
+  /** Last sequence of the stream; like the next fields, undefined without an answer. */
   readonly lastSequence: number | undefined;
-  /** Age of the oldest frame that is not in the target; 0 if no frame waits. */
+  /** Age of the oldest unwritten frame; 0 if there is none. */
   readonly lagSeconds: number | undefined;
-  /** Time until that frame leaves the stream; Infinity if none waits or leaves. */
+  /** Time until that frame leaves the stream; Infinity if it stays or there is none. */
   readonly expirySeconds: number | undefined;
   /** Time for which frames stay in the stream; Infinity without a limit. */
   readonly retentionSeconds: number | undefined;
@@ -36,13 +36,13 @@ export class UnreadWatch {
   readonly #written: () => readonly SinkPosition[];
   readonly #asked = new Map<string, Asked>();
 
-  /** `written` returns the positions of the target. */
+  /** Creates a watch. `written` returns the positions of the target. */
   constructor(connection: NatsConnection, written: () => readonly SinkPosition[]) {
     this.#connection = connection;
     this.#written = written;
   }
 
-  /** Never rejects: if a query fails, the state is unknown. */
+  /** Queries until the signal aborts. Never rejects: without an answer, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {

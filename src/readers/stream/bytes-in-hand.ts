@@ -8,7 +8,7 @@ export interface Share {
   messagesIn(bytes: number): number;
   add(bytes: number): void;
   release(bytes: number): void;
-  /** Frames of the stream must still be released. */
+  /** Ends the share. Frames of the stream must still be released. */
   leave(): void;
 }
 
@@ -33,7 +33,7 @@ export class BytesInHand {
     return this.#used;
   }
 
-  /** Calls `ask` whenever there may be room again. */
+  /** Creates a share. Calls `ask` whenever there may be room again. */
   join(ask: () => void): Share {
     let frameBytes = frameBytesLikely;
     const member: Member = {

@@ -22,7 +22,7 @@ export interface EventStreamsOptions extends ReadingOptions {
 }
 
 export interface ReadPosition extends StreamPosition {
-  /** Sequence from which messages are read again to be remembered. */
+  /** Sequence from which duplicate detection needs the messages again. */
   readonly rememberFrom?: number;
 }
 
@@ -30,7 +30,7 @@ const questionMs = 2_000;
 const lookAgainMs = 3_000;
 const firstLookAgainMs = 250;
 const sayAgainMs = 30_000;
-/** Part of a batch that is reserved for the historical lane. */
+/** Part of a batch reserved for the historical lane. */
 const historicalPart = 1 / 4;
 
 export class EventStreams {
@@ -75,7 +75,7 @@ export class EventStreams {
     while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
-  /** Returns the next items, up to the limits, of each lane that has some. */
+  /** Returns the next items of each lane, up to the limits. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
     const of = (lane: Lane) => ready.filter(({ name }) => name.lane === lane);

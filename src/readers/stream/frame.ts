@@ -7,7 +7,7 @@ export interface StoredFrame {
   readonly partition: number;
   readonly epoch: number;
   readonly sequence: number;
-  /** Undefined if the frame may have lines of several projects. */
+  /** Id of the project; undefined if the frame may have lines of several ones. */
   readonly projectId: string | undefined;
   readonly messageId: string;
   readonly storedAtMs: number;
@@ -15,7 +15,7 @@ export interface StoredFrame {
   readonly data: Uint8Array;
 }
 
-/** Makes a foreign header storable in every database: without NUL and lone surrogates. */
+/** Returns a header that every database can store, without NUL and lone surrogates. */
 export function storedText(header: string): string {
   return header.replaceAll("\0", "\ufffd").toWellFormed();
 }
@@ -24,7 +24,7 @@ interface Headers {
   get(name: string): string;
 }
 
-/** Returns the end of a sentence after "it has" if this version cannot read the message. */
+/** Returns the end of a sentence after "it has", if this version cannot read the message. */
 export function unknownSchema(headers: Headers | undefined): string | undefined {
   const found = headers?.get(schemaHeader) ?? "";
   if (found === "" || found === schemaKnown) return undefined;
@@ -36,12 +36,12 @@ export function unknownSchema(headers: Headers | undefined): string | undefined 
 
 const nanosDigits = 6;
 
-/** `nanos` are digits, as in the subject that acknowledges a message. */
+/** Returns milliseconds. `nanos` are digits, as in the subject that acknowledges a message. */
 export function msOfNanos(nanos: string): number {
   return Number(nanos.slice(0, -nanosDigits));
 }
 
-/** `time` is RFC 3339 with up to nine fractional digits. */
+/** Returns milliseconds. `time` is RFC 3339 with up to nine fractional digits. */
 export function msOfTime(time: string): number {
   return Date.parse(time.replace(/(\.\d{3})\d+/, "$1"));
 }

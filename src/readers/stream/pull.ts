@@ -24,7 +24,7 @@ export interface PulledMessage {
   readonly message: Msg;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** Budget to which the owner of the message releases its bytes. */
+  /** The budget of the stream, to which the message's owner releases its bytes. */
   readonly share: Share;
 }
 
@@ -33,7 +33,7 @@ const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
-/** Bytes that the server counts for a message in addition to its data. */
+/** Bytes that the server counts for a message besides its data. */
 const beyondDataBytes = 4_096;
 
 const noMessages = 404;
@@ -74,7 +74,7 @@ export class Pull {
     this.#watch = setInterval(() => this.#checkSilence(), heartbeatMs).unref();
   }
 
-  /** Rejects if the stream does not exist or NATS does not answer. */
+  /** Starts a pull. Rejects if the stream does not exist or NATS does not answer. */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
     const name = `penstock_${options.reader}_${nuid.next()}`;

@@ -9,7 +9,7 @@ export interface TrailEntry {
   readonly sequence: number;
   /** `Nats-Msg-Id` of the frame, or empty: see `Trail`. */
   readonly messageId: string;
-  /** Time in ms by the server's clock, not the gateway's. */
+  /** When the server stored the message, by its clock, not the gateway's. */
   readonly storedAtMs: number;
 }
 
@@ -21,7 +21,7 @@ export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
-/** May change the given array. A replacement before the stream's first message is not added. */
+/** Adds a message, perhaps in place, except a replacement before the stream's first one. */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
   trail.push({ sequence, messageId, storedAtMs });
@@ -56,7 +56,7 @@ export const incidentKinds = [
 export type IncidentKind = (typeof incidentKinds)[number];
 
 export interface StreamPosition {
-  /** Incremented whenever the stream's sequences get a new meaning. */
+  /** Number of the sequences' meaning, incremented whenever it changes. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
@@ -79,8 +79,8 @@ export interface Resume {
 }
 
 /**
- * The trail compared with the stream's messages under the same sequences. `at` is the index of the
- * newest equal one; -1 if all differ, undefined if the stream has none of them.
+ * A comparison of the trail with the stream's messages. `at` is the index of the newest equal one;
+ * -1 if all differ, undefined if the stream has none of them.
  */
 interface Comparison {
   readonly at: number | undefined;
@@ -88,9 +88,9 @@ interface Comparison {
 }
 
 interface Uncertainty {
-  /** Messages in the stream that may have been read. */
+  /** Number of messages in the stream that may have been read. */
   readonly held: number;
-  /** Messages that have left the stream. */
+  /** Number of messages that have left the stream. */
   readonly gone: number;
   /** Whether all messages of the stream are later, if the clocks are right. */
   readonly isNewer: boolean;
@@ -110,7 +110,7 @@ export interface ReaderWords {
 }
 
 interface ResumeOptions {
-  /** Whether to continue after messages that left the stream unread or that may have been read. */
+  /** Whether to continue although messages left the stream unread, or may have been read. */
   readonly acceptExpired: boolean;
   /** First erased message before the stream's first one that has a replacement. */
   readonly replacementsFrom?: number;
@@ -119,7 +119,7 @@ interface ResumeOptions {
 
 const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
-/** Rejects if NATS does not answer. `position` is undefined if the stream was never read. */
+/** Returns where to continue. `position` is undefined at first. Rejects without an answer. */
 export async function resume(
   position: StreamPosition | undefined,
   stream: AskedStream,
@@ -210,7 +210,7 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Continuing too far ahead would silently skip messages, so an operator must decide. */
+/** Returns a stop for an operator's decision: continuing too far ahead would skip messages. */
 function uncertain(
   position: StreamPosition,
   state: StreamState,
@@ -323,7 +323,7 @@ const noUncertainty: Uncertainty = {
   predatesTrail: false,
   olderTo: 0,
 };
-/** Between the clocks that date a stream and a message. */
+/** Maximum difference of the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
 /** The copy diverged before the trail begins, so its messages under the trail are other ones. */

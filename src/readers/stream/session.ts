@@ -13,13 +13,13 @@ interface SessionTarget {
   opened(streams: EventStreams): void;
   /** Builds the next batch and passes its write to `Session.write`. False ends the session. */
   batch(streams: EventStreams): Promise<boolean>;
-  /** Returns the pause in ms; by default, it doubles. Rejects if no other session may start. */
+  /** Returns the pause in ms; undefined to double it. Rejects if no session may follow. */
   failed(error: Error): Promise<number | undefined>;
 }
 
 export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
-  /** Adapted to the result of each batch and to each failed session. */
+  /** The limit of a batch, adapted to each batch and failed session. */
   readonly limit: BatchLimit;
   readonly pauseMsMax: number;
 }
@@ -31,7 +31,7 @@ const foreverMs = 2 ** 31 - 1;
 export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
-  /** Signal that aborts when closing begins. */
+  /** Aborts when closing begins. */
   readonly signal: AbortSignal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
@@ -59,7 +59,7 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /** Returns why nothing is read or written, `own` first; empty if there is no problem. */
+  /** Returns why nothing is read or written, `own` first; empty without a problem. */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -180,7 +180,7 @@ export class BatchLimit {
     this.events = most;
   }
 
-  /** Rejects with a TooSlowError if the write is too slow. `what` names the next transactions. */
+  /** Runs a write. Rejects with a TooSlowError. `what` names the next transactions. */
   async within<Result>(
     events: number,
     what: string,

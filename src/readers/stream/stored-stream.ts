@@ -17,7 +17,7 @@ export interface StreamState {
   readonly firstSequence: number;
   /** Last assigned sequence; 0 if there is none. */
   readonly lastSequence: number;
-  /** First sequence that the stream ever had. */
+  /** The sequence at which the stream began. */
   readonly beginsAt: number;
 }
 
@@ -27,7 +27,7 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** Each method rejects if NATS does not answer. */
+/** Queries a stream. Each method rejects if NATS does not answer. */
 export interface AskedStream {
   /** Returns undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
@@ -36,7 +36,7 @@ export interface AskedStream {
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** A message without an id is identified by its time. */
+/** Returns the id of a message. Its time identifies a message without an id. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }

@@ -8,13 +8,13 @@ import { type AskedStream, type StreamState, storedStream } from "./stored-strea
 
 interface ErasedMessage {
   readonly sequence: number;
-  /** Undefined if the message has no replacement in the stream. */
+  /** The replacement; undefined if the stream has none. */
   readonly frame: RewrittenFrame | undefined;
   readonly isMissed: boolean;
 }
 
 interface StateFrom extends StreamState {
-  /** First erased message before the stream's first one with a replacement in the stream. */
+  /** First replaced message before the stream's first one. */
   readonly replacementsFrom: number;
 }
 
@@ -37,8 +37,8 @@ export class StreamErasures {
   }
 
   /**
-   * From `due` on, erased messages at the start of the stream do not count as lost, because their
-   * replacements follow. Neither do losses that were reported at `position`.
+   * Returns the state. From `due` on, erased messages at the start of the stream do not count as
+   * lost, because their replacements follow. Neither do losses that were reported at `position`.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();

@@ -30,7 +30,7 @@ import {
 } from "./stored-stream.ts";
 import { type Range, StreamErasures } from "./stream-erasures.ts";
 
-/** What all streams of a reader have in common. */
+/** The options for all streams of a reader. */
 export interface ReadingOptions {
   readonly connection: NatsConnection;
   /** Whether to continue after messages that have left a stream unread. */
@@ -45,13 +45,13 @@ interface StreamReaderOptions extends ReadingOptions {
   readonly name: StreamName;
   /** Where reading continues; undefined if the stream was never read. */
   readonly position: StreamPosition | undefined;
-  /** Sequence from which messages are read again to be remembered. */
+  /** Sequence from which duplicate detection needs the messages again. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly onReady: () => void;
 }
 
-/** The items after this one come after the position. */
+/** A new position, after which the next items are. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -64,7 +64,7 @@ export type StreamItem = FrameItem | PositionItem;
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
-/** Recreating a stream takes less time than two misses. */
+/** Number of checks without the stream after which it counts as removed, not as recreated. */
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "replacements of erased messages have left the stream: their events are not read";
@@ -80,7 +80,7 @@ export class StreamReader {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   #position: StreamPosition | undefined;
-  /** All messages from it to the position are read again. */
+  /** Sequence from which all messages up to the position are read again. */
   #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
@@ -112,12 +112,12 @@ export class StreamReader {
     return this.isGone ? undefined : this.#fault;
   }
 
-  /** Last sequence of the stream; undefined while NATS does not report it. */
+  /** Last sequence of the stream; undefined until NATS reports it. */
   get lastSequence(): number | undefined {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /** When the oldest ready new message was stored. */
+  /** Storage time of the oldest ready new message. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;
@@ -156,7 +156,7 @@ export class StreamReader {
     this.#isBack?.resolve();
   }
 
-  /** Earlier checks are invalid after a lost connection. */
+  /** Invalidates earlier checks, after a lost connection. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -309,7 +309,7 @@ export class StreamReader {
     this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
-  /** Returns the number of erased messages. */
+  /** Delivers erased messages as items, and returns their number. */
   async #fill({ from, to }: Omit<Range, "created">, share: Share, isReread: boolean) {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
@@ -341,7 +341,7 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /** Missing messages before it are not reported, because they are before the position. */
+  /** Adds a message from before the position. Missing ones before it are not reported. */
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
@@ -387,9 +387,9 @@ export class StreamReader {
 export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
-  /** From the message's header if plausible, otherwise by size. */
+  /** Number of events, from the message's header if plausible, otherwise estimated by size. */
   readonly events: number;
-  /** Whether the frame was read before and is delivered only to be remembered. */
+  /** Whether the frame was read before and is delivered for duplicate detection only. */
   readonly isReread: boolean;
   release(): void;
 }
@@ -407,7 +407,7 @@ type MessageParts = Omit<PulledMessage, "message"> & {
 
 const eventBytesLikely = 300;
 
-/** The frame is empty if the message replaces an erased one: `rewrittenItem` has its lines. */
+/** Returns the item. An erased message has an empty frame: `rewrittenItem` has the lines. */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { headers } = pulled.message;
   const item = itemOf(pulled, origin);

@@ -1,4 +1,4 @@
-// Keys with different bytes can be equal: one may have escapes, or white space around it.
+// Compares keys by their meaning: equal keys may differ in escapes, or in white space around them.
 
 #include "array_keys.h"
 
@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// The ASCII characters that String.prototype.trim removes.
+// Whether String.prototype.trim removes the ASCII character.
 bool is_trimmed(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // The text of a key without surrounding white space: its start in `room`, and its length.
@@ -26,7 +26,7 @@ const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[k
 
 }  // namespace
 
-// The first key is read once: it may be long, and there may be many others.
+// Reads the first key once, because it may be long, and there may be many others.
 bool ArrayKeys::has_text_of_first(const Token& key) noexcept {
   if (!first_is_read_) {
     const uint8_t* const start = key_text(text_, first_, first_text_, first_length_);

@@ -11,17 +11,14 @@ class ArrayKeys {
  public:
   explicit ArrayKeys(const uint8_t* text) noexcept : text_(text) {}
 
-  /**
-   * Records the key of the item with this number, of type Absent if it has none. Call it in the
-   * order of the items.
-   */
+  /** Records the key of the item with this number, of type Absent for none. Called in order. */
   PENSTOCK_INLINE void note(const Token& key, uint32_t item) noexcept {
     if (key.type == kAbsent || other_item_ != 0) return;
     if (first_.type == kAbsent) first_ = key;
     else if (!has_bytes_of_first(key) && !has_text_of_first(key)) other_item_ = item;
   }
 
-  /** The first key of an item; of type Absent if no item has one. */
+  /** The first key that an item has; of type Absent without any. */
   const Token& first() const noexcept { return first_; }
   /** The number of the first item with a different key; 0 if all agree. */
   uint32_t other_item() const noexcept { return other_item_; }

@@ -1,4 +1,4 @@
-// One character after another: valid input is short, and longer input is rejected.
+// Reads one character after another, because valid input is short, and longer input is rejected.
 
 #include "ascii_text.h"
 

@@ -17,7 +17,7 @@ struct Background {
   ScanStatus status = ScanStatus::kOk;
   napi_async_work work = nullptr;
   napi_deferred deferred = nullptr;
-  /** The scanner holds the table. */
+  /** Prevents the garbage collection of the scanner, which holds the table. */
   napi_ref scanner = nullptr;
   napi_ref body = nullptr;
 };
@@ -34,7 +34,7 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Node-API cannot pin an ArrayBuffer's memory. Its removal can be detected only afterwards.
+// Whether no memory was removed during the work: Node-API cannot pin an ArrayBuffer's memory.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;

@@ -7,10 +7,10 @@
 namespace penstock {
 
 /**
- * Returns a promise: of the status for a scan, of undefined for scanMore. Until it settles, the
- * scanner is busy, and the scanner, its table and the body are protected from garbage collection.
- * It rejects with a TypeError if body or table were detached or resized meanwhile. Throws and
- * returns null if the work could not be started.
+ * Starts the call, and returns a promise: of the status for a scan, of undefined for scanMore.
+ * Until it settles, the scanner is busy, and the scanner, its table and the body are protected from
+ * garbage collection. It rejects with a TypeError if body or table were detached or resized
+ * meanwhile. Throws and returns null if the work could not be started.
  */
 napi_value start_in_background(napi_env env, const Call& call);
 

@@ -1,5 +1,5 @@
-// Checks the arguments of a call and extracts the pointers. Wrong arguments throw; nothing is
-// converted.
+// Checks the arguments of a call and extracts the pointers. Throws for wrong arguments, and
+// converts none.
 
 #include "call.h"
 
@@ -56,7 +56,7 @@ Binding* get_idle_binding(napi_env env, napi_value scanner) {
 
 namespace {
 
-/** False: these are not two offsets within the body. */
+/** Reads two offsets. Returns false if they are not within the body. */
 bool take_part(napi_env env, const napi_value* offsets, Body& body) {
   uint32_t start = 0;
   uint32_t end = 0;

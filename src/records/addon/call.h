@@ -12,12 +12,9 @@ namespace penstock {
 /** The object that a JavaScript scanner wraps. */
 struct Binding {
   EventScanner scanner;
-  /** Strong: the table lives as long as the scanner. */
+  /** A strong reference: the table lives as long as the scanner. */
   napi_ref table = nullptr;
-  /**
-   * True from the start of a background scan until it settles: the thread pool uses the scanner,
-   * its table and the body.
-   */
+  /** Whether a background scan uses the scanner, its table and the body, until it settles. */
   bool busy = false;
 };
 
@@ -31,7 +28,7 @@ struct Body {
   size_t length;
 };
 
-/** For kScanPart, the job is that of kScan, and its body is the part. */
+/** The kinds of calls. For kScanPart, the job is that of kScan, and its body is the part. */
 enum class Task { kScan, kScanPart, kScanAtOnce, kScanMore };
 
 /**
@@ -52,16 +49,16 @@ struct Call {
   napi_value body;
 };
 
-/** False: not a Uint32Array. A detached one is empty. */
+/** Reads a Uint32Array, empty if it is detached. Returns false for any other value. */
 bool get_words(napi_env env, napi_value value, Table& words);
 
-/** False: not a Uint32Array, or one without room for a row. */
+/** Reads a Uint32Array with room for a row. Returns false for any other value. */
 bool get_table(napi_env env, napi_value value, Table& table);
 
-/** False: not a Uint8Array. A detached one is empty. */
+/** Reads a Uint8Array, empty if it is detached. Returns false for any other value. */
 bool get_body(napi_env env, napi_value value, Body& body);
 
-/** Throws and returns null if the object is not a scanner, or is busy. */
+/** Returns the object's scanner. Throws and returns null if there is none, or if it is busy. */
 Binding* get_idle_binding(napi_env env, napi_value scanner);
 
 /** Fills everything the task needs. Throws and returns false if an argument is invalid. */

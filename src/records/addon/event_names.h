@@ -14,23 +14,23 @@ enum KeyPlace : uint32_t {
   kDollarToken = 2,
   kPropertiesToken = 3,
 };
-/** The number of places in an envelope, and in an event. */
+/** The numbers of such places in an envelope, and in an event. */
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** The meaning of the name of an event's member: a Field, or one of these. */
+/** Meanings of the name of an event's member, besides Field. This one is `$distinct_id`. */
 inline constexpr uint32_t kOtherDistinctId = 8;
-/** Plus an ExtraPart. */
+/** The number of an ExtraPart is added to this one. */
 inline constexpr uint32_t kFirstExtraName = 16;
-/** Plus a KeyPlace. */
+/** The number of a KeyPlace is added to this one. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** In addition to the numbers of Property. */
+/** The meaning of `token` in the properties, besides Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** The meaning of a name in the envelope: a word of the header, of a type, or one of these. */
+/** Meanings of a name in the envelope, besides the header's words. This one is `sentAt`. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
-/** Plus a KeyPlace. */
+/** The number of a KeyPlace is added to this one. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
 
 inline constexpr uint32_t kNoName = UINT32_MAX;
@@ -96,7 +96,7 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
 /** Length of "historical_migration", the longest name that is recognised with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/** The name without its escapes, in `room`; empty if it is longer, or not ASCII. */
+/** The name without its escapes, written to `room`; empty if it is longer, or not ASCII. */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

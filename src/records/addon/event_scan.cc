@@ -91,8 +91,8 @@ struct EventScanner::State {
     names.begin();
   }
 
-  // simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8
-  // sequence.
+  // Whether simdjson can index the text without a copy: its portable version reads a few bytes past
+  // the end of a text that ends within a UTF-8 sequence.
   static bool safe_to_index(const uint8_t* text, size_t length) noexcept {
     return processor_code().required_instruction_sets() != 0 ||
            find_utf8_fault(text, length) == kNoFault;
@@ -101,7 +101,7 @@ struct EventScanner::State {
   ScanStatus walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept;
 };
 
-// kInvalidJson here means only that there is some error.
+// Walks the text. Its kInvalidJson only means that there is some error.
 ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header,
                                      Batch& batch) noexcept {
   if (length == 0) return ScanStatus::kEmpty;
@@ -127,7 +127,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   return ScanStatus::kOk;
 }
 
-// The first query of the implementation selects it.
+// simdjson selects its implementation at the first query.
 void choose_processor_code() noexcept {
   static_cast<void>(processor_code().required_instruction_sets());
 }

@@ -100,8 +100,7 @@ enum Field : uint32_t {
 };
 
 /**
- * Further parts of a row, which few items have; kHasExtra in the row states whether its extra was
- * written.
+ * Further parts of a row, which few items have: kHasExtra in the row shows whether this one has.
  */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
@@ -178,10 +177,10 @@ inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
 /** Maximum number of digits of a number; an item with a longer one is flagged. */
 inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
-/** A longer token is not a valid key, and equals another one only if all bytes are equal. */
+/** Maximum length of a valid key. Longer tokens are equal only if all bytes are. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
-/** See scan_at_once. */
+/** The longest text whose error scan_at_once locates. */
 inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 
 inline constexpr size_t kNoScan = SIZE_MAX;
@@ -216,10 +215,7 @@ class EventScanner {
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
 
-  /**
-   * Fills the next rows of the text last scanned, which must be unchanged. No rows left: kRowCount
-   * is 0.
-   */
+  /** Fills the next rows of the last scanned, unchanged text. kRowCount is 0 at its end. */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
@@ -227,7 +223,7 @@ class EventScanner {
    */
   void finish() noexcept;
 
-  /** Calls finish, and frees all memory that is kept for the next scan. */
+  /** Calls finish, and frees all memory that the next scan would reuse. */
   void release() noexcept;
 
   /** Length of the text last scanned; kNoScan before the first. */

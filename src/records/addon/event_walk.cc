@@ -12,7 +12,7 @@ RowPlace place_of(const Batch& batch, uint32_t index) {
   return {batch.rows + size_t{kRowWords} * index, batch.extras + size_t{kExtraWords} * index};
 }
 
-// `keys`: null if the items' keys do not count.
+// Walks an item. `keys` is null if the items' keys do not count.
 Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uint32_t number) {
   walk.flags = 0;
   ItemReader item(walk, place, keys != nullptr);

@@ -13,7 +13,7 @@ struct Batch {
   size_t row_capacity;
   uint32_t item_count = 0;
   uint32_t row_count = 0;
-  /** Where the first item without a row begins; 0: every item has one. */
+  /** The offset of the first item without a row; 0 if every item has one. */
   uint32_t resume = 0;
 };
 

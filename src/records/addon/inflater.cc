@@ -25,7 +25,7 @@ ptrdiff_t Inflater::inflate(const uint8_t* body, size_t length, uint8_t* output,
   stream_.avail_out = static_cast<uInt>(capacity);
   const bool ended = ::inflate(&stream_, Z_FINISH) == Z_STREAM_END && stream_.avail_in == 0;
   const auto written = static_cast<ptrdiff_t>(capacity - stream_.avail_out);
-  // The caller owns the memory, which may be freed before the next call.
+  // Clears the pointers, because the caller may free the memory before the next call.
   stream_.next_in = nullptr;
   stream_.next_out = nullptr;
   stream_.avail_in = 0;

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// The types of the properties that are in the extra, in its bit positions.
+// The types of the properties in the extra, at its bit positions.
 uint32_t extra_types_of(uint64_t property_types) {
   const auto type = [&](uint32_t property, uint32_t part) {
     return static_cast<uint32_t>(type_in(property_types, property)) << 4 * part;
@@ -92,8 +92,9 @@ void ItemReader::keep_property(uint32_t property, const Token& token) {
   }
 }
 
-// An item with such a member is normalised before it is stored, and its row is then read again. But
-// its key and its uuid are needed now: the answer to a request of the newer protocol lists uuids.
+// Reads a member with an escaped name. Its item is normalised before it is stored, and its row is
+// then read again. But its key and its uuid are needed now: the answer to a request of the newer
+// protocol lists uuids.
 Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
   uint8_t room[kEscapedNameBytesMax];
   const uint32_t name = item_name_of(unescaped(key, room));

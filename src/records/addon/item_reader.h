@@ -1,5 +1,4 @@
-// Fills the row of one item, member by member, in their order. Also reads the root of a single
-// event.
+// Fills the row of one item, one member after another. Also reads the root of a single event.
 
 #pragma once
 
@@ -30,16 +29,13 @@ struct RowPlace {
 
 class ItemReader {
  public:
-  /** `reads_key`: whether the item may name a key. */
+  /** `reads_key` is whether the item may name a key. */
   ItemReader(Walk& walk, RowPlace place, bool reads_key)
       : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
     std::memset(row_, 0, kRowWords * sizeof *row_);
   }
 
-  /**
-   * `walk`: the walk of the item, passed again so that the compiler does not reload it for each
-   * member.
-   */
+  /** Reads a member. `walk` is passed again so that the compiler does not reload it each time. */
   PENSTOCK_INLINE Cursor member(Walk& walk, const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       note_escaped_key();
@@ -54,7 +50,7 @@ class ItemReader {
 
   /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first of that many places of the key with a value; of type Absent if all are empty. */
+  /** The first non-empty value among this number of places of the key; Absent without any. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {

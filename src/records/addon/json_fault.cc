@@ -1,4 +1,4 @@
-// Finds where a text stops being JSON. Byte by byte, without table or index: this code must stay
+// Finds where a text stops being JSON, byte by byte, without table or index: this code must stay
 // easy to verify.
 
 #include "json_fault.h"

@@ -17,13 +17,13 @@ inline constexpr size_t kFaultOutOfMemory = SIZE_MAX - 1;
 /** Offset of the first byte of the first malformed UTF-8 sequence, or kNoFault. */
 size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept;
 
+/** The words that count as values: those of JSON, or also `NaN` and infinities. */
+enum class Words { kOfJson, kNonFiniteToo };
 /**
  * Offset of the first byte at which no valid JSON text continues like this; `length` if the text
  * ends too early; kNoFault if it is valid; kFaultOutOfMemory if the depth stack could not grow.
- * Expects valid UTF-8. With Words::kNonFiniteToo, `NaN`, `Infinity` and `-Infinity` count as
- * values.
+ * Expects valid UTF-8.
  */
-enum class Words { kOfJson, kNonFiniteToo };
 size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept;
 
 }  // namespace penstock

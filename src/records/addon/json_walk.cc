@@ -7,13 +7,12 @@
 namespace penstock {
 namespace {
 
-// The fuzz target makes windows small, so that short texts cross from one to the next.
+// Number of bytes that are searched for backslashes and line breaks at a time: small enough to be
+// still in the cache when the walk gets there. The fuzz target makes it smaller.
 #if !defined(PENSTOCK_WINDOW_BYTES)
 #define PENSTOCK_WINDOW_BYTES (32 << 10)
 #endif
 
-// Number of bytes that are searched for backslashes and line breaks at a time: small enough to be
-// still in the cache when the walk gets there.
 constexpr uint32_t kWindowBytes = PENSTOCK_WINDOW_BYTES;
 
 uint32_t hex_digit(uint8_t c) {

@@ -46,10 +46,7 @@ struct Key {
 
 constexpr uint32_t kNotHex = 0x10000;
 
-/**
- * The value of four hex digits, or kNotHex. Stops at the first byte that is not one, so it never
- * passes a closing quote.
- */
+/** The value of four hex digits, or kNotHex. Never passes a closing quote. */
 uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
@@ -75,9 +72,7 @@ class Walk {
   uint32_t flags = 0;
   /** Number of the item's containers around the next value. Set by the caller. */
   uint32_t depth = 0;
-  /**
-   * Where to begin replacing line breaks; the length if there are none. Final after look_to_end.
-   */
+  /** The offset from which line breaks are replaced. Final after look_to_end. */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
   bool out_of_memory() const noexcept { return out_of_memory_ || index_.out_of_memory(); }
 
@@ -88,9 +83,7 @@ class Walk {
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
-  /**
-   * The current position of the cursor, with the next entries after it. Null if they are invalid.
-   */
+  /** The cursor's present position, with the next entries after it. Null if they are invalid. */
   PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
     return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
   }
@@ -179,7 +172,7 @@ class Walk {
 
   Cursor skip_container(Cursor cursor) noexcept;
 
-  /** Call it before the members of an object whose unescaped names are checked for repetition. */
+  /** Begins the check for repeated names. Called before the members of an object. */
   PENSTOCK_INLINE void open_names() noexcept { names_.open(); }
   PENSTOCK_INLINE void close_names() noexcept { names_.close(); }
   PENSTOCK_INLINE void note_name(const uint8_t* name, uint32_t length) noexcept {
@@ -225,7 +218,7 @@ class Walk {
     }
   }
 
-  // The next entry is not a digit, so no run of digits passes it.
+  // The end of a number. The next entry is not a digit, so no run of digits passes it.
   PENSTOCK_INLINE uint32_t number_end(Cursor cursor) noexcept {
     const uint8_t* p = text_ + *cursor;
     if (*p == '-') p++;
@@ -266,8 +259,7 @@ class Walk {
   Cursor mark_;
   const uint8_t* const text_;
   const uint32_t length_;
-  // There is no unread backslash before clear_, which is the offset of a backslash or equals
-  // window_end_.
+  // The offset of the next unread backslash, or else window_end_.
   uint32_t clear_;
   uint32_t window_end_;
   uint32_t line_break_;

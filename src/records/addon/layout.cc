@@ -1,4 +1,5 @@
-// The core's numbers under the names of table.ts. Must include every number that both sides use.
+// Exports the core's numbers under the names of table.ts. Must include every number that both sides
+// use.
 
 #include "layout.h"
 

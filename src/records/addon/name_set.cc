@@ -1,4 +1,4 @@
-// Open addressing: the table has at least twice as many slots as names.
+// Uses open addressing: the table has at least twice as many slots as names.
 
 #include "name_set.h"
 
@@ -16,7 +16,7 @@ struct HashKey {
   uint64_t high;
 };
 
-// If the system has no source of random bytes: harder to guess than a constant.
+// A key for systems without a source of random bytes, harder to guess than a constant.
 HashKey guess_key() noexcept {
   static const char place = 0;
   const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
@@ -33,7 +33,7 @@ HashKey draw_key() noexcept {
   return key;
 }
 
-// Constant once it is drawn.
+// The secret key, constant once it is drawn.
 const HashKey& hash_key() noexcept {
   static const HashKey key = draw_key();
   return key;

@@ -18,9 +18,9 @@ struct Name {
 
 class NameSet {
  public:
-  /** Clears the set for these names of this text. False: no memory. */
+  /** Clears the set for these names of this text. Returns false without memory. */
   bool begin(const uint8_t* text, const Name* names, size_t count) noexcept;
-  /** Adds the name with this number. False: an equal name is in the set already. */
+  /** Adds the name with this number. Returns false if the set has an equal name. */
   bool add(size_t number) noexcept;
 
  private:
@@ -30,14 +30,11 @@ class NameSet {
   const Name* names_ = nullptr;
   bool hashes_ = false;
   size_t mask_ = 0;
-  /**
-   * Numbers of names: a list of a few, or a table in which 0 is free and the numbers are
-   * incremented by one.
-   */
+  /** Numbers of names: a short list, or a table of numbers plus one, in which 0 is free. */
   Scratch<uint32_t> seen_;
 };
 
-/** Draws the key. Call it once, before another thread uses a set. */
+/** Draws the key. Must be called once, before another thread uses a set. */
 void choose_name_key() noexcept;
 
 }  // namespace penstock

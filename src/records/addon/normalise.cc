@@ -74,7 +74,7 @@ At put_character(At at, uint32_t code) {
   return at;
 }
 
-// Called at a backslash. No escape gets longer.
+// Copies the escape at a backslash. No escape gets longer.
 At copy_escape(At at, const uint8_t* end) {
   const auto left = static_cast<size_t>(end - at.in);
   if (left < 2) return kNoJson;
@@ -111,7 +111,7 @@ PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   return (found & ones * 0x80) != 0;
 }
 
-// Called at an opening quote.
+// Copies the string at an opening quote.
 At copy_string(At at, const uint8_t* end) {
   *at.out++ = *at.in++;
   for (;;) {
@@ -246,7 +246,7 @@ bool Normaliser::close() noexcept {
   return done;
 }
 
-// From the last member to the first, so that a name already in the set is the one that stays.
+// Marks repeated members as dead, from the last to the first: a name already in the set stays.
 bool Normaliser::drop_doubles(size_t first) noexcept {
   const Name* const names = members_.data() + first;
   const size_t count = members_.size() - first;
@@ -260,8 +260,7 @@ bool Normaliser::drop_doubles(size_t first) noexcept {
   return true;
 }
 
-// The last member is never dead: a later one always exists, and a dead member ends where the next
-// one begins.
+// Marks a member as dead. It is never the last: it ends where the next one begins.
 void Normaliser::kill(const Name* names, size_t member) noexcept {
   const uint32_t length = names[member + 1].start - names[member].start;
   uint8_t* const dead = target_ + names[member].start;
@@ -281,7 +280,7 @@ uint8_t* Normaliser::bury(uint8_t* end) noexcept {
     to += live;
     if (dead == nullptr) return to;
     from = dead;
-    // Dead members are often adjacent.
+    // One move per run of dead members, which are often adjacent.
     while (from != end && *from == kDead) {
       uint32_t length;
       std::memcpy(&length, from + 1, sizeof length);

@@ -20,9 +20,9 @@ inline constexpr size_t kNotNormal = SIZE_MAX;
 inline constexpr size_t kNormaliseOutOfMemory = SIZE_MAX - 1;
 
 /**
- * Returns the number of bytes written to `target`. kNotNormal: the text is not one JSON value, or
- * is nested deeper than kDepthMax. The text must have passed a scan; some invalid texts are not
- * detected, and give meaningless output.
+ * Writes the plain form of a text to `target`, and returns the number of bytes. Returns kNotNormal
+ * if the text is not one JSON value, or is nested deeper than kDepthMax. The text must have passed
+ * a scan; some invalid texts are not detected, and give meaningless output.
  */
 size_t normalise(const uint8_t* text, size_t length, uint8_t* target) noexcept;
 

@@ -32,7 +32,7 @@ class Scratch {
     return true;
   }
 
-  /** Makes room for `capacity` values; those in the list stay. */
+  /** Makes room for `capacity` values. Those in the list stay. Returns false without memory. */
   bool reserve(size_t capacity) noexcept {
     if (capacity <= capacity_) return true;
     void* const grown = std::realloc(data_ == in_place_ ? nullptr : data_, capacity * sizeof(T));

@@ -49,7 +49,9 @@ class SeenNames {
     depth_--;
   }
 
-  /** Adds the unescaped name text[start, start + length) to the innermost object. */
+  /**
+   * Adds the name text[start, start + length) to the innermost object. Returns whether it repeats.
+   */
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
@@ -63,7 +65,7 @@ class SeenNames {
 
  private:
   struct Slot {
-    /** 0, or the object's identity: its number in the text, and its depth. */
+    /** The object's identity, its number in the text and its depth; 0 for a free slot. */
     uint32_t object;
     uint32_t start;
   };
@@ -75,12 +77,12 @@ class SeenNames {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFirstBits = 8;
   static constexpr int kGrowthBits = 5;
-  /** One MiB of slots, for tens of thousands of names. */
+  /** log2 of the maximum number of slots: one MiB, for tens of thousands of names. */
   static constexpr int kBitsMax = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
-  // The first slot to probe for the name. Each multiplication handles 8 bytes of it.
+  // Returns the first slot to probe for the name. Each multiplication handles 8 of its bytes.
   PENSTOCK_INLINE uint64_t first_place(const uint8_t* name, uint32_t length,
                                        uint32_t object) const noexcept {
     uint64_t hash = uint64_t{object} << 32 | length;
@@ -114,7 +116,7 @@ class SeenNames {
     return word;
   }
 
-  // The slot of the name, or else the first free one of its slots.
+  // Returns the slot of the name, or else its first free slot.
   Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
     const uint64_t place = first_place(text + start, length, object);
     for (uint64_t probe = 0; probe < kProbes; probe++) {
@@ -132,8 +134,8 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // Moves the open names to a larger table. False if there is no memory, if the table is the
-  // largest, or if names do not fit: then an open object counts as having a repeated name.
+  // Moves the open names to a larger table. Returns false without memory, for the largest table, or
+  // if names do not fit: then an open object counts as having a repeated name.
   bool grow(const uint8_t* text) noexcept {
     if (slot_bits_ == kBitsMax) return false;
     const int bits = std::min(slot_bits_ + kGrowthBits, kBitsMax);
@@ -159,7 +161,7 @@ class SeenNames {
     return place != nullptr;
   }
 
-  // The earlier name ends before the later one begins.
+  // Compares two names of a text, the earlier one first.
   static bool is_same(const uint8_t* text, uint32_t first, uint32_t start,
                       uint32_t length) noexcept {
     return text[first + length] == '"' && std::memcmp(text + first, text + start, length) == 0;

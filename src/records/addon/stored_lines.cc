@@ -15,11 +15,11 @@ namespace {
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kProjectBytesMax = 64;
 constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
-/** An address is shorter, including its zone. */
+/** Maximum bytes of an address, including its zone. */
 constexpr size_t kAddressBytesMax = 64;
-/** A distinct id of this many bytes has at most as many characters, and is stored completely. */
+/** Maximum bytes of a distinct id that is certainly short enough to be stored completely. */
 constexpr size_t kIdBytesMax = 400;
-/** In the order of their numbers. */
+/** The kinds in the order of their numbers. */
 constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
                                        "alias",  "group_identify", "survey", "set"};
 
@@ -58,7 +58,7 @@ bool is_hex(uint8_t c) {
   return (digit <= 9) | (letter <= 5);
 }
 
-/** Always checks all 36 characters: nearly all are valid, and no branch is faster than 32. */
+/** Checks all 36 characters, without a branch, because nearly all are valid. */
 bool is_uuid(const uint8_t* text) {
   constexpr size_t kHexDigits[][2] = {{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, kUuidBytes}};
   bool good = text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
@@ -76,7 +76,7 @@ bool is_same(const Part& part, const uint8_t* text, size_t length) {
   return part.length == length && length > 0 && std::memcmp(part.at, text, length) == 0;
 }
 
-/** Whether a value with property writes is empty: absent, null, or an empty container. */
+/** Whether a value of person fields is empty: absent, null, or an empty container. */
 bool is_nothing_to_write(uint32_t type, uint32_t start, uint32_t end) {
   if (type == kObject || type == kArray) return end - start == 2;
   return type == kAbsent || type == kNull;
@@ -181,7 +181,7 @@ class LineReader {
   }
 
  private:
-  /** From the beginning to the event. */
+  /** Reads a line from the beginning to the event. */
   bool read_head(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
     if (!reader.take("{\"uuid\":\"") || reader.left() < kUuidBytes) return false;
     const size_t uuid_at = reader.at();
@@ -216,7 +216,7 @@ class LineReader {
     return head.pass(head.at(), head.at() + length);
   }
 
-  /** Event, distinct id and timestamp. */
+  /** Reads event, distinct id and timestamp. */
   bool read_names(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
     if (!is_text(field_type(row, kEvent)) || !is_text(field_type(row, kDistinctId))) return false;
     const uint8_t* const event = reader.here();
@@ -243,7 +243,7 @@ class LineReader {
     return true;
   }
 
-  /** `event`: the token of a string. */
+  /** Returns the flags of an event name, the token of a string. */
   static uint32_t event_flags(uint32_t type, const uint8_t* event, size_t length) {
     if (type == kEscapedString) return kLineEscapedEvent;
     const std::string_view name(reinterpret_cast<const char*>(event), length);
@@ -263,7 +263,7 @@ class LineReader {
     return kLinePlainId;
   }
 
-  /** From the timestamp to the properties. */
+  /** Reads from the timestamp to the properties. */
   bool read_origin(Reader& reader, size_t end, uint32_t* line, uint32_t& flags) {
     if (end < reader.at() || end - reader.at() > reader.left()) return false;
     const size_t start = reader.at();
@@ -287,7 +287,7 @@ class LineReader {
     return reader.pass(start, end);
   }
 
-  /** `start`: the offset of the part, from which its offsets are counted. */
+  /** Reads the part without the previous one. Its offsets are counted from `start`. */
   bool read_origin_anew(Reader& text, size_t start) {
     timestamp_sent_ = kNoTime;
     sent_at_ = kNoTime;
@@ -322,7 +322,7 @@ class LineReader {
     return text.take(kind) && text.take("\"");
   }
 
-  /** The person fields, and whether they or those of the properties are non-empty. */
+  /** Reads the person fields, and whether they or those of the properties are non-empty. */
   bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
                    uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;
@@ -351,7 +351,7 @@ class LineReader {
     return true;
   }
 
-  /** The values that were sent but not stored in their own fields. */
+  /** Reads the values that were sent but not stored in their own fields. */
   static bool read_replaced(Reader& reader, uint32_t* line) {
     if (!reader.take(",\"replaced\":")) return true;
     const size_t start = reader.at();
@@ -390,19 +390,19 @@ class LineReader {
 
   const uint8_t* text_;
   const LineRows& rows_;
-  /** The text between uuid and event of the previous line, and its values. */
+  /** The previous line's text between uuid and event, and its values. */
   Part head_;
   size_t project_length_ = 0;
   HashWords project_key_{};
-  /** Of the current line. */
+  /** The uuid of the current line. */
   const uint8_t* uuid_ = nullptr;
-  /** The text between timestamp and properties of a previous line, and its values. */
+  /** A previous line's text between timestamp and properties, and its values. */
   Part origin_;
   uint32_t origin_flags_ = 0;
   double received_at_ = kNoTime;
   double timestamp_sent_ = kNoTime;
   double sent_at_ = kNoTime;
-  /** Relative to the beginning of that text; the end of the address is 0 if there is none. */
+  /** Offset of the address in that text. Its end is 0 without an address. */
   size_t ip_start_ = 0;
   size_t ip_end_ = 0;
   size_t kind_start_ = 0;

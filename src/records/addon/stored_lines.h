@@ -1,6 +1,6 @@
-// Reads stored records that are exactly as Penstock writes them (src/records/record.ts), from the
-// rows of a scan: the rows have the offsets of the tokens, and every byte between them is compared
-// with the expected one. A record that differs in one byte is not read here, and its flags are 0.
+// Reads stored records that are exactly as Penstock writes them (src/records/record.ts). The rows
+// of a scan have the offsets of their tokens, and every byte between two tokens is compared with
+// the expected one. The flags of a record that differs in any byte are 0.
 //
 // Reads [text, text + length) and the table, whatever offsets that has; keeps no state, and is safe
 // on any thread.
@@ -64,14 +64,14 @@ enum LineWord : uint32_t {
   kLineWords = kLineParts + 2 * kPartCount,
 };
 
-/** The kind is in the bits above them, from kLineKindShift on. */
+/** Bits of the first word. The kind is above them, from kLineKindShift on. */
 enum LineFlag : uint32_t {
   /** The record is as Penstock writes it; otherwise no other flag is set. */
   kLineWritten = 1,
-  /** Its project is that of the line read before it. */
+  /** The project is that of the line read before. */
   kLineSameProject = 2,
   kLinePersonProfile = 4,
-  /** It has non-empty person fields or $groups. */
+  /** Some person field or $groups is not empty. */
   kLineHasWrites = 8,
   /** The distinct id is ASCII without escapes, and needs no normalisation. */
   kLinePlainId = 16,
@@ -94,14 +94,14 @@ struct LineRows {
   size_t row_count;
   const uint32_t* ends;
   size_t line_count;
-  /** The line of the first row, and where it begins. */
+  /** The index of the first row's line, and its offset. */
   size_t first_line;
   size_t first_start;
   /** The key of the hashes of events. */
   HashWords uuid_key;
 };
 
-/** Writes kLineWords for each row that has a line; returns the number of these rows. */
+/** Writes kLineWords for each row that has a line. Returns the number of these rows. */
 size_t read_stored_lines(const uint8_t* text, size_t length, const LineRows& rows,
                          uint32_t* lines) noexcept;
 

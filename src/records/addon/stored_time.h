@@ -9,7 +9,7 @@ namespace penstock {
 
 inline constexpr size_t kStoredTimeBytes = 24;
 
-/** Reads 24 bytes. False: they are not a time in that form, or have second 60. */
+/** Reads 24 bytes. Returns false for other forms, and for second 60. */
 inline bool read_stored_time(const uint8_t* text, double& ms) {
   constexpr uint32_t kNone = 1u << 30;
   const auto digit = [text](size_t at) {

@@ -40,7 +40,7 @@ class HalfSipHash {
     v0_ ^= word;
   }
 
-  /** `count`: the number of words that were added. Nothing may be added afterwards. */
+  /** Returns the hash after all words were added. `count` is their number. */
   HashWords end(size_t count) {
     add(static_cast<uint32_t>(count) << 26);
     v2_ ^= 0xee;
@@ -71,7 +71,7 @@ class HalfSipHash {
   uint32_t v3_;
 };
 
-/** The key of the events of that project. */
+/** Returns the key for the events of the project. */
 inline HashWords project_key(HashWords key, const uint8_t* id, size_t length) {
   HalfSipHash hash(key);
   for (size_t at = 0; at < length; at++) hash.add(id[at]);
@@ -109,7 +109,7 @@ inline size_t add_text(HalfSipHash& hash, TextPart text) {
  */
 inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart event,
                             TextPart id) {
-  // The offsets of its eight words, without the hyphens.
+  // The offsets of the eight words of a uuid without hyphens.
   constexpr size_t kWordPlaces[] = {0, 4, 9, 14, 19, 24, 28, 32};
   HalfSipHash hash(project_key);
   for (const size_t place : kWordPlaces) hash.add(four_bytes(uuid + place) | 0x20202020u);

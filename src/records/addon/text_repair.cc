@@ -35,13 +35,13 @@ struct Piece {
 
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// A surrogate of the half whose second bytes begin at `first`: 0xA0 for high ones, 0xB0 for low
-// ones.
+// Whether the bytes are a surrogate of one half: `first` is 0xA0 for high ones, 0xB0 for low ones.
 bool is_surrogate(const uint8_t* text, uint8_t first) {
   return text[0] == 0xED && (text[1] & 0xF0) == first && is_continuation(text[2]);
 }
 
-// Unicode 15, table 3-7. An incomplete sequence ends before the byte that cannot belong to it.
+// Returns the first sequence (Unicode 15, table 3-7). An incomplete one ends before the byte that
+// cannot belong to it.
 Piece sequence_at(const uint8_t* text, size_t left) {
   const uint8_t lead = text[0];
   if (lead < 0xC2 || lead > 0xF4) return {1, Kind::kMalformed};
@@ -58,7 +58,8 @@ Piece sequence_at(const uint8_t* text, size_t left) {
   return {length, Kind::kCopied};
 }
 
-// `ahead` <= `left`: the number of bytes after which a run of ASCII may end, for repairs in steps.
+// Returns the next piece. `ahead` <= `left` is the number of bytes after which a run of ASCII may
+// end.
 Piece piece_at(const uint8_t* text, size_t ahead, size_t left, uint32_t& state) {
   size_t run = 0;
   for (; run < ahead && text[run] < 0x80; run++) {

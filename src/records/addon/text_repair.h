@@ -12,16 +12,13 @@
 
 namespace penstock {
 
-/**
- * Once the repaired text is this much longer than the input so far, '?' replaces malformed UTF-8,
- * so that no text grows to three times its length.
- */
+/** Growth in bytes from which '?' replaces malformed UTF-8, so that no text triples its length. */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
-/** Maximum number of recorded positions of either kind. Later ones are replaced anyway. */
+/** Maximum recorded positions of each kind. Later errors are replaced, but not recorded. */
 inline constexpr uint32_t kPlacesMax = 1u << 20;
 
-/** The number of recorded positions, and the length of the repaired text. */
+/** The numbers of recorded positions, and the length of the repaired text. */
 struct RepairCounts {
   uint32_t malformed;
   uint32_t non_finite;
@@ -33,7 +30,7 @@ RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept;
 /** Length of the `NaN`, `Infinity` or `-Infinity` at the start of `text`, or 0. */
 size_t non_finite_length(const uint8_t* text, size_t left) noexcept;
 
-/** The progress of a repair: zeros before the first step. `state`: bits of text_repair.cc. */
+/** The progress of a repair, zero before the first step. `state` has the bits of text_repair.cc. */
 struct RepairProgress {
   size_t read;
   size_t written;
@@ -42,7 +39,7 @@ struct RepairProgress {
   uint32_t state;
 };
 
-/** Room for offsets in the repaired text. */
+/** Room for the offsets of replacements in the repaired text. */
 struct Places {
   uint32_t* words;
   size_t length;

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// The fuzz target makes both small, so that short texts span several windows and have more tokens
-// than the list holds.
+// Sizes of a window and of the list. The fuzz target makes both small, so that short texts exceed
+// them.
 #if !defined(PENSTOCK_INDEX_WINDOW_BYTES)
 #define PENSTOCK_INDEX_WINDOW_BYTES (size_t{256} << 10)
 #endif
@@ -23,7 +23,7 @@ constexpr size_t kWindowBytes = PENSTOCK_INDEX_WINDOW_BYTES;
  * A window's bytes, two tokens by which it may be extended, and what stage 1 writes after the end.
  */
 constexpr size_t kWindowEntries = kWindowBytes + 2 + 16;
-/** A 20 MB batch of small events has 3.5 million tokens. */
+/** Maximum tokens in the list. A 20 MB batch of small events has 3.5 million. */
 constexpr size_t kEntriesMax = PENSTOCK_INDEX_ENTRIES_MAX;
 constexpr size_t kNoPlace = SIZE_MAX;
 
@@ -31,8 +31,9 @@ static_assert(kEntriesMax >= 2 * kWindowEntries, "a window fits next to the held
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Stage 1 takes two control characters for operators (0x0C for a comma, 0x1A for a colon), one
-// token each, however many are adjacent. Valid JSON has none outside of a string.
+// Whether the byte is a control character. Stage 1 takes two of them for operators (0x0C for a
+// comma, 0x1A for a colon), one token each, however many are adjacent. Valid JSON has none outside
+// of a string.
 bool is_control(uint8_t c) { return c < ' ' && !is_space(c); }
 
 bool is_operator(uint8_t c) {
@@ -41,9 +42,9 @@ bool is_operator(uint8_t c) {
 
 bool is_scalar(uint8_t c) { return c != '"' && !is_space(c) && !is_operator(c) && !is_control(c); }
 
-// The offset after the comma, colon or bracket that ends the token at `at`, or the string around
-// `at`; the length if there is none. kNoPlace: the text is not JSON there. Stage 1 must find only
-// that token and this end in between, or it would write past our list.
+// Returns the offset after the comma, colon or bracket that ends the token at `at`, or the string
+// around `at`; the length if there is none; kNoPlace if the text is not JSON there. Stage 1 must
+// find only that token and this end in between, or it would write past our list.
 size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_string) {
   if (!in_string) {
     while (at < length && is_space(text[at])) at++;
@@ -60,8 +61,8 @@ size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_strin
   return is_operator(text[at]) ? at + 1 : kNoPlace;
 }
 
-// The last offset after a comma or bracket, or else after a colon, which is more frequent in
-// strings. It may be within a string, which stage 1 detects.
+// Returns the last offset after a comma or bracket, or else after a colon, which is more frequent
+// in strings. It may be within a string, which stage 1 detects.
 size_t likely_place(const uint8_t* text, size_t from, size_t to) {
   size_t behind_colon = kNoPlace;
   for (; to > from; to--) {
@@ -123,8 +124,8 @@ bool TokenIndex::finish() noexcept {
   return next_ < length_ || (opener != '{' && opener != '[') || text_[end()[-1]] == opener + 2;
 }
 
-// A window begins after a comma, colon or bracket, where stage 1 may start, and ends after one, or
-// at the end of the text. It exceeds its size only by the rest of one string.
+// Indexes a window. It begins after a comma, colon or bracket, where stage 1 may start, and ends
+// after one, or at the end of the text. It exceeds its size only by the rest of one string.
 bool TokenIndex::index_window() noexcept {
   const bool is_last = length_ - next_ <= kWindowBytes;
   size_t end = is_last ? length_ : likely_place(text_, next_, next_ + kWindowBytes);
@@ -144,7 +145,8 @@ bool TokenIndex::index_window() noexcept {
   return true;
 }
 
-// Stage 1 writes to an array that its object owns, so for this call it owns the end of our list.
+// Indexes up to `end`. Stage 1 writes to an array that its object owns, so for this call it owns
+// the end of our list.
 simdjson::error_code TokenIndex::index_until(size_t end) noexcept {
   if (end == kNoPlace) return simdjson::TAPE_ERROR;
   if (!can_index(end - next_)) return simdjson::MEMALLOC;
@@ -162,8 +164,9 @@ bool TokenIndex::reserve(size_t entries) noexcept {
   return capacity_ != 0;
 }
 
-// simdjson allocates an array as long as the text, which we do not use. Reserves room for the same
-// string in a window that begins elsewhere, so that `seek` needs no more.
+// Allocates what indexing needs. simdjson allocates an array as long as the text, which we do not
+// use. Reserves room for the same string in a window that begins elsewhere, so that `seek` needs no
+// more.
 bool TokenIndex::can_index(size_t length) noexcept {
   if (indexer_ && length <= indexer_bytes_max_) return true;
   indexer_bytes_max_ = length <= kWindowBytes ? kWindowBytes : length + kWindowBytes;

@@ -25,8 +25,9 @@ class TokenIndex {
   ~TokenIndex() { release(); }
 
   /**
-   * Indexes the text from its start, as far as there is room. False: stage 1 rejects a part of it;
-   * it has no token; its last token does not close the first one; or there is no memory.
+   * Indexes the text from its start, as far as there is room. Returns false if stage 1 rejects a
+   * part of it, if it has no token, if its last token does not close the first one, or without
+   * memory.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 
@@ -37,16 +38,15 @@ class TokenIndex {
   Cursor seek(const uint8_t* text, uint32_t offset) noexcept;
 
   /**
-   * For a cursor at `mark` or past it: drops the entries before it except one, and indexes more.
-   * Returns the cursor's new position, or null for the reasons of `begin`. Other cursors are then
-   * invalid.
+   * Drops the entries before `cursor` except one, and indexes more. `cursor` is at `mark` or past
+   * it. Returns its new position, or null for the reasons of `begin`. Other cursors become invalid.
    */
   Cursor more(Cursor cursor) noexcept;
 
   Cursor first() const noexcept { return entries_.get(); }
-  /** After the last token in the list; the entry there repeats the first token of the text. */
+  /** The entry after the last token in the list. It repeats the first token of the text. */
   Cursor end() const noexcept { return first() + size_; }
-  /** From here on call `more`. Unreachable for a walk if the text's last token is in the list. */
+  /** The entry from which `more` must be called; unreachable if the list has the last token. */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 
@@ -67,7 +67,7 @@ class TokenIndex {
 
   const uint8_t* text_ = nullptr;
   size_t length_ = 0;
-  /** Where the next window begins. */
+  /** The offset of the next window. */
   size_t next_ = 0;
   uint32_t root_ = kNoRoot;
   std::unique_ptr<uint32_t[]> entries_;

@@ -5,7 +5,7 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/** The first format that recognises a line is chosen, so stricter formats come first. */
+/** The formats. The first one that recognises a line is chosen, so stricter formats come first. */
 const formats: readonly Format[] = [
   penstock,
   amplitude,
@@ -21,15 +21,12 @@ export function formatNamed(name: string | undefined): Format | undefined {
   return formats.find((format) => format.name === name);
 }
 
-/**
- * Matches the beginning of an array or object over several lines. Only the few later lines that are
- * whole objects would be imported.
- */
+/** Matches the beginning of an array or object over several lines, which cannot be imported. */
 const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
 
 export const linesLookedAt = 20;
 
-/** Returns the format, or the reason why it cannot be detected. Invalid lines do not matter. */
+/** Returns the format, or the reason why it cannot be detected. Ignores invalid lines. */
 export function detectFormat(lines: readonly string[]): Format | string {
   const begin = lines.find((line) => line.trim() !== "");
   if (begin !== undefined && opensMore.test(begin) && objectsIn(begin).length === 0)

@@ -8,7 +8,7 @@ import type { TimeZone } from "../times.ts";
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** The time in ISO 8601, or the unparsed time of the line. */
+  /** The time in ISO 8601, or as it is in the line. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
@@ -20,7 +20,7 @@ export type Converted =
       readonly event: SentEvent;
       /** The id of the event in its source. Used if it is a UUID. */
       readonly uuid?: unknown;
-      /** Further parts that identify the event in its source, also in another file. */
+      /** Values that identify the event in its source, also in another file. */
       readonly source?: readonly unknown[] | undefined;
       /** Links between ids in the line, sent as separate events after the event. */
       readonly links?: readonly Link[];
@@ -37,10 +37,7 @@ export interface Link {
 /** Parts of a line that are not stored with its event. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
-/**
- * Maximum number of facts of a kind. A link that was dropped is sent again with the same uuid, so
- * readers recognize it.
- */
+/** Maximum number of stored facts of a kind. Links beyond it may be sent again. */
 const factsMax = 100_000;
 
 /** Facts from earlier lines of the file, by kind. */
@@ -99,7 +96,7 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Maximum number of times that JSON may be encoded as text. */
+/** Maximum number of times that JSON may be nested as text in text. */
 const encodedMax = 3;
 
 export function decoded(value: unknown): unknown {
@@ -147,12 +144,12 @@ export function idTextOf(value: unknown): string | undefined {
   return JSON.stringify(id);
 }
 
-/** The nil and the max UUID do not count as an id. */
+/** Returns the id of an event. The nil and the max UUID do not count as one. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/** Drops undefined and null members. The loop takes a quarter of the time of Object.entries. */
+/** Returns an object without undefined and null members, fast because it is called per line. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

@@ -71,7 +71,7 @@ function propertiesOf(sent: JsonObject): JsonObject {
 /** Matches a number that is more likely a year or a day than a time from 1970 to 1973. */
 const yearOrDay = /^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$/;
 
-/** A number too small to show its unit is in seconds. */
+/** Returns the time of an event. A number too small to show its unit is in seconds. */
 function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
@@ -80,14 +80,14 @@ function timeIn(sent: JsonObject): unknown {
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/** Exports contain text, seconds or milliseconds. All three give the same second. */
+/** Returns the second of a time in text, seconds or milliseconds. */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
   return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);
 }
 
 const devicePrefix = "$device:";
-/** Matches a UUID, and the longer device ids of Mixpanel's older browser SDK. */
+/** Matches ids of devices: a UUID, or the longer ids of Mixpanel's older browser SDK. */
 const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
 
 function noteIds(sent: JsonObject, { shown }: Conversion): void {
@@ -104,7 +104,7 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 
 type UserTest = (id: unknown) => boolean;
 
-/** Distinguishes a user's id from a device's, by earlier lines of the file or else by its form. */
+/** Returns a test that distinguishes ids of users and devices, by earlier lines or by form. */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
     const text = String(idTextOf(id));

@@ -15,7 +15,7 @@ import {
   present,
 } from "./format.ts";
 
-/** The record that the gateway stores. The import sets `ip`, `received_at` and `sent_at` itself. */
+/** Penstock's own record. The import sets `ip`, `received_at` and `sent_at` itself. */
 export const penstock: Format = {
   name: "penstock",
   title: "Penstock's record",

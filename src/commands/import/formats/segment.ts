@@ -49,8 +49,8 @@ export const segment: Format = {
 };
 
 /**
- * Segment's `timestamp` is `originalTimestamp`, corrected by the error of the client's clock.
- * RudderStack writes the names in snake case.
+ * Names of the time, the best first. Segment's `timestamp` is `originalTimestamp`, corrected by the
+ * error of the client's clock. RudderStack writes the names in snake case.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
@@ -148,8 +148,8 @@ function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
 }
 
 /**
- * A call without a user id describes a visitor and links nothing. If the call has both ids, the
- * visitor becomes the user, as in posthog-js.
+ * Converts an identify call. Without a user id it describes a visitor and links nothing. With both
+ * ids, the visitor becomes the user, as in posthog-js.
  */
 function identified(
   { userId, anonymousId }: Ids,

@@ -6,9 +6,9 @@ import type { MetricRow } from "../../../platform/metrics/table.ts";
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
 const histogram = (help: string) => ({ type: "histogram", help }) as const;
-/** `across` combines the values of several workers. */
+/** Returns a gauge. `across` combines the values of several workers. */
 const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
-/** A gauge that is absent without the feature that it measures. */
+/** Returns a gauge that is absent without the feature that it measures. */
 const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 

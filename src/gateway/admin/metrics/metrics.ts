@@ -30,7 +30,7 @@ import {
 import { type MetricName, metricTable } from "./metric-table.ts";
 
 const routes: readonly RouteLabel[] = [...eventRoutes, ...sdkLabels, "other"];
-/** `head`: no byte of the body had arrived; `body`: some had; `answer`: all had. */
+/** How far an aborted request was. `head`: no byte of its body had arrived; `answer`: all had. */
 const abortPhases = ["head", "body", "answer"] as const satisfies readonly RequestPhase[];
 const outcomeOfReason = {
   none: "stored",
@@ -60,9 +60,9 @@ const outcomeOfReason = {
 >;
 
 /**
- * `stored`: its frame was acknowledged, whatever the answer. `duplicate`: an earlier attempt of the
- * request counted it. `unknown`: no PubAck by the deadline. `removed`: of no use, in no count of
- * the answer. `refused`: its request may be retried, so one event can be counted often.
+ * The outcome of an event. `stored`: acknowledged, whatever the answer. `duplicate`: counted by an
+ * earlier attempt. `unknown`: no PubAck by the deadline. `removed`: useless, in no count of the
+ * answer. `refused`: its request may be retried, so one event can be counted often.
  */
 type EventOutcome =
   | "stored"
@@ -144,13 +144,13 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // Numbers of a single process. A supervisor adds them up.
+    // Exported by each process. A supervisor adds them up.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Must be called once per answered request. `bodyBytes` is the number of bytes as received. */
+  /** Counts an answered request, once. `bodyBytes` is the number of bytes as received. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -158,7 +158,7 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Must be called once per answered error, in addition to requestFinished. */
+  /** Counts an answered error, once, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
@@ -190,7 +190,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Must be called once per frame, at its first send. */
+  /** Counts a frame at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -226,7 +226,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#streamRegressions.add(1, lane, cause);
   }
 
-  /** Each part of the program adds its gauges. The others are absent from the scrape. */
+  /** Adds the gauges of a part of the program. Gauges that no part adds are not exported. */
   watch(gauges: Gauges): void {
     for (const [name, read] of Object.entries(gauges)) this.show(name as MetricName, read);
   }
@@ -262,7 +262,7 @@ const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
 interface EventLoopDelay {
-  /** Returns p50, p99 and max of the delays since the last call, in seconds. */
+  /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
   samples(): Sample[];
   close(): void;
 }
@@ -284,7 +284,7 @@ function watchEventLoopDelay(): EventLoopDelay {
   };
 }
 
-/** Subtracts the resolution: Node records whole intervals, so an idle loop would show it. */
+/** Converts a delay. Subtracts the resolution, because Node records whole intervals. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

@@ -26,7 +26,7 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** A proxy that shares connections adds one of these to each request; clients cannot remove it. */
+/** Headers of proxies that share connections: clients cannot remove them. */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
@@ -61,7 +61,7 @@ export class AddressSource {
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      // Without the addon no connection is known: they are counted in total, not by address.
+      // Without the addon, all connections have one id: they are counted in total, not by address.
       connectionId: connectionId ?? (() => 0),
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
@@ -106,8 +106,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns the User-Agent or, on a connection of one client, the name derived from its first one,
-   * so that the header is not read every time. `isRead` is the result of `isReadByOthers`.
+   * Returns the User-Agent or, on a connection of one client, the name derived from its first one.
+   * `isRead` is the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const { connection } = this.#peers;
@@ -155,7 +155,7 @@ function throughProxies(
 /** Maximum entries that are read. No chain of proxies is that long. */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** Maximum length of a cached text: `cachedMax` of the longest headers would use 64 MiB. */
+/** Maximum length of a cached text. `cachedMax` of the longest headers would use 64 MiB. */
 const cachedTextMax = 128;
 /** Maximum length of an entry: an IPv6 address with zone, port, brackets, quotes and blanks. */
 const entryCharsMax = 128;
@@ -193,7 +193,7 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   return client;
 }
 
-/** Reads any form that proxies write. Returns "" for no address. */
+/** Returns the address in an entry of any proxy's form; "" for no address. */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();
   if (text.length > entryCharsMax) return "";
@@ -206,11 +206,11 @@ function addressOfEntry(entry: string): string {
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
-  /** Reads the address from the response: at each request if connections cannot be identified. */
+  /** Reads a connection's address: at each request if connections have no identity. */
   readonly read: (response: Response) => string;
   /**
-   * Returns the address from the connection's first request on; called at that request with the
-   * address at which it opened. A connection that cannot be identified then has the address "".
+   * Returns the address that counts from the connection's first request on. Called at that request
+   * with the address at which it opened; "" for a connection that cannot be identified.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   /** Called once if connections cannot be identified any more. */

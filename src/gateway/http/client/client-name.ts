@@ -7,7 +7,7 @@ const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Oper
 const charsRead = 256;
 /** Matches a name and its version, also in a name that clientName has returned. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** Matches the header of the newer protocol: the last slash separates name and version. */
+/** Matches the SDK header of the newer protocol: the last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 

@@ -1,5 +1,4 @@
 // The connection addon, which provides data of a uWS connection that the library does not expose.
-// It is found from src/gateway/http/client and from dist/gateway/http/client.
 
 import { loadNativeModule } from "../../../platform/base/native-module.ts";
 
@@ -15,7 +14,7 @@ export interface ConnectionAddon {
    * Sends `100 Continue` while the head is being handled. Returns false if that is not possible.
    */
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
-  /** Writes the unacknowledged and the acknowledged bytes. Returns false if not known. */
+  /** Writes the unacknowledged and the acknowledged bytes. Returns false if unknown. */
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
   /** Lets an open connection discard unacknowledged data when it closes. */
   readonly resetOnClose: (response: object) => boolean;

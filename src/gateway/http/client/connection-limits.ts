@@ -21,14 +21,14 @@ type ClosedFor = "newcomer" | "idle";
 /** Share of the maximum from which on idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
-/** Sweeps after which an idle connection is closed early: 4 to 5 seconds. */
+/** Number of sweeps after which an idle connection is closed early: 4 to 5 seconds. */
 const idleSweeps = 5;
 /** Maximum connections closed by a sweep, which takes some 10 ms. */
 const sweptMax = 1_000;
-/** Oldest idle connections of an address that are found in one search. */
+/** Number of an address's oldest idle connections that are found in one search. */
 const oldestAtATime = 64;
 
-/** IPv6 connections are counted by site (/48) and host (/64). */
+/** Bytes of an IPv6 site (/48). Connections are counted by site and by host (/64). */
 const siteBytes = 6;
 const hostBytes = 8;
 
@@ -46,13 +46,13 @@ export class OpenConnection {
   isShared = false;
   agent = "";
   expects = false;
-  /** The request without an answer; undefined if the connection is idle. */
+  /** The unanswered request; undefined if the connection is idle. */
   request: ConnectionOfRequest | undefined = undefined;
   /** Number of the last use. Uses of all connections are numbered together. */
   usedAt = 0;
   /** Whether to close the connection once its client has acknowledged all data. */
   closesWhenRead = false;
-  /** Undefined once the connection is closed: `response` must not be touched after that. */
+  /** The holder of the address; undefined once the connection and `response` are closed. */
   holder: Holder | undefined = undefined;
   readonly response: { close(): unknown };
   readonly #uses: Uses;
@@ -93,7 +93,7 @@ class Holder {
   readonly connections = new Set<OpenConnection>();
   readonly site: Site;
   readonly key: string;
-  /** The least recently used idle connections of the last search, the oldest last. */
+  /** Idle connections of the last search, ordered by their last use, the least recent one last. */
   #oldest: { readonly connection: OpenConnection; readonly usedAt: number }[] = [];
 
   constructor(key: string, site: Site) {
@@ -171,7 +171,7 @@ export class ConnectionLimits {
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
   readonly #clients = new Ranking<Site>();
-  /** The connections of proxies are closed only if no client has a connection. */
+  /** The proxies. Their connections are closed only if no client has a connection. */
   readonly #proxies = new Ranking<Site>();
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
@@ -231,7 +231,7 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Must be called once for each `opened`, with the same connection. */
+  /** Uncounts a connection, once for each `opened`. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
@@ -244,7 +244,7 @@ export class ConnectionLimits {
     this.#hold(connection);
   }
 
-  /** Ends the limit per address, when the addresses of closing connections become unknown. */
+  /** Ends the limit per address, because the addresses of closing connections are unknown. */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
       for (const connection of connections) this.#release(connection);

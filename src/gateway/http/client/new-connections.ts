@@ -12,9 +12,9 @@ export interface NewConnection {
 /** Maximum connections read per turn. One with a full kernel buffer takes some 0.3 ms. */
 export const readPerTurnMax = 16;
 /**
- * uSockets reads five connections without a finished handshake per turn, the newest first: more
- * would keep others waiting until a flood ends. A connection that is closed during its handshake is
- * read two or three times.
+ * Maximum handshakes per turn. uSockets reads five connections without a finished handshake per
+ * turn, the newest first: more would keep others waiting until a flood ends. A connection that is
+ * closed during its handshake is read two or three times.
  */
 const handshakesPerTurnMax = 1;
 /** Milliseconds of handshakes per turn. A longer handshake gets several turns. */
@@ -97,7 +97,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Resumes all connections, when `closed` will no longer report the ones that close. */
+  /** Resumes all connections. Called when `closed` no longer reports the ones that close. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

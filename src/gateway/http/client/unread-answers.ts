@@ -7,14 +7,14 @@ import type { ConnectionAddon } from "./connection-id.ts";
 export const checkMs = 1_000;
 /** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
-/** Seconds by which uWS's close is postponed, so that `stillMsMax` applies instead. */
+/** Seconds after which uWS closes the connection, longer than `stillMsMax`. */
 const openSeconds = 20;
 /**
  * Maximum unread bytes of all connections. Above it, connections are reset: first those without
  * progress, then the largest. Below it a client may read as slowly as its network allows.
  */
 const bytesMax = 33_554_432;
-/** Unread bytes at which a client that sends more requests is reset: uWS buffers any number. */
+/** Unread bytes at which a client that sends further requests is reset. */
 const fullBytes = 65_536;
 /** Maximum bytes in the kernel's buffer for a connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;

@@ -239,7 +239,7 @@ const inputRoles: Readonly<Record<string, string>> = {
   "gen_ai.tool.message": "tool",
 };
 
-/** Sets what was sent as events of the span, or in its attribute `events` (Logfire). */
+/** Sets properties that were sent as events of the span, or in its attribute `events` (Logfire). */
 function setFromEvents(events: readonly SpanEvent[], properties: Attributes): void {
   const messages: Attributes[] = [];
   for (const { name, attributes } of events) {
@@ -278,7 +278,7 @@ function messageOf(entry: Attributes, role: string | undefined): Attributes {
 
 interface Library {
   readonly name: string;
-  /** A span with an attribute that begins like this is from the library. */
+  /** Prefixes of attributes by which a span of the library is recognized. */
   readonly prefixes: readonly string[];
   readonly set: (properties: Attributes, keys: readonly string[], kind: SpanKind) => void;
 }
@@ -315,7 +315,7 @@ const prefixes = libraries.flatMap((library) =>
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   const keys = Object.keys(properties);
   const found = new Set<Library>();
-  // One pass finds all libraries, because a span may have thousands of attributes.
+  // A single pass finds all libraries, because a span may have thousands of attributes.
   for (const key of keys)
     for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) found.add(library);
   const used = libraries.filter((library) => found.has(library));
@@ -549,7 +549,7 @@ function setFromAnthropic(properties: Attributes): void {
   move(properties, "anthropic.tool_result.content", "$ai_output_state", parsed);
 }
 
-/** The names of OpenTelemetry. Of two names for a property the earlier one has precedence. */
+/** Names of OpenTelemetry by property. Of two names the earlier one has precedence. */
 const conventionNames: readonly (readonly [string, string])[] = [
   ["gen_ai.usage.input_tokens", "$ai_input_tokens"],
   ["gen_ai.usage.prompt_tokens", "$ai_input_tokens"],
@@ -603,7 +603,7 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** A plain span is a tool call, or contains calls. Its input and output are states. */
+/** Sets input and output as states: a plain span is a tool call, or contains calls. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -619,7 +619,7 @@ function setStates(properties: Attributes, kind: SpanKind): void {
     properties["$ai_output_state"] ??= output.at(-1) as unknown;
 }
 
-/** Attributes that have no further information once the event is built. */
+/** Attributes without further information once the event is built. */
 const mappedKeys = [
   ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
   ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],

@@ -21,7 +21,7 @@ export interface Conversion {
   readonly takesEmpty: boolean;
   /** Maximum bytes of a body. A longer body is rejected without being read. */
   readonly bytesMax: number;
-  /** Results of `convert` for `answer`. They must be transferable from another thread. */
+  /** Data of `convert` for `answer`. Must be transferable from another thread. */
   notes: unknown;
   convert(body: Buffer): Batch | Problem;
   /** Returns the answer; called once the batch is stored. */

@@ -76,7 +76,7 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /** Waits for the thread. Resolves to undefined if the deadline passes first. */
+  /** Waits for the thread. Resolves with undefined if the deadline passes first. */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {
@@ -113,7 +113,7 @@ export interface Converted {
 }
 
 const checkEveryMs = 100;
-/** Milliseconds after which a thread is terminated that does not report its CPU time. */
+/** Time after which a thread is terminated that does not report its CPU time. */
 const clockMsMax = 30_000;
 /** Bytes copied per event loop iteration, which takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
@@ -226,9 +226,7 @@ export class ConversionThread {
     return worker;
   }
 
-  /**
-   * Ends the thread at its limit of CPU time. A wall clock would reject bodies on a busy machine.
-   */
+  /** Ends the thread at its limit of CPU time. A wall clock would count other processes. */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;
@@ -249,7 +247,7 @@ export class ConversionThread {
     this.#timer = setTimeout(then, ms).unref();
   }
 
-  /** Ends the thread. If `problem` is defined, it is the result of the current body. */
+  /** Ends the thread. If `problem` is defined, it becomes the result of the current body. */
   #end(problem: Problem | undefined): void {
     clearTimeout(this.#timer);
     const worker = this.#worker;

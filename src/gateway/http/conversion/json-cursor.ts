@@ -5,7 +5,7 @@ import { Buffer, isUtf8 } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 
-/** Each value must be read by exactly one call of a method. */
+/** A position in a JSON text. Each value must be read by exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -14,7 +14,7 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /** Yields names in lowerCamelCase. The value must be read before the next name. */
+  /** Yields an object's names in lowerCamelCase. Each value must be read before the next. */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
@@ -27,7 +27,7 @@ export class JsonCursor {
     this.#take(Ascii.CloseBrace, "a comma or the end of an object");
   }
 
-  /** Yields once per item of an array. */
+  /** Yields once per item of an array, which must be read before the next one. */
   *items(): Generator<undefined, void> {
     this.#take(Ascii.OpenBracket, "an array");
     if (this.#takeIf(Ascii.CloseBracket)) return;

@@ -26,7 +26,7 @@ export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   cursor.end();
 }
 
-/** Yields the spans of each item of an array. `null` is an empty array. */
+/** Yields the spans of each item of an array, of none for `null`. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
@@ -69,7 +69,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** Yields the spans of a scope. If the scope follows them, its version is ignored. */
+/** Yields the spans of a scope. Ignores its version if it follows the spans. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -130,7 +130,7 @@ function spanOf(span: unknown): OtlpSpan {
   };
 }
 
-/** Returns hexadecimal digits. Programs that follow protobuf alone write base64. */
+/** Returns an id as hexadecimal digits. Programs that follow protobuf alone write base64. */
 function idOf(value: unknown, bytes: number): string {
   const text = textOf(value);
   if (/^(?:[\da-f]{2})*$/i.test(text)) return text.toLowerCase();
@@ -157,7 +157,7 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns undefined for a value without a type. */
+/** Returns an attribute's value; undefined without a type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (typeof value !== "object" || value === null) return undefined;

@@ -27,7 +27,7 @@ const WireType = {
 } as const;
 const { Varint, Fixed64, Bytes } = WireType;
 
-/** The fields of a message that are read, with their wire types. */
+/** The wire types of the fields of a message that are read, by number. */
 type Fields = Readonly<Record<number, number>>;
 
 const requestFields: Fields = { 1: Bytes };
@@ -106,7 +106,7 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /** Returns a signed integer of 64 bits: as a number if it has at most 7 bytes. */
+  /** Returns a signed integer of 64 bits, as a number if it has at most 7 bytes. */
   varint(): number | bigint {
     let [low, high] = [0, 0];
     for (let group = 0; group < 10; group++) {
@@ -322,7 +322,7 @@ function readKeyValue(message: Message, target: Attributes, depth: number): stri
   return key;
 }
 
-/** Returns undefined for a value without a type. */
+/** Returns an attribute's value; undefined without a type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;

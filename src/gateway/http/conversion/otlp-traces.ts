@@ -30,9 +30,9 @@ const PROTOBUF_TYPE = "application/x-protobuf";
 
 interface OtlpNotes {
   isJson: boolean;
-  /** Spans that are not stored for one of the `reasons`. */
+  /** Number of spans that are not stored for one of the `reasons`. */
   rejected: number;
-  /** Spans that do not belong to language models. */
+  /** Number of spans that do not belong to language models. */
   others: number;
   readonly reasons: string[];
 }
@@ -90,7 +90,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** The id of the request is derived from its body, because a retry sends the same bytes. */
+  /** Returns the events. The request's id is derived from its body, which a retry repeats. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -160,7 +160,7 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** Returns an ExportTraceServiceResponse. */
+/** Returns an answer in protobuf, an ExportTraceServiceResponse. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

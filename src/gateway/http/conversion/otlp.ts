@@ -4,12 +4,12 @@
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** The ids are lower-case hexadecimal digits, "" if absent. */
+  /** The ids of a span in lower-case hexadecimal digits, "" if absent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Nanoseconds since the epoch; 0 for no time. */
+  /** Start time in nanoseconds since the epoch; 0 if absent. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
@@ -35,9 +35,9 @@ export const spansMax = 1_000;
 const valueDepthMax = 90;
 /** Maximum bytes of a span or resource, which no stored record exceeds. */
 export const spanBytesMax = 1_048_576;
-/** Reports a request that is not in its encoding, with the reason and the offset. */
+/** A request that is not in its encoding, with the reason and the offset. */
 export class MalformedOtlpError extends Error {}
-/** Reports a span that is not read further. The other spans of the request are read. */
+/** A span that is not read further. The other spans of the request are read. */
 export class RejectedSpanError extends Error {}
 
 /** Returns the result of `read`, or the reason if a part of a request cannot be read. */

@@ -5,7 +5,7 @@ import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { type Converted, conversionFor, type ToConvert } from "./converter.ts";
 
-// An attribute may contain thousands of texts that are not JSON. Errors without a stack are faster.
+// Errors without a stack are faster: an attribute may contain thousands of texts that are not JSON.
 Error.stackTraceLimit = 0;
 
 // The event loop has priority over this thread. On Linux the call changes the calling thread alone.

@@ -190,7 +190,7 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** Answers a missing icon, which browsers then do not request again. */
+/** The answer for a missing icon, after which browsers do not request it again. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],

@@ -28,14 +28,14 @@ interface Form {
 }
 
 const CACHED = "public, max-age=3600";
-/** Bundlers import these files; no page can load them as a script. */
+/** Matches files for bundlers, which no page can load as a script. */
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`, else in the `node_modules` of the current folder, of one above
- * this program, or in a bundle. Returns undefined if there is none, or for `off`.
+ * Reads the package in `folder`, or else in `node_modules` of the current folder, of one above this
+ * program, or in a bundle. Returns undefined without a package, or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();

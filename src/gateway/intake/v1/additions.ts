@@ -28,9 +28,7 @@ const switches = [
 
 export type Ignored = Pick<Verdict, "replaced">;
 
-/**
- * Returns the members to add; "" for none. `lib`: those of the request. `ignored`: invalid values.
- */
+/** Returns the members to add; "" for none. `lib`: those of the request. */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
   if ((types & parts) === 0) return lib;
@@ -86,7 +84,7 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   return members.join(",");
 }
 
-/** Like PostHog, accepts a number, or a text that means true or false. */
+/** Returns a boolean. Like PostHog, accepts a number, or a text that means true or false. */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
@@ -136,7 +134,7 @@ export function writeWithAdditions(
   return at + body.copy(target, at, start + 1, itemEnd);
 }
 
-/** [start, end) is the text after the object's opening brace, including the closing one. */
+/** Returns whether an object is empty. [start, end) follows its opening brace. */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;
   while (at < end && body[at]! <= Ascii.Space) at++;

@@ -21,7 +21,7 @@ import type { UuidList } from "./uuids.ts";
 /** Why an event is not stored. Its state, not this code, decides whether to retry it. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
-/** `Placed`: in a frame without an outcome. `Unnamed`: another event's result covers this one. */
+/** The state of an event. `Placed`: in a frame. `Unnamed`: in another event's result. */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
 
@@ -110,9 +110,7 @@ export class EventResults {
     return this.#answerInTurns(v1, writer);
   }
 
-  /**
-   * Of the events with the nil or the max UUID, only one is listed: one to retry, if there is any.
-   */
+  /** Hides all but one event with the nil or the max UUID: one to retry, if there is any. */
   #nameBlanksOnce(): void {
     const states = this.#states;
     const rank = (index: number): number =>
@@ -216,7 +214,7 @@ class ResultWriter {
   }
 }
 
-/** Programs read `details`, so it has only the code. */
+/** Returns the result of a dropped event. Programs read `details`, so it has only the code. */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }
@@ -261,7 +259,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /** The answer lists a removed event too. Otherwise the client would retry it. */
+  /** The answer lists a removed event too; otherwise the client would retry it. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");

@@ -25,7 +25,7 @@ export class V1Protocol implements Protocol {
   readonly #v1: V1Request;
   readonly #share: LoopShare;
   #head: V1Head = { requestId: "", clientClockMs: Number.NaN, lib: "" };
-  /** Set when the uuids are read. */
+  /** The outcome of each event, set when the uuids are read. */
   #results!: EventResults;
 
   constructor(v1: V1Request, share: LoopShare) {
@@ -85,18 +85,18 @@ export class V1Protocol implements Protocol {
 }
 
 interface V1Head {
-  /** A UUID in lower case; "" if the client sends none. */
+  /** The id of the request, a UUID in lower case; "" if the client sends none. */
   readonly requestId: string;
-  /** Milliseconds since 1970 by the client's clock; NaN if the client sends none. */
+  /** The client's clock in milliseconds since 1970; NaN if the client sends none. */
   readonly clientClockMs: number;
-  /** `"$lib":"…","$lib_version":"…"` of the SDK; "" if it is unknown. */
+  /** The SDK as `"$lib":"…","$lib_version":"…"`; "" if it is unknown. */
   readonly lib: string;
 }
 
-/** PostHog's limit. A longer header is ignored, because its text is stored with each event. */
+/** Maximum characters of the SDK's header, as in PostHog, because it is stored with each event. */
 const sdkInfoCharactersMax = 200;
 
-/** A malformed header is rejected, except that of the SDK, which is ignored. */
+/** Reads the headers. Rejects a malformed one, except that of the SDK, which is ignored. */
 export function readV1Head({
   requestId,
   attempt,
@@ -126,7 +126,7 @@ function libOf(sdkInfo: string): string {
   return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
 }
 
-/** A key in the body is ignored. */
+/** Reads the envelope. Ignores a key in the body. */
 function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },
   apiKey: string,

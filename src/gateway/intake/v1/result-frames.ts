@@ -15,18 +15,19 @@ import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
-  /** The client sends it with each retry; "" if it sends none. */
+  /** The id of the request, the same at each retry; "" if the client sends none. */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
-/** The part of a frame's size at which it is full. The event that fills it usually still fits. */
+/** Share of a frame's size at which it is full, so that the event that fills it usually fits. */
 const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
- * A client may retry the events of some frames without those between. So only the events in a frame
- * decide where it ends: after the event that fills it, in bytes as sent by the client.
+ * The frames of a v1 request. A client may retry the events of some frames without those between.
+ * So only the events in a frame decide where it ends: after the event that fills it, in bytes as
+ * sent by the client.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -60,7 +61,7 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /** The id depends on the frame's events alone. */
+  /** Returns a message id that depends on the frame's events alone. */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
     return this.#isNamed ? name : "";
@@ -140,9 +141,9 @@ class ResultWaiter implements FrameWaiter {
   }
 }
 
-/** Items up to this size are copied together and hashed in one call, which is faster. */
+/** Maximum size of items that are copied together and hashed in one call, which is faster. */
 const collectedBytesMax = 16_384;
-/** Follows each item. JSON never contains this byte, so different lists have different bytes. */
+/** Separates items. JSON never contains this byte, so different lists have different bytes. */
 const END = 0;
 
 class ItemsHash {

@@ -38,7 +38,7 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Slots examined so far, at least one per `add`: a measure of work. */
+  /** Number of examined slots, at least one per `add`: a measure of work. */
   get probes(): number {
     return this.#probes;
   }

@@ -5,14 +5,14 @@ import { expansionBytesAMinute } from "../../../platform/base/errors.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 
 export interface Counts {
-  /** Stored events, even of a request that was answered 503. */
+  /** Number of stored events, also of requests that were answered 503. */
   readonly accepted: number;
   readonly storedBytes: number;
-  /** Events that were not acknowledged in time: they may be stored or not. */
+  /** Number of events that were not acknowledged in time: they may be stored or not. */
   readonly unknown: number;
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Events of rejected requests, except those whose body was rejected before its scan. */
+  /** Number of events in rejected requests, without those of bodies that were not scanned. */
   readonly rateLimitedEvents: number;
   /** The bytes of the rejected requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
@@ -66,7 +66,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Tokens and debt stay, so that a change of the quota does not grant a second burst. */
+  /** Changes the rate. Tokens and debt stay, so that a change grants no second burst. */
   change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#rate = rate;
@@ -87,7 +87,7 @@ class TokenBucket {
     return this.#level <= 0;
   }
 
-  /** Returns the milliseconds until `tokens` leave an allowed debt; 0 if now. */
+  /** Returns the milliseconds until `tokens` can be taken within the allowed debt; 0 if now. */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
     const due = Math.max(0, tokens - this.#rate.debtMax);
@@ -131,7 +131,7 @@ export class Meter implements ProjectMeter {
   #isOverBytes = false;
   readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
 
-  /** `monotonicMs` is read only for a project with a quota, and for bodies that expand far. */
+  /** `monotonicMs` is called only for a project with a quota, and for bodies that expand far. */
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
@@ -238,7 +238,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** The tokens that a request has taken and not returned; 0 for a rate without a limit. */
+/** The tokens that a request holds; 0 for a rate without a limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -316,17 +316,17 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/** At least 1, because a request without events is work too. */
+/** Returns the tokens of a request, at least 1: a request without events is work too. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }
 
 /**
- * A flood is admitted in portions of this time. Otherwise each request would be a frame with an
- * fsync, which delays other projects.
+ * Duration of the portions in which a flood is admitted. Otherwise each request would be a frame
+ * with an fsync, which delays other projects.
  */
 export const portionMs = 25;
-/** Rejections within that time that count as a flood: 300 a second. */
+/** Number of rejections within a portion that count as a flood: 300 a second. */
 export const refusalsOfFlood = 8;
 
 class Portions {

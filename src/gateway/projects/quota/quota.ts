@@ -69,7 +69,7 @@ export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/** JSON can contain 1e999, which is read as Infinity. */
+/** Returns whether the value is a finite positive number: JSON can contain 1e999. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -26,11 +26,11 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
   readonly pollMs: number;
-  /** Returns the projects in the streams. Called before a bucket is read for the first time. */
+  /** Returns the projects in the streams. Called before a bucket is first read. */
   readonly storedEvents: () => Promise<StoredEvents>;
   /** Returns whether projects are known, and this process cannot have missed any. */
   readonly knowsProjects: () => boolean;
-  /** Called if the bucket is missing although it should exist. It is not created again. */
+  /** Called if the bucket is unexpectedly missing. It is not created again. */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
   /** Called with the reason if the bucket cannot be read before the first reading. */
@@ -48,7 +48,7 @@ interface Progress {
 const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
-/** After fewer, polling continues, because a reading would slow a slow store further. */
+/** Consecutive unanswered queries after which the whole bucket is read again. */
 const unansweredInARowMax = 3;
 /** Time without an answer after which the store may be cut off from this gateway. */
 const unansweredMsMax = 250;
@@ -60,12 +60,10 @@ export class BucketFollower {
   #isUpToDate = false;
   /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
-  /**
-   * Whether the connection was lost since the last reading: the next server may have other data.
-   */
+  /** Whether the connection was lost since the last reading: the data may differ. */
   #mustReadAgain = false;
   #isReported = false;
-  /** Whether a reading was compared with the streams. From then on, more projects are known. */
+  /** Whether a reading was compared with the streams. */
   #isCompared = false;
 
   constructor(options: BucketFollowerOptions) {
@@ -190,7 +188,7 @@ export class BucketFollower {
     }
   }
 
-  /** Returns undefined if the bucket is missing. Creates it only at a first start. */
+  /** Opens the bucket, which it creates only at a first start; undefined if it is missing. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
@@ -200,7 +198,7 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** If the mark cannot be written, only this process detects the loss. */
+  /** Marks the loss. If that fails, only this process detects it. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

@@ -19,7 +19,7 @@ import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
 
-/** One bucket per subject prefix. A gateway raises `replicas` to its own setting. */
+/** The place of the bucket: one per subject prefix. A gateway raises `replicas` to its setting. */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
@@ -124,7 +124,7 @@ type ParsedProject =
       readonly ok: false;
       /** The error in the value, without the value. */
       readonly fault: string;
-      /** Keys in the entry belong to no project: 401. A key in any other one may be valid: 503. */
+      /** Whether the entry's keys belong to no project: 401. Otherwise they may be valid: 503. */
       readonly isUnowned: boolean;
     };
 
@@ -204,7 +204,7 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/** The message does not show the key, which may be a secret. */
+/** Throws a ProjectError unless the key is valid. Does not show it, because it may be a secret. */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
@@ -232,7 +232,7 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/** Rejects unless the bucket is a mirror of that hub's and has once caught up with it. */
+/** Rejects unless the bucket is a mirror of that hub's bucket and has once caught up with it. */
 async function requireFilled(
   connection: NatsConnection,
   { bucket, hubDomain }: { bucket: string; hubDomain: string },
@@ -283,9 +283,9 @@ async function lastSequenceAtHub(
 }
 
 export interface BucketState {
-  /** When the stream was created. Distinguishes buckets of the same name. */
+  /** Creation time of the stream, which distinguishes buckets of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry, even if the entry was removed. */
+  /** The sequence of the newest entry, also if the entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
@@ -293,16 +293,14 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /**
-   * Returns undefined if there is no bucket. Rejects if JetStream or the leader does not answer.
-   */
+  /** Returns the state; undefined without a bucket. Rejects without the leader's answer. */
   state(): Promise<BucketState | undefined>;
   /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
 export interface BucketEntry {
-  /** The project's id, if the entry is a project's. */
+  /** The key of the entry: a project's id, or another text. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
@@ -343,7 +341,7 @@ export async function bucketReader(
 }
 
 export interface WholeReading {
-  /** The sequence up to which the reading is complete. It has nothing that was written later. */
+  /** The sequence up to which the reading is complete, without any later entry. */
   readonly lastSequence: number;
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
@@ -351,7 +349,7 @@ export interface WholeReading {
 const triesMax = 10;
 const retryMs = 100;
 
-/** Rejects if the leader does not answer, or if the delivering replica keeps lagging. */
+/** Reads the bucket. Rejects if the leader does not answer, or if its replica keeps lagging. */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
     const state = await reader.state();

@@ -60,7 +60,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError if the id or the key is already taken, or is not valid. */
+/** Adds a project. Throws a ProjectError if the id or the key is taken or invalid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -111,7 +111,7 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Reads the bucket without creating it. Without a bucket there are no projects. */
+/** Reads the projects; none without a bucket, which it does not create. */
 async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
   const bucket = await openExistingBucket(connection, place);
   if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
@@ -154,7 +154,7 @@ export async function setEnabled(
   return await change(connection, options, () => ({ enabled: options.enabled }));
 }
 
-/** Replaces the whole quota; undefined for no quota. */
+/** Replaces the whole quota. Undefined means no quota. */
 export async function setQuota(
   connection: NatsConnection,
   options: OfProject & { quota: ProjectQuota | undefined },
@@ -222,7 +222,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Makes a change that assigns no key, by compare-and-set on the project's entry. */
+/** Changes a project, without assigning a key, by compare-and-set on its entry. */
 async function change(
   connection: NatsConnection,
   options: OfProject,

@@ -8,14 +8,14 @@ export interface Clash {
   readonly isOver: boolean;
 }
 
-/** Called when the first shared key of two projects appears, and when the last one is given up. */
+/** Called when two projects get a shared key, and when they have none any more. */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
   readonly #projectOf = new Map<string, MeteredProject>();
   /** The projects that claim a contested key, two or more, by key and project id. */
   readonly #contested = new Map<string, Map<string, MeteredProject>>();
-  /** Number of keys that both projects claim, by pair of projects. */
+  /** Number of shared keys by pair of projects. */
   readonly #clashes = new Map<string, number>();
   readonly #onClash: ClashTaker;
 
@@ -35,7 +35,7 @@ export class KeyMap {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }
 
-  /** `before`: the project's previous version, if it was known. */
+  /** Adds a project. `before`: its previous version, if it was known. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
     for (const key of before?.keys ?? [])
       if (!project.keys.includes(key)) this.#drop(key, project.id);

@@ -7,7 +7,7 @@ import type { MeteredProject, Project } from "../project.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
-/** `unowned`: a value that cannot belong to a project. `lost`: the mark of lost projects. */
+/** An entry. `unowned`: it cannot belong to a project. `lost`: the mark of lost projects. */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
@@ -19,7 +19,7 @@ export interface Reading {
   readonly entries: ReadonlyMap<string, EntryNews>;
   /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** The loss that an empty bucket indicates; undefined if there is none. */
+  /** The loss that an empty bucket shows; undefined if there is none. */
   readonly loss?: string | undefined;
 }
 
@@ -27,7 +27,7 @@ interface Known {
   readonly project: MeteredProject;
   readonly stated: Project;
   readonly revision: number;
-  /** When the bucket was created. Revisions of different buckets cannot be compared. */
+  /** Creation time of the bucket. Revisions of different buckets cannot be compared. */
   readonly created: string;
 }
 
@@ -46,17 +46,17 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
-  /** Projects that the bucket lacks, or has only in an entry older than the known one. */
+  /** Projects without an entry in the bucket, or with an older one than the known entry. */
   readonly #missing = new Set<string>();
   readonly #damaged = new Set<string>();
   readonly #unowned = new Set<string>();
-  /** Deleted projects of which the bucket again contains an old entry. */
+  /** Deleted projects whose old entry is in the bucket again. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
   /** Entries of unknown projects, held until a bucket that ends early reaches its former end. */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
-  /** Stays until an operator declares the bucket complete: others may still be missing. */
+  /** The loss, until an operator declares the bucket complete. */
   #loss: string | undefined;
   /** The bucket and its last sequence at the last consistent reading. */
   #consistentTo = { created: "", sequence: 0 };
@@ -76,7 +76,7 @@ export class KnownProjects {
     return this.#known.get(projectId)?.stated;
   }
 
-  /** The error in the bucket compared with its earlier state; undefined if there is none. */
+  /** The error that earlier states of the bucket show; undefined if there is none. */
   get fault(): string | undefined {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
@@ -192,7 +192,7 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // After an older copy of the store was restored, the same revision can have other content.
+    // The content is compared too: after a restored copy, the same revision can have another.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -206,7 +206,7 @@ export class KnownProjects {
   }
 }
 
-/** Does not copy the whole set, because a request may call this. */
+/** Returns the first names without copying the whole set, because a request may call this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {

@@ -33,7 +33,7 @@ export async function onceLed<T>(
   }
 }
 
-/** Returns whether the message had no receiver, for example because its stream has no leader. */
+/** Returns whether the message had no receiver, for example without a leader of the stream. */
 function hadNoReceiver(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RequestError && cause.isNoResponders();

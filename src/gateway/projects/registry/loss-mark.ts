@@ -17,7 +17,7 @@ import {
 } from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
 
-/** The key of the mark's entry. It has a dot, unlike a project's id. */
+/** The key of the mark's entry. Unlike a project's id, it has a dot. */
 export const lossMark = "registry.incomplete";
 
 export const lossAdvice =
@@ -49,7 +49,7 @@ export async function markLoss(
 
 const namedMax = 10;
 
-/** Throws a ProjectError if projects with events in the streams have no entry. */
+/** Throws a ProjectError if a project with events in the streams has no entry. */
 export async function requireNoneLacking(
   connection: NatsConnection,
   place: BucketPlace,
@@ -66,18 +66,18 @@ export async function requireNoneLacking(
 }
 
 export interface StoredEvents {
-  /** Whether the streams have ever had events, even if all of them have been removed since. */
+  /** Whether the streams have ever had events, which may have been removed since. */
   readonly any: boolean;
-  /** Projects that have events now, except in messages shared with other projects. */
+  /** Projects with present events, except in messages shared with other projects. */
   readonly projectIds: ReadonlySet<string>;
 }
 
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
-/** Sequential stream queries would delay a start with many partitions. */
+/** Number of concurrent stream queries, so that many partitions do not delay a start. */
 const askedAtOnce = 16;
 
-/** Reads the streams of the prefix. Not for a leaf's streams, which do not begin at 1. */
+/** Returns the stored events. Does not work for a leaf's streams, which do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -107,7 +107,7 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-/** Returns what an empty bucket has lost, as far as a process that has never read it can detect. */
+/** Describes the loss if an empty bucket had projects; undefined if it may be new. */
 export function lossOfAll(
   { lastSequence, entries }: Pick<BucketState, "lastSequence" | "entries">,
   stored: StoredEvents,

@@ -85,7 +85,7 @@ export class Registry implements ProjectLookup {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
-  /** Why there may be projects that this process has not read; undefined if there are none. */
+  /** Why the gateway may not know all projects; undefined if it does. */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
@@ -195,14 +195,14 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** From the first call on, requests may be answered. */
+  /** Called at the first reading: from then on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();
     this.#firstReading.resolve();
   }
 
-  /** Logs when a problem begins or ends. Called after any event that may change it. */
+  /** Logs when a problem begins or ends. Called after any change. */
   #judge(): void {
     const found = this.fault;
     const { missing, size } = this.#known;

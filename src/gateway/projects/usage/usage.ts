@@ -17,11 +17,11 @@ import {
 import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/** One process's counts of one project since its start, so a value replaces the previous one. */
+/** The counts of one process and project since the start, so a value replaces the previous one. */
 interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
-  /** The last interval of counting, which ended at `atMs`: its length and its events. */
+  /** The last interval of counting: its end, its length and its events. */
   readonly lately: {
     readonly seconds: number;
     readonly accepted: number;
@@ -32,7 +32,7 @@ interface UsageRecord extends Counts {
 /** One project's counts, summed over all processes, including ended ones. */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
-  /** The earliest `sinceMs` and the latest `atMs` of the records in the sum. */
+  /** The earliest `sinceMs` and the latest `atMs` of the summed records. */
   readonly sinceMs: number;
   readonly atMs: number;
   /** Events per second of the processes that counted events in the last half minute. */
@@ -42,9 +42,9 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
-/** Room for some 200,000 values. When full, the longest unchanged value is replaced. */
+/** Size of some 200,000 values. When full, the longest unchanged value is replaced. */
 export const usageBytesMax = 67_108_864;
-/** Maximum age of a record that counts for the rates: three writing intervals. */
+/** Maximum age of a record that counts in the rates: three writing intervals. */
 const latelyMsMax = 30_000;
 
 export function usageBucketName(prefix: string): string {
@@ -89,7 +89,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** `processId` may have only the characters of a project id. */
+/** Returns the key. `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -150,7 +150,7 @@ interface ReadUsage extends BucketPlace {
   readonly nowMs: number;
 }
 
-/** Sorted by project id, without projects that have sent nothing. Creates no bucket. */
+/** Returns the usage, sorted by project id, without unused projects. Creates no bucket. */
 export async function readUsage(
   connection: NatsConnection,
   options: ReadUsage,
@@ -202,7 +202,7 @@ function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUs
 
 interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /** Distinguishes this process's records. Only letters, digits, `-` and `_`. */
+  /** The id in the keys of this process: letters, digits, `-` and `_`. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
@@ -226,7 +226,7 @@ interface Change {
 const intervalMsDefault = 10_000;
 /** Consecutive failures that end a round. Each try may take a second. */
 const failuresInARowMax = 3;
-/** Values between two pauses: at most 100 a second, because each may need an fsync. */
+/** Number of values between two pauses: at most 100 a second, because each may need an fsync. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -253,7 +253,7 @@ export class UsageWriter {
     this.#writing = this.#keepWriting();
   }
 
-  /** Writes the counts that are not written yet, for a second at most. */
+  /** Writes the remaining counts, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
     const written = new AbortController();
@@ -343,7 +343,7 @@ export class UsageWriter {
 }
 
 function areSame(left: Counts, right: Counts): boolean {
-  // No other count changes unless one of these does.
+  // The counts that change if any does.
   const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
   return names.every((name) => left[name] === right[name]);
 }

@@ -69,7 +69,7 @@ export class Duplicates {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
 
-  /** Returns whether the line is a duplicate. Called for each readable line, in order. */
+  /** Adds a readable line, in order. Returns whether it is a duplicate. */
   add(line: StoredLine): boolean {
     const high = line.uuidHashHigh;
     const low = line.uuidHashLow;
@@ -117,7 +117,7 @@ export class Duplicates {
     this.#committed = this.#scalars;
   }
 
-  /** Returns the state to commit with all lines so far. Called only between frames. */
+  /** Returns the state to commit with all lines so far. Called between frames. */
   changes(): DuplicatesPosition {
     this.#inFlight = {
       journal: this.#journalled,
@@ -211,11 +211,11 @@ function generationOf(ms: number): number {
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;
-  /** Each of these streams has its share from the start. */
+  /** Streams that have their shares from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** An import repeats events less often than clients do. */
+/** Share of memory by lane. Imports repeat fewer events than clients do. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 /**
@@ -250,7 +250,7 @@ export class DuplicatesBudget {
     this.#bytes += bytes;
   }
 
-  /** Returns whether a stream of the lane that has `ownBytes` may allocate `bytes` more. */
+  /** Returns whether a stream of the lane with `ownBytes` may allocate `bytes` more. */
   hasRoom(lane: Lane, ownBytes: number, bytes: number): boolean {
     const streams = Math.max(1, this.#expected[lane], this.#streams[lane]);
     return ownBytes + bytes <= (this.#bytesMax * partOfLane[lane]) / streams;

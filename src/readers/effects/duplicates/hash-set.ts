@@ -6,7 +6,7 @@ const slotsAtFirst = 256;
 const bytesPerSlot = 8;
 
 export class HashSet64 {
-  /** Each slot has two words. A slot with two zeros is free. */
+  /** The slots, of two words each. A free slot has two zeros. */
   #words = new Int32Array(2 * slotsAtFirst);
   #mask = slotsAtFirst - 1;
   #size = 0;
@@ -23,7 +23,7 @@ export class HashSet64 {
     return this.#size * 8 > (this.#mask + 1) * 5;
   }
 
-  /** Returns false if the set already contains the hash. */
+  /** Adds a hash. Returns false if the set already contains it. */
   add(high: number, low: number): boolean {
     const word = wordOf(high, low);
     const slot = this.#slotOf(high | 0, word);
@@ -85,7 +85,7 @@ export class HashSet64 {
   }
 }
 
-/** Changes the hash 0, because it would be a free slot. */
+/** Changes the hash 0, which would be a free slot. */
 function wordOf(high: number, low: number): number {
   return (high | low) === 0 ? 1 : low | 0;
 }
@@ -94,7 +94,7 @@ const [keyOfHigh, factorOfHigh, keyOfLow, factorOfLow] = crypto.getRandomValues(
   new Int32Array(4),
 ) as unknown as [number, number, number, number];
 
-/** Mixes the high word first, because sums of two products can collide for every key. */
+/** Mixes the high word first: sums of two products can collide for every key. */
 function slotAtFirst(high: number, low: number): number {
   let mixed = Math.imul(high ^ keyOfHigh, factorOfHigh | 1);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);

@@ -66,7 +66,7 @@ export function day(text: string): string {
   return text;
 }
 
-/** A day means its start in UTC. A time needs a zone. */
+/** Parses a time with its zone, or a day as its start in UTC. */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))

@@ -34,12 +34,12 @@ interface Asked {
   readonly uuid: string;
 }
 
-/** The members of the answer's JSON object without braces, or a problem. */
+/** The members of the answer's JSON object without its braces, or a problem. */
 export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** Maximum characters of the properties on one page. A larger page ends early. */
+/** Maximum characters of a page's properties. A larger page ends early. */
 const pageBytesMax = 4_194_304;
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 

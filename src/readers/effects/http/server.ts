@@ -49,7 +49,7 @@ const spareConnections = 16;
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
-/** Answers up to this size are always sent. */
+/** Maximum size of an answer that is sent at once, whatever the other answers. */
 const smallBytes = 16_384;
 const always = {
   "Cache-Control": "no-store",
@@ -66,7 +66,7 @@ export class EffectsHttp {
   readonly #failures: SparseWarning;
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
-  /** Signals derived from one signal of the port would be retained until the port is closed. */
+  /** Requests to abort. A signal derived from the port's would stay until the port is closed. */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
   #answerBytes = 0;

@@ -101,10 +101,10 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/** Clients that display the answer wait a second at most. */
+/** Maximum wait for NATS. Clients that display the answer wait a second at most. */
 const askMsMax = 500;
 
-/** If NATS does not answer `ask` in time, the process's own estimates remain. */
+/** Replaces the estimated lag by the answer of `ask`, if NATS answers in time. */
 export async function withAskedLag(
   status: ProcessStatus,
   ask: (() => Promise<readonly StreamStatus[]>) | undefined,

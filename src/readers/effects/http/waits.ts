@@ -7,7 +7,7 @@ import type { AppliedStream } from "../store/port.ts";
 
 type Wanted = ReadonlyMap<string, number>;
 
-/** Waits for the writer of this process. Undefined if there is no writer. */
+/** Waits for the writer of this process; undefined without a writer. */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
 interface WaitsOptions {
@@ -28,7 +28,7 @@ const pollMs = 10;
 const streamName = /^[A-Za-z0-9_-]{1,255}$/;
 const wantedMax = 64;
 
-/** Throws an Error whose text follows "wait_for: ". */
+/** Parses the requested sequences. Throws an Error whose text follows "wait_for: ". */
 export function wantedFrom(texts: readonly string[]): Wanted {
   if (texts.length > wantedMax) throw new Error(`is given more than ${wantedMax} times`);
   const wanted = new Map<string, number>();
@@ -56,7 +56,7 @@ export class Waits {
     return this.#waiting.size;
   }
 
-  /** Rejects if the first query of the database fails, or with the signal's reason. */
+  /** Waits. Rejects if the first query of the database fails, or with the signal's reason. */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";
     if (this.#waiting.size >= this.#options.waitsMax) return "too many";
@@ -80,7 +80,7 @@ export class Waits {
     }
   }
 
-  /** Waits for the writer, then polls the database. Also polls if the writer has ended. */
+  /** Waits for the writer until it ends, and polls the database. */
   async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
     try {
       await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));
@@ -90,7 +90,7 @@ export class Waits {
     if (!this.#isAsking) void this.#ask();
   }
 
-  /** Continues while the database is unreachable: each wait has its own timeout. */
+  /** Polls the database, also while it is unreachable: each wait has its own timeout. */
   async #ask(): Promise<void> {
     this.#isAsking = true;
     while (this.#asked.size > 0) {

@@ -18,13 +18,13 @@ export class FrameLines {
   readonly #records: RecordReader;
   readonly #line: ReusedLine;
 
-  /** The reader must be the only user of `scanner`. */
+  /** `scanner` must have no other user. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /** Yields as RecordReader does. Throws an Error if the scanner has not enough memory. */
+  /** Reads a frame, yielding as RecordReader does. Throws an Error if the scanner lacks memory. */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);
@@ -39,7 +39,7 @@ export class FrameLines {
   }
 }
 
-/** The line that is filled again for each record. */
+/** A line that is filled again for each record. */
 class ReusedLine extends EventFacts implements StoredLine {
   frame!: StoredFrame;
   line = 0;
@@ -54,7 +54,7 @@ class ReusedLine extends EventFacts implements StoredLine {
   readonly #rules: EffectRules;
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
-  /** The record whose remaining facts are not filled yet. */
+  /** The record whose other facts are not filled yet. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
@@ -69,7 +69,7 @@ class ReusedLine extends EventFacts implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** If the record is invalid, returns the reason; the line must then not be used. */
+  /** Fills the line. If the record is invalid, returns the reason; the line has no meaning then. */
   fill(record: RecordView): Rejection | undefined {
     const { projectId, storedAtMs } = this.frame;
     const fault = this.#facts.fill(this, record, storedAtMs);

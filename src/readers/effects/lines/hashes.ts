@@ -5,7 +5,7 @@ import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** Converts four letters to lower case and does not change digits. */
+/** A mask that converts four letters to lower case and does not change digits. */
 const lowerCase = 0x2020_2020;
 
 /**
@@ -21,7 +21,7 @@ export class EventHash {
   #words = new Uint32Array(64);
   readonly #hash = new Int32Array(2);
 
-  /** `key` is two random secret words. */
+  /** Creates a hash with a key of two random secret words. */
   constructor(key: Uint32Array) {
     this.#key = key;
   }
@@ -67,7 +67,7 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** One word for each four bytes, one for the rest, and one for the length. */
+/** Returns the words of a text: one per four bytes, one for the rest, one for the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }

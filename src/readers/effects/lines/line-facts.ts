@@ -14,7 +14,7 @@ import { cookielessId, idText } from "../rules/ids.ts";
 import { isText } from "../rules/plain-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
-/** A `received_at` this far after the storage of the frame is wrong: no clock is a day ahead. */
+/** Maximum time from a frame's storage to a valid `received_at`: no clock is a day ahead. */
 const aheadMsMax = 86_400_000;
 
 const needed = [
@@ -76,7 +76,7 @@ export class LineFacts {
   }
 }
 
-/** Called only for records that are not exactly as the gateway writes them. */
+/** Returns why a record is invalid. Called if it is not exactly as the gateway writes it. */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);

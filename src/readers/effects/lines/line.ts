@@ -30,11 +30,11 @@ export interface StoredLine {
 
 export interface LineVisitor {
   line(line: StoredLine): void;
-  /** `line` is the index in the frame. `projectId` is empty if unknown. */
+  /** Visits an invalid line. `line` is its index in the frame. `projectId` is "" if unknown. */
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
 }
 
-/** More than the difference of synchronised clocks plus the time that frames wait. */
+/** Maximum time from storage to `received_at`: more than clocks differ plus the wait of frames. */
 const aheadMsMax = 3_600_000;
 
 /**

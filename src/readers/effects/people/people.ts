@@ -29,7 +29,7 @@ import {
 import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
-  /** Approximate bytes of cached rows, in addition to the rows of the current batches. */
+  /** Approximate bytes of cached rows, besides those of the current batches. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
   /** Maximum bytes of the names and values of a person or group. */
@@ -128,7 +128,7 @@ export class People {
     return this.#members.seen(line);
   }
 
-  /** Called if `seen` returned false. May precede queued effects, because its times are joins. */
+  /** Applies a plain line. May precede queued effects, because its times are joins. */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
     const row = this.#members.missing(projectId, distinctId);
@@ -167,7 +167,7 @@ export class People {
     this.#queue.push(row);
   }
 
-  /** Queued effects, plus the rows or ids that plain lines need. */
+  /** Number of queued effects, and of the rows or ids that plain lines need. */
   get queued(): number {
     return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
@@ -202,7 +202,7 @@ export class People {
     return this.#wanted.missing();
   }
 
-  /** A missing row that `loaded` does not contain is not in the store. */
+  /** Adds the loaded rows. A missing row that is not among them is not in the store. */
   adopt(loaded: Loaded): void {
     for (const row of loaded.members) this.#members.adopt(row);
     for (const row of loaded.groups) this.#groups.adopt(row);

@@ -1,8 +1,8 @@
-// The uuid of a distinct id's row: version 5 (RFC 9562), so that no look-up is needed.
+// Computes the uuid of a distinct id's row, version 5 of RFC 9562, so that no look-up is needed.
 
 import { hash } from "node:crypto";
 
-// The namespace as text, because hashing a string takes half the time of hashing a buffer.
+// The namespace as text: hashing a string takes half the time of hashing a buffer.
 const namespace = "penstock-persons";
 
 // Index of the hash digit at each position; -1 is a hyphen.
@@ -19,7 +19,7 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/** Built from character codes, because a concatenated string would retain its parts in memory. */
+/** Returns the uuid. Built from character codes: a concatenated string would retain its parts. */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

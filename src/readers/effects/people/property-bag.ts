@@ -1,6 +1,6 @@
 // The properties of a person or group while effects are applied. Writes are joined key by key, so
-// their order does not matter while all of them fit. Held as the text of the columns, which takes a
-// fraction of the memory of objects, and parsed at the first write.
+// their order does not matter while all properties fit. Stored as the text of the columns, which
+// takes a fraction of the memory of objects, and parsed at the first write.
 
 import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -14,14 +14,14 @@ import type {
 } from "../types.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
-/** Size that a property counts in addition to its name and value: about that of its stamps. */
+/** Size of a property besides its name and value: about that of its stamps. */
 const stampBytes = 160;
 /** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
-/** Shorter texts are not checked for characters beyond Latin 1. */
+/** Maximum length of a text that is assumed to be Latin 1. */
 const longText = 16_384;
 
-/** Counts the properties that do not fit. */
+/** Counts rejected properties. */
 export class Refused {
   count = 0;
   first = "";
@@ -37,13 +37,13 @@ export function noRoom({ count, first }: Refused, where: string): string {
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/** Receives the table and key of a row whose stored properties were inconsistent. */
+/** Receives the table and key of a row with inconsistent stored properties. */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The rejection reason of a full bag, and the owner in the rejection's text. */
+/** The rejection reason of a full bag, and the owner for the rejection's text. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
 /** The limits of one bag and of all large bags of its project. */
@@ -62,7 +62,7 @@ export class PropertyBag {
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** `bytes` is the size that an earlier bag of the same properties returned. */
+  /** Creates a bag. `bytes` is the size that an earlier bag of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
@@ -120,7 +120,7 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /** `other` should be the smaller bag and must not be used afterwards. */
+  /** Joins `other`, which should be the smaller bag and must not be used afterwards. */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
@@ -186,12 +186,12 @@ export class PropertyBag {
   }
 }
 
-/** In the order of the columns: a bag that was stored in between has no other order. */
+/** Returns the properties in the order of the columns, as in a bag that was stored before. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** V8 takes two bytes per character if a text has a character beyond Latin 1. */
+/** Returns the bytes of a text: two per character with a character beyond Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -204,7 +204,7 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Within one event, an `$unset` replaces a `$set` in either order. */
+/** Returns whether a write replaces another. Within one event, `$unset` replaces `$set`. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,
@@ -223,7 +223,7 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
   return theirs !== undefined && compareStamps(theirs.stamp, ours.stamp) < 0 ? theirs : ours;
 }
 
-/** Properties above this size are large: a write takes 0.5 ms or more. */
+/** Size from which properties are large: a write takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
 /**

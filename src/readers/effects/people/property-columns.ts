@@ -32,7 +32,7 @@ export function shownJson(property: PropertyState): string | undefined {
   return undefined;
 }
 
-/** Sorts names by code unit. */
+/** Returns the columns, with names sorted by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {
   if (properties.size === 0) return noColumns;
   const stamps = new StampTable();
@@ -58,7 +58,7 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** Returns undefined if the columns are inconsistent, because one was changed by hand. */
+/** Returns the properties; undefined if the columns are inconsistent, as after manual changes. */
 export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
     return readColumns(columns);
@@ -115,7 +115,7 @@ class StampTable {
   readonly flat: (number | string)[] = [];
   readonly #indices = new Map<string, number>();
 
-  /** Compares only ranks: a rank identifies one line, which has one time. */
+  /** Returns a stamp's index. Compares only ranks: each identifies one line with one time. */
   indexOf({ timeMs, rank }: Stamp): number {
     let index = this.#indices.get(rank);
     if (index === undefined) {

@@ -1,7 +1,7 @@
 // Caches rows by project and id in two generations: rows that were not used while the younger one
 // filled are dropped together. Changed rows stay until they are stored.
 
-/** There is one object per row, and its fields may change. */
+/** A cached row. It has one object, whose fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
@@ -11,7 +11,7 @@ export interface CachedRow {
 
 type Generation<Row> = Map<string, Map<string, Row>>;
 
-// A Map can hold 2^24 entries.
+// Maximum rows of a generation. A Map can hold 2^24 entries.
 const rowsMax = 8_000_000;
 
 /** `writeChanged` yields when these bits of the number of rows are 0. */
@@ -19,7 +19,7 @@ const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Incremented whenever rows are dropped, or will be dropped unless they are used. */
+  /** Number of times that rows were dropped, or will be unless they are used. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -68,7 +68,7 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** `bytes` may be negative. The row was just looked up. */
+  /** Adds a row's new size. `bytes` may be negative. The row must have just been looked up. */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;
@@ -105,7 +105,7 @@ export class RowCache<Row extends CachedRow> {
     this.#inFlight.shift();
   }
 
-  /** Called only between batches, because a batch needs the rows that it has looked up. */
+  /** Drops unused rows. Called between batches, because a batch needs its rows. */
   trim(): void {
     if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;
     this.generation++;

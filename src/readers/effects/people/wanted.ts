@@ -85,7 +85,7 @@ export class PlainIds {
   }
 }
 
-/** A part of this length needs at most 32 rows. */
+/** Length of a part, which needs at most 32 rows. */
 const partLength = 16;
 
 export function partsOf<T>(all: readonly T[]): T[][] {

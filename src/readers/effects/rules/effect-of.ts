@@ -12,9 +12,9 @@ import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Each group is a row to write, which delays other projects. */
+/** Maximum groups of an event: each is a row to write, which delays other projects. */
 const eventGroupsMax = 5;
-/** An entry of a PostgreSQL index holds 2,704 bytes. */
+/** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
 /** Maximum length of the names in `propertyNames`. */
 const nameBytesMax = 17;
@@ -112,7 +112,7 @@ export class EffectRules {
     };
   }
 
-  /** If a name occurs repeatedly, the last value counts. */
+  /** Reads the named properties. If a name occurs repeatedly, the last value counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;

@@ -14,7 +14,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /** SDKs send `$exception` and `$$heatmap` automatically. They write no properties. */
+  /** `$exception` or `$$heatmap`, which SDKs send by themselves and which write no properties. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -31,7 +31,7 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The bytes with the 36 characters of the uuid, in any case, from `uuidAt`. */
+  /** The buffer with the 36 characters of the uuid, in any case, from `uuidAt`. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;

@@ -16,7 +16,7 @@ export class PlainTexts {
     this.#normalise = normalise;
   }
 
-  /** Returns undefined if the value is nested too deeply. Throws if the scanner lacks memory. */
+  /** Returns a value's text; undefined if it is nested too deeply. Throws without memory. */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
     const target = room <= bufferBytes ? this.#buffer : Buffer.allocUnsafe(room);
@@ -27,7 +27,7 @@ export class PlainTexts {
     return target.toString("utf8", 0, length);
   }
 
-  /** The range body[start, end) excludes the quotes. */
+  /** Returns a name. body[start, end) excludes the quotes. */
   nameOf(body: Buffer, start: number, end: number): string {
     const text = this.textOf(body, start, end);
     if (!text.includes("\\")) return text;
@@ -45,7 +45,7 @@ const cachedBytesMax = 48;
 class RecentTexts {
   readonly #texts: string[];
 
-  /** `count` is a power of two. */
+  /** `count` is the number of remembered texts, a power of two. */
   constructor(count: number) {
     this.#texts = new Array<string>(count).fill("");
   }
@@ -79,7 +79,7 @@ export function isText(text: string, body: Buffer, start: number, length: number
 
 const plainName = /^[\w $.:/-]*$/;
 
-/** Returns the name as a JSON string. Without escapes, three times as fast as JSON.stringify. */
+/** Returns the name as a JSON string. Without escapes, faster than JSON.stringify. */
 export function nameToken(name: string): string {
   return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
 }

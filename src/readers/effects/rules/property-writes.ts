@@ -14,7 +14,7 @@ const nameBytesMax = 400;
 /** Maximum bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
 const eventPropertiesMax = 1_000;
-/** Up to this number, names are compared one by one. */
+/** Maximum number of names that are compared one by one. */
 const comparedNamesMax = 16;
 const quotedLengthMax = 100;
 
@@ -34,7 +34,7 @@ interface TwoPlaces {
   readonly nested: Span;
 }
 
-/** The caller calls `begin`, reads the fields that get room first, and calls `end`. */
+/** Reads writes. The caller calls `begin`, reads the fields that get room first, then `end`. */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);
@@ -86,7 +86,7 @@ export class PropertyWritesReader {
     return this.#takeFound(field);
   }
 
-  /** A list is an array of names, or an object whose keys are the names. */
+  /** Returns names from an array of names, or from an object whose keys are the names. */
   namesOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly string[] {
     const hasTop = this.#hasNames(top, field);
     const hasNested = this.#hasNames(nested, field) && !(hasTop && isSame(body, top, nested));
@@ -210,7 +210,7 @@ export class PropertyWritesReader {
       this.#places = new Map(this.#found.map(([each], index) => [each, index]));
   }
 
-  /** Records that the last value of the name is invalid. Earlier values do not count either. */
+  /** Records that the last value of the name is invalid, so that earlier values do not count. */
   #addFault(name: string, reason: RejectedReason): void {
     const place = this.#placeOf(name);
     if (place >= 0) this.#found[place] = [name, ""];

@@ -18,7 +18,7 @@ interface SpikeNews {
   readonly events: number;
 }
 
-/** The message id is the same whenever the spike is detected, so that it is announced once. */
+/** Returns the message. Its id is the same whenever the spike is detected. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,
@@ -43,7 +43,7 @@ export function spikeAnnouncement(
   };
 }
 
-/** Many ids can be hot at the same time, and a catch-up finds the spikes of days. */
+/** Maximum log lines per minute: many ids can be hot, and a catch-up finds many spikes. */
 const linesAMinute = 30;
 
 /** Logs committed spikes without hot ids, because distinct ids are personal data. */

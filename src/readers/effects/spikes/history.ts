@@ -5,7 +5,7 @@
 const minutesMax = 60;
 const hoursBack = 168;
 const hoursMax = hoursBack + 1;
-/** A minute with at most this number of events need not be checked. */
+/** Minimum threshold. A minute with fewer events need not be checked. */
 export const thresholdMin = 500;
 
 /** The usual number of events per minute, and the maximum number that is not a spike. */
@@ -14,7 +14,7 @@ export interface Limits {
   readonly threshold: number;
 }
 
-/** The stored form. A run of zeros is one negative number. Older counts are zero. */
+/** The stored counts. A run of zeros is one negative number. Older counts are zero. */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
@@ -24,7 +24,7 @@ interface HistoryNumbers {
   readonly hours: readonly number[];
 }
 
-/** Minutes and hours are numbered since the epoch. The arrays have no trailing zeros. */
+/** The counts. Minutes and hours are numbered since the epoch. Arrays have no trailing zeros. */
 export class History {
   readonly since: number;
   #next: number;
@@ -72,11 +72,11 @@ export class History {
   }
 
   /**
-   * Returns undefined if there are fewer than 60 minutes. The baseline is the weighted mean of the
-   * same hour on the seven previous days (same weekday: weight 3; adjacent hours: half). With less
-   * than a day of whole hours, it is the mean of all minutes. The threshold is max(500, baseline ×
-   * m). The multiple m is 5 times the coefficient of variation of the last 60 minutes, limited to 3
-   * to 6.
+   * Returns the limits; undefined if there are fewer than 60 minutes. The baseline is the weighted
+   * mean of the same hour on the seven previous days (same weekday: weight 3; adjacent hours:
+   * half). With less than a day of whole hours, it is the mean of all minutes. The threshold is
+   * max(500, baseline × m). The multiple m is 5 times the coefficient of variation of the last 60
+   * minutes, limited to 3 to 6.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;

@@ -4,7 +4,7 @@
 import { IdHash } from "../lines/hashes.ts";
 
 const countersMax = 64;
-/** Places in the hash table. A power of two. */
+/** Number of places in the hash table, a power of two. */
 const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();
@@ -13,7 +13,7 @@ const idHash = new IdHash();
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
 export class HotIds {
-  /** A hash table, because a Map is several times slower if nearly every event replaces an id. */
+  /** Maps places to slots: several times faster than a Map if nearly every event replaces an id. */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
   readonly #hashes: number[] = [];
@@ -32,7 +32,7 @@ export class HotIds {
     }
   }
 
-  /** `hash` is the high word of the id's hash. */
+  /** Counts an event. `hash` is the high word of the id's hash. */
   add(id: string, hash: number): void {
     const place = this.#placeOf(id, hash);
     const slot = this.#slots[place]!;
@@ -53,7 +53,7 @@ export class HotIds {
     }
   }
 
-  /** Returns the ids that certainly have more than `events` events, with their minimum counts. */
+  /** Returns the ids with certainly more than `events` events, and their minimum counts. */
   over(events: number): Map<string, number> {
     const found = new Map<string, number>();
     for (const [id, count, error] of this.counters())
@@ -79,7 +79,7 @@ export class HotIds {
     }
   }
 
-  /** Moves later entries up, unless they would then be before their first place. */
+  /** Frees a place. Moves later entries up, unless they would then be before their first place. */
   #free(place: number): void {
     const slots = this.#slots;
     let free = place;
@@ -92,7 +92,7 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /** Counts only grow, so each slot is passed once per least count. */
+  /** Returns the slot with the least count. Counts only grow, so no slot is passed twice. */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

@@ -15,7 +15,7 @@ const formatVersion = 1;
 export const projectSubject = "project";
 const idMark = "id:";
 
-/** The prefix `id:` makes the subject unambiguous. */
+/** Returns the subject of a hot id, which the prefix `id:` makes unambiguous. */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -26,11 +26,11 @@ type OnSpike = (row: SpikeRow, change: SpikeChange) => void;
 interface OpenMinute {
   readonly minute: number;
   count: number;
-  /** Created at the project's 501st event of the minute. */
+  /** The counts per id, from the project's 501st event of the minute on. */
   hot: HotIds | undefined;
 }
 
-/** `start` is in minutes. `events` excludes the `quiet` minutes at the end. */
+/** A running spike. `start` is in minutes. `events` excludes the `quiet` minutes at the end. */
 interface Spike {
   readonly start: number;
   readonly baseline: number;
@@ -58,7 +58,7 @@ export class ProjectActivity {
   #history: History | undefined;
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
-  /** Events of the last minute if they may begin a spike; otherwise 0. */
+  /** Events of the last minute if it may begin a spike; otherwise 0. */
   #lastAbove = 0;
   #noSpikeBefore = 0;
   #spike: Spike | undefined;
@@ -71,7 +71,7 @@ export class ProjectActivity {
     this.#onSpike = onSpike;
   }
 
-  /** Throws an Error if the text has another version. */
+  /** Returns the activity from its stored text. Throws an Error for another version. */
   static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
     const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
       JSON.parse(text) as [
@@ -125,9 +125,7 @@ export class ProjectActivity {
     this.#historyText = undefined;
   }
 
-  /**
-   * An event of a closed minute is only added to its hour. `idHash` is the high word of the hash.
-   */
+  /** Counts an event. One of a closed minute only counts in its hour. `idHash` is the high word. */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
     if (minute < history.next) {
@@ -268,7 +266,7 @@ function historyText(history: History | undefined): string {
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }
 
-/** Index of the hot spikes in the stored text. The open minutes follow them. */
+/** Index of the hot spikes in the stored text, before the open minutes. */
 const hotSpikesAt = 5;
 
 type Named = readonly [id: string, ...rest: unknown[]];

@@ -10,10 +10,10 @@ import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 const minuteMs = 60_000;
 /** Tolerated difference of gateways' clocks, and delay of reordered frames. */
 const graceMs = 10_000;
-/** Key of the activity row that lists the projects in motion. Not a valid project id. */
+/** Key of the row that lists the projects in motion. Not a valid project id. */
 const motionRow = manyProjects;
 
-/** The watermark of a partition has passed the end of a minute. */
+/** A partition's watermark has passed the end of a minute. */
 interface MinutesClosed {
   readonly partition: number;
   readonly closed: number;
@@ -44,26 +44,26 @@ export class Spikes {
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
-  /** The first minute that is not closed, by partition of the live lane. */
+  /** The first open minute, by partition of the live lane. */
   readonly #closed: number[] = [];
   #last: ProjectActivity | undefined;
   #touched: ProjectActivity[] = [];
   #batch = 1;
 
-  /** The projects to load. `#waiting` has the lines that wait for them, in order. */
+  /** The projects to load. Their lines wait in `#waiting`, in order. */
   #wanted = new Set<string>();
   #waiting: (WaitingLine | MinutesClosed)[] = [];
 
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax` is the number of projects in memory, in addition to those of a batch. */
+  /** `projectsMax` is the number of cached projects, besides those of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
-  /** `watermarkMs` is that of the line's stream, including this line. */
+  /** Counts a line. `watermarkMs` is that of the line's stream, including this line. */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;
@@ -107,7 +107,7 @@ export class Spikes {
     this.#isMotionLoaded = true;
   }
 
-  /** Called after the last `adopt`. */
+  /** Applies the lines that waited for rows. Called when no row is missing. */
   apply(): void {
     if (this.missing().length > 0)
       throw new Error("cannot apply spikes: rows named by `missing` have not been read");
@@ -135,7 +135,7 @@ export class Spikes {
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // 0 means that the project was loaded for the current batch.
+      // Projects in motion and those of the current batch (0: loaded for it) stay.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }

@@ -5,8 +5,9 @@ import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 /**
- * `all` is the whole state. `lasting` is the part that does not depend on how streams were
- * interleaved, plus the ids of links that were refused because of other links (`refused_links`).
+ * The content of a dump. `all`: the whole state. `lasting`: the part that does not depend on how
+ * streams were interleaved, plus the ids of links that were refused because of other links
+ * (`refused_links`).
  */
 export type DumpKind = "all" | "lasting";
 
@@ -14,16 +15,16 @@ interface DumpSection {
   /** The value of `table` in the lines of the section. */
   readonly name: string;
   readonly table: string;
-  /** With a condition, equal rows are returned once. */
+  /** Condition of the rows, of which equal ones are then returned once. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** Texts are sorted by their bytes in UTF-8, null numbers first. */
+  /** Columns to sort by. Texts are sorted by their bytes in UTF-8, null numbers first. */
   readonly order: readonly string[];
 }
 
 interface DumpColumn {
   readonly name: string;
-  /** `json` is text that is copied unchanged. */
+  /** The type of a column. `json` is text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
@@ -33,7 +34,7 @@ export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/** A link of an id with itself merges nothing and is excluded. */
+/** The links, except of an id with itself, which merge nothing. */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),
@@ -67,7 +68,7 @@ export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = 
   lasting: [...lastingLinks, ...facts],
 };
 
-/** `nulls` is the clause that sorts null numbers first. */
+/** Returns the query. `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -76,9 +77,7 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/**
- * `ids` are all ids of the person, sorted by their bytes in UTF-8; undefined if there is only one.
- */
+/** Returns a person's line. `ids`: sorted by their bytes in UTF-8; undefined for one. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
@@ -105,7 +104,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** In `names`, the suffix `#` marks a number, `:` JSON text. */
+/** Returns a section. In `names`, the suffix `#` marks a number, `:` JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

@@ -8,10 +8,10 @@ import { personUuid } from "../people/person-uuid.ts";
 import { largeBytesMin } from "../people/property-bag.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 
-/** A separate connection. Parameters are `$1`, `$2` and so on. */
+/** Runs SQL on a separate connection. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
   readonly textType: string;
-  /** Converts a text parameter such as `$1` to the value of a uuid column. */
+  /** Returns SQL that converts a text parameter such as `$1` to a uuid column's value. */
   uuid(parameter: string): string;
   run(sql: string, values?: readonly Value[]): Promise<number>;
   all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
@@ -26,18 +26,18 @@ export interface ErasedPeople {
   readonly spikes: number;
   readonly rejected: number;
   readonly announcements: number;
-  /** Descriptions of data about the persons that remains, and until when. */
+  /** Descriptions of the persons' remaining data, with the time of its end. */
   readonly remains: readonly string[];
 }
 
-/** Each method opens its own connection, and rejects with a StoreError if that fails. */
+/** Erases people. Each call opens a connection, and rejects with a StoreError if that fails. */
 export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons completely, or rejects and erases nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
 }
 
-/** Negative, so that a writer can distinguish it from the number of a commit. */
+/** Returns a new commit number, negative so that it differs from a writer's number. */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
@@ -71,7 +71,7 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** Runs within a transaction, which the caller commits. */
+/** Erases the rows within a transaction, which the caller commits. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
@@ -144,7 +144,7 @@ async function eraseUnowned(
   return removed;
 }
 
-/** Returns the number of removed announcements. */
+/** Removes the ids from spikes. Returns the number of removed announcements. */
 async function eraseMemory(
   sql: ErasingSql,
   projectId: string,

@@ -5,7 +5,7 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
-/** Does nothing if the database has an owner. */
+/** Binds the database to the prefix $1, unless it has an owner. */
 export const bindSql = `INSERT INTO installation
   SELECT CAST($1 AS text) WHERE NOT EXISTS (SELECT 1 FROM installation)`;
 
@@ -29,7 +29,7 @@ export async function requireInstallation(
   );
 }
 
-/** The store must be open. */
+/** Binds an open store to an installation, or rejects like `requireInstallation`. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,
@@ -38,7 +38,7 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/** For databases that do not store the prefix. */
+/** Returns the owner of a database that does not store the prefix, by its streams. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

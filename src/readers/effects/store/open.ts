@@ -23,7 +23,7 @@ export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   return { kind: "sqlite", file: linkedFile(path.resolve(file)) };
 }
 
-/** Without user and password. */
+/** Returns the place without user and password. */
 export function shownPlace(place: StorePlace): string {
   if (place.kind === "sqlite") return place.file;
   const { host, pathname, searchParams } = new URL(place.url);
@@ -50,7 +50,7 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
 
 const linksMax = 40;
 
-/** The writer's lock and a rebuild's backup must be next to the linked file. */
+/** Follows links: the writer's lock and a rebuild's backup must be next to the linked file. */
 function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {

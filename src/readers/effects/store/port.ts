@@ -32,12 +32,12 @@ export interface GroupName {
 /** The database as the single writer uses it. Methods reject if the database is unreachable. */
 export interface EffectsStore {
   readonly reader: EffectsReader;
-  /** Takes the writer's lock, or rejects if another writer holds it. Upgrades the tables. */
+  /** Takes the writer's lock, and upgrades the tables. Rejects if another writer has the lock. */
   open(): Promise<void>;
   holdsLock(): Promise<boolean>;
   /** Stores the owner's prefix of the stream names, unless the database has an owner. */
   bindTo(prefix: string): Promise<void>;
-  /** Returns 0 if no commit exists. Rolls back an incomplete commit. */
+  /** Returns the number of the last commit; 0 for none. Rolls back an incomplete commit. */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
@@ -46,7 +46,7 @@ export interface EffectsStore {
    * MiB; the caller must then request fewer ids.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
-  /** Returns the rows that exist. Rejects like `members` if their properties are too large. */
+  /** Returns the existing rows. Rejects like `members` if their properties are too large. */
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
   groupTypes(
     projectIds: readonly string[],
@@ -70,10 +70,10 @@ export interface EffectsStore {
 export interface Person {
   readonly uuid: string;
   readonly mainDistinctId: string;
-  /** The ids in the order in which they were first seen, at most 100. */
+  /** The person's ids in the order in which they were first seen, at most 100. */
   readonly distinctIds: readonly string[];
   readonly distinctIdsTotal: number;
-  /** A JSON object with keys sorted by code unit and values as they were sent. */
+  /** The properties: a JSON object with keys sorted by code unit and values as sent. */
   readonly propertiesJson: string;
   readonly known: boolean;
   readonly createdAtMs: number;
@@ -121,10 +121,10 @@ export interface Page {
   readonly bytesMax: number;
 }
 
-/** The size that each distinct id adds to a page, because each needs a look-up. */
+/** The size of a distinct id on a page, because each needs a look-up. */
 export const idBytes = 200;
 
-/** The rows of eleven years in all lanes and classes. */
+/** Maximum rows of an answer: those of eleven years in all lanes and classes. */
 export const usageRowsMax = 50_000;
 export const projectsMax = 1_000;
 
@@ -153,7 +153,7 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** `version` changes if the answer may have changed. */
+/** An answer with a `version` that changes if the answer may have changed. */
 export interface Versioned<Answer> {
   readonly version: string;
   readonly answer: Answer;
@@ -162,7 +162,7 @@ export interface Versioned<Answer> {
 /** Reads committed data while the writer works. Each answer is of one moment. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** Also accepts a uuid that was reported before a merge. */
+  /** Returns the person of a uuid, also of one that was reported before a merge. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
   /** Returns the oldest links first; undefined if the person does not exist. */
@@ -170,7 +170,7 @@ export interface EffectsReader {
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** The range includes both days. Returns at most `usageRowsMax` rows, the oldest. */
+  /** Returns the rows of the days, both included; at most the `usageRowsMax` oldest. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
@@ -186,7 +186,7 @@ export interface EffectsReader {
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
-  /** Project by project in the order of the ids; null if an id has no person. */
+  /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
   /** Returns the first `projectsMax` projects with applied events, sorted. */

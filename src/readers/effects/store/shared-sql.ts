@@ -30,27 +30,27 @@ import * as tables from "./rows/tables.ts";
 
 /** Rejections that are retained per project. Up to `rejectedTrim` older ones may remain. */
 export const rejectedRetained = 10_000;
-/** A deletion takes longer than an insertion, so it removes this number of rejections. */
+/** Number of rejections removed at a time, because a deletion takes longer than an insertion. */
 const rejectedTrim = 1_000;
 
 /** Maximum bytes of the properties of rows that are looked up together. */
 export const lookupBytesMax = 32 * 1_048_576;
 
-/** A reader returns at most this number of a person's links, the oldest. */
+/** Maximum links of a person that a reader returns, the oldest first. */
 export const linksMax = 10_000;
-/** The database reads at most this number of a person's links, per side of the link. */
+/** Maximum links of a person that the database reads, per side of the link. */
 export const linksReadMax = 100_000;
 
 export const trimOutboxSql = `DELETE FROM outbox
   WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET $1)`;
 
-/** `total` is the number of all rejections of the project, including the `added` ones. */
+/** Returns whether to delete rejections. `total` includes the `added` ones. */
 export function isTrimDue(total: number, added: number): boolean {
   const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
   return total > rejectedRetained && isCrossed;
 }
 
-/** The project is the first value of a row. */
+/** Groups the rows by project, the first value of a row. */
 export function rowsOfProjects(values: readonly Value[], width: number): Map<string, number> {
   const rows = new Map<string, number>();
   for (let at = 0; at < values.length; at += width) {
@@ -155,7 +155,7 @@ export abstract class SharedReader {
   }
 }
 
-/** The page has spikes that started after this time, or at this time with a greater subject. */
+/** Returns where a page of spikes begins: after this time, or at it with a greater subject. */
 function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
@@ -168,7 +168,7 @@ function spikesBegin(
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }
 
-/** The row has the values in the order of `Totals`. */
+/** Converts a row with the values in the order of `Totals`. */
 export function totalsOf(rows: readonly Row[]): Totals {
   const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = (rows[0] ??
     []) as readonly number[];

@@ -15,7 +15,7 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** The last applied frame; 0 if there is none. */
+  /** Sequence of the last applied frame; 0 for none. */
   readonly sequence: number;
   readonly lastSequence: number | undefined;
   /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */
@@ -53,12 +53,12 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   );
 }
 
-/** Correct only if the clocks agree. */
+/** Returns the lag by the clock, correct if the clocks agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
-/** Returns the status of all existing and all applied streams. Rejects if NATS does not respond. */
+/** Returns all existing and all applied streams. Rejects if NATS does not respond. */
 export async function streamStatuses(
   connection: NatsConnection,
   { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
@@ -84,7 +84,7 @@ export async function streamStatuses(
   return [...found, ...gone.map(withoutLag)];
 }
 
-/** In a recreated stream or an older copy, the sequence of the database is meaningless. */
+/** Returns the position; 0 in a recreated stream or an older copy, where sequences differ. */
 async function positionIn(
   asked: AskedStream,
   state: StreamState | undefined,

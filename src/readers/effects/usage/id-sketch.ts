@@ -16,7 +16,7 @@ export class IdSketch {
   /** The registers that are not 0, in ascending order: number × 64 + value. */
   #listed: number[] = [];
 
-  /** Throws a RangeError for bytes that are not a sketch. */
+  /** Returns a sketch from its stored form. Throws a RangeError for other bytes. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -30,7 +30,7 @@ export class IdSketch {
     return sketch;
   }
 
-  /** Takes the hash of an id (see IdHash). Returns whether the sketch has changed. */
+  /** Adds an id's hash (see IdHash). Returns whether the sketch has changed. */
   add(high: number, low: number): boolean {
     return this.#raise(high >>> (32 - registerBits), Math.clz32(low) + 1);
   }
@@ -57,9 +57,7 @@ export class IdSketch {
     return bytes;
   }
 
-  /**
-   * The estimator of Ertl (2017, "New cardinality estimation algorithms for HyperLogLog sketches").
-   */
+  /** Estimates by Ertl (2017, "New cardinality estimation algorithms for HyperLogLog sketches"). */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);
     if (this.#dense !== undefined) for (const value of this.#dense) withValue[value]! += 1;

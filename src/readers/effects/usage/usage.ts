@@ -23,14 +23,12 @@ const classAt = Object.fromEntries(
 
 interface ProjectDay {
   readonly projectId: string;
-  /** The UTC day, in days since the epoch. */
+  /** The UTC day, as days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /**
-   * The counts of the current batch, as a plain array because there may be a large number of days.
-   */
+  /** The counts of the current batch, a plain array because there may be many days. */
   readonly counts: number[];
-  /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
+  /** The sketch. While `isLoaded` is false, it has only the current batch's ids. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
   /** Whether the sketch has ids that neither the store nor a running commit has. */
@@ -54,12 +52,12 @@ export class Usage {
   #batch = 1;
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax` is the number of project days in memory, in addition to those of a batch. */
+  /** `daysMax` is the number of cached project days, besides those of a batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Allocates an object only for the first line of a project and day in a batch. */
+  /** Counts a line. Allocates only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -90,7 +88,7 @@ export class Usage {
     }
   }
 
-  /** Called after `adopt`: a day without a stored row is new. */
+  /** Marks days without a stored row as new. Called after `adopt`. */
   apply(): void {
     for (const one of this.#touched) if (one.sketch !== undefined) one.isLoaded = true;
   }

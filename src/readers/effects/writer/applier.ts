@@ -31,11 +31,11 @@ interface ApplierOptions {
   >;
   /** Writes `changes` as a part of the next commit, after the previous one. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Changes above this size are written early. */
+  /** Size from which changes are written early. */
   readonly changedBytesMax?: number | undefined;
   readonly prefix: string;
   readonly duplicatesBytesMax?: number | undefined;
-  /** Each of these streams gets its share of memory from the start. */
+  /** Streams that have their shares of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
@@ -58,13 +58,13 @@ export interface Memory {
   readonly duplicatesCoveredMs: number;
 }
 
-/** Rows of people and groups in one commit. */
+/** Maximum rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
-/** The rows are copied several times before the store writes them. */
+/** Maximum bytes of changed rows, which are copied several times before they are written. */
 const changedBytesDefault = 64 * 1_048_576;
 const duplicatesBytesDefault = 256 * 1_048_576;
 
-/** Effects that wait for their rows to be loaded, also within a frame. */
+/** Maximum effects that wait for their rows, also within a frame. */
 const queuedMax = 2_000;
 const effectsATurn = 100;
 
@@ -138,8 +138,9 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * After the next commit, the writer must start again from the store, so that no data of the old
-   * stream is in memory. Frames taken in the same step are read again.
+   * Whether a stream was replaced. After the next commit, the writer must start again from the
+   * store, so that no data of the old stream is in memory. Frames taken in the same step are read
+   * again.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
@@ -183,7 +184,7 @@ export class Applier implements LineVisitor {
     await this.#turns.breathe();
   }
 
-  /** Nothing may be applied until the promise is fulfilled. */
+  /** Returns the changes. Nothing may be applied until the promise is fulfilled. */
   async changes(): Promise<Changes> {
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
@@ -332,15 +333,15 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum number of events in a transaction, reached only when the writer catches up. */
+/** Maximum events in a transaction, reached only when the writer catches up. */
 export const batchEventsDefault = 100_000;
-/** The writer yields to the event loop between two steps. */
+/** Maximum events of a step. The writer yields to the event loop between two steps. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/** If it rejects with a TooLargeError, the caller must request fewer rows. */
+/** Loads the rows. If it rejects with a TooLargeError, the caller must request fewer. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
   // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([

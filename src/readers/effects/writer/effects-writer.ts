@@ -36,14 +36,14 @@ import {
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The caller opens and closes the store. */
+  /** The database. The caller opens and closes it. */
   readonly store: EffectsStore;
   readonly log: Log;
   readonly metrics?: CommitCounts;
   readonly bytesMax?: number;
   readonly eventsPerSecondMax?: number;
   readonly batchEventsMax?: number;
-  /** Changes above this size are written early. */
+  /** Size from which changes are written early. */
   readonly changedBytesMax?: number;
   /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
@@ -59,13 +59,13 @@ interface WriterStatus {
 }
 
 /**
- * Some hundredths of a second of work. Frames that wait longer survive V8's young generation, and
- * every 64 MiB of them trigger a full garbage collection.
+ * Maximum bytes of waiting frames: some hundredths of a second of work. Frames that wait longer
+ * survive V8's young generation, and every 64 MiB of them trigger a full garbage collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** The newest incidents of the store, which are not reported again. */
+/** Number of the store's newest incidents, which are not reported again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was restored to another state";
 
@@ -83,12 +83,12 @@ export class EffectsWriter {
   readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
   #fault: string | undefined = "it is starting";
-  /** Why transactions are smaller than allowed. Undefined after a successful transaction. */
+  /** Why transactions are smaller than allowed; undefined after a success. */
   #slowness: string | undefined;
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  /** `commits` when a commit of another writer was last detected. */
+  /** Value of `commits` when another writer's commit was last detected. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {
@@ -141,7 +141,7 @@ export class EffectsWriter {
     this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
-  /** Rejects with a FencedError if another writer is active on the same database. */
+  /** Resolves at the end. Rejects with a FencedError if another writer is active. */
   async ended(): Promise<void> {
     await this.#running;
   }
@@ -161,7 +161,7 @@ export class EffectsWriter {
     };
   }
 
-  /** Waits until the streams are committed up to the sequences. Rejects when the writer ends, or with the signal's reason. */
+  /** Waits for committed positions. Rejects when the writer ends, or with the signal's reason. */
   async positionsReached(wanted: ReadonlyMap<string, number>, signal?: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
     await Promise.all(each);
@@ -242,8 +242,8 @@ export class EffectsWriter {
   }
 
   /**
-   * A row that changes twice in a batch is written once, so a batch continues while the previous
-   * commit is being written, and while the backlog is large.
+   * Returns whether to continue the batch: while the previous commit is being written, or the
+   * backlog is large. A row that changes twice in a batch is written once.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
@@ -253,7 +253,7 @@ export class EffectsWriter {
     return streams.isReady;
   }
 
-  /** If no frame is ready, a failing commit must be detected immediately. */
+  /** Waits for a frame, or for the commit, whose failure must be detected immediately. */
   async #readyOrCommitted(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     while (!streams.isReady && this.#session.writes > 0 && !signal.aborted)

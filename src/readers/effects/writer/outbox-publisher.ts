@@ -19,7 +19,7 @@ interface OutboxPublisherOptions {
   readonly rowsMax?: number;
 }
 
-/** After `unanswered`, a round skips the subject, because each message could time out. */
+/** The outcome of a publish. After `unanswered`, a round skips the subject. */
 type Outcome = "stored" | "refused" | "unanswered";
 
 /** The next retry of a subject with an unpublished message. */
@@ -29,7 +29,7 @@ interface Retry {
 }
 
 const rowsAtOnce = 100;
-/** If the outbox has more messages, the oldest are dropped. */
+/** Maximum messages in the outbox. Beyond it, the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -179,7 +179,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "publishing from the outbox failed");
   }
 
-  /** If a stream stores the subject, the publisher waits for the acknowledgement. */
+  /** Returns whether a stream stores the subject, so that an acknowledgement will arrive. */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

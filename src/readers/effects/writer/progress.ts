@@ -46,7 +46,7 @@ export class Reached {
     for (const one of waiting) if (this.#isReached(one.stream, one.sequence)) one.resolve();
   }
 
-  /** Rejects when the writer ends, or with the signal's reason. */
+  /** Waits for a position. Rejects when the writer ends, or with the signal's reason. */
   async until(stream: string, sequence: number, signal?: AbortSignal): Promise<void> {
     if (this.#isReached(stream, sequence)) return;
     signal?.throwIfAborted();

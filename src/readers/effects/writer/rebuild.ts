@@ -27,7 +27,7 @@ import {
 } from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
-/** The message does not name the command, because `verify` also rebuilds. */
+/** The error of a rebuild, without the command's name: `verify` also rebuilds. */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
@@ -46,7 +46,7 @@ export interface RebuildOptions {
   readonly prefix: string;
   /** The old database, up to whose position the new one is built. */
   readonly applied: Applied;
-  /** An open, empty database. */
+  /** The new database, open and empty. */
   readonly into: EffectsStore;
   /** Whether to build the database although the streams lack messages. */
   readonly acceptMissing?: boolean;
@@ -55,7 +55,7 @@ export interface RebuildOptions {
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
   readonly signal?: AbortSignal;
-  /** The rebuild fails after this time without progress. Default: 120,000. */
+  /** Time without progress after which the rebuild fails. Default: 120,000. */
   readonly stillMsMax?: number;
   readonly onProgress?: (messages: number) => void;
 }
@@ -81,7 +81,7 @@ export async function appliedOf(
   return { positions, incidents: incidents.toReversed(), outbox };
 }
 
-/** Rejects with a RebuildError if the rebuild is impossible, makes no progress or is aborted. */
+/** Builds the database. Rejects with a RebuildError if that is impossible, stuck or aborted. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
@@ -106,7 +106,7 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   }
 }
 
-/** Rejects with a RebuildError when the signal aborts. */
+/** Waits for work. Rejects with a RebuildError when the signal aborts. */
 export async function untilAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
@@ -204,7 +204,7 @@ class Building {
     return { messages: this.#messages, missing: this.#missing };
   }
 
-  /** Messages may have left the streams before they were read. */
+  /** Checks that all messages have arrived: they may leave the streams unread. */
   #checkArrived(): void {
     const { acceptMissing = false } = this.#options;
     let lost = 0;
@@ -216,7 +216,7 @@ class Building {
       );
   }
 
-  /** Also counts the applied messages that the streams no longer have. */
+  /** Finds the goals, and counts the applied messages that the streams no longer have. */
   async #findGoals(): Promise<void> {
     const { connection, applied } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -289,7 +289,7 @@ class Building {
     }
   }
 
-  /** Returns false if all streams are read up to their goals. */
+  /** Waits for frames; false if all streams are read up to their goals. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
       if (this.#isClosed) throw new RebuildError("interrupted");
@@ -305,7 +305,7 @@ class Building {
     }
   }
 
-  /** If the rest of the stream was deleted or erased, the goal is reached. */
+  /** Checks the end of a stream, whose last messages may be deleted or erased. */
   async #checkEnd(goal: Goal): Promise<void> {
     const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
     if (next === undefined) goal.reached = goal.to;
@@ -332,7 +332,7 @@ class Building {
     return isWanted;
   }
 
-  /** The incidents and unpublished announcements come from the old database. */
+  /** Commits the result, with incidents and announcements of the old database. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {
@@ -386,9 +386,7 @@ function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[])
     .reduce((sum, { messages }) => sum + Math.max(1, messages), 0);
 }
 
-/**
- * Counts the deleted messages that an erasure has replaced, unless the replacement was removed too.
- */
+/** Returns the number of deleted messages with a replacement in the stream. */
 async function countReplaced(
   erased: ErasedMessages,
   deleted: ReadonlySet<number>,

@@ -49,7 +49,7 @@ export class StreamInMemory {
     return !this.#isRemembering;
   }
 
-  /** Called before the frame's first line. */
+  /** Begins a frame, before its first line. */
   beginFrame(): void {
     if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;
@@ -62,9 +62,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /**
-   * Returns whether the stream has a new epoch; the object must then not be used after the commit.
-   */
+  /** Sets the position. Returns whether the epoch is new; then discard this after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
@@ -95,7 +93,7 @@ export class StreamInMemory {
     if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
-  /** Drops everything uncommitted. If it returns false, the object must not be used. */
+  /** Drops everything uncommitted. Returns false if this object must be discarded too. */
   returnTo(position: Position): boolean {
     const known = this.#committed;
     if (this.#isRemembering || this.#replaced !== undefined || known === undefined) return false;
@@ -129,7 +127,7 @@ export class StreamInMemory {
   }
 }
 
-/** Messages may be counted already if an operator has accepted an older copy of the stream. */
+/** Returns the last frame that is already counted, after an operator accepted an older copy. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

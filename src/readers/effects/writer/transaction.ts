@@ -10,7 +10,7 @@ export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
 const numberEnd = 2 ** 48 - 1;
 
-/** Receives the commits of a writer. Parts of a commit count when the commit is complete. */
+/** Receives a writer's commits. Parts count when the commit is complete. */
 export interface CommitCounts {
   part(commit: Commit, seconds: number): void;
   committed(commit: Commit, seconds: number): void;
@@ -56,7 +56,7 @@ export class CommitChain {
   }
 }
 
-/** Random, so that two commits differ. Never 0, which means that there is no commit. */
+/** Returns a random number, so that two commits differ; never 0, which means no commit. */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
@@ -73,7 +73,7 @@ export class OpenTransaction {
     this.#end = undefined;
   }
 
-  /** A call to the store immediately afterwards precedes the next transaction. */
+  /** Waits for the end. A store call immediately afterwards precedes the next transaction. */
   async ended(): Promise<void> {
     while (this.#end !== undefined) await this.#end.promise;
   }
@@ -82,8 +82,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * Delays removals from the outbox until no transaction is open. If one were part of a transaction
- * that is rolled back, the row would return and be published again.
+ * Delays removals from the outbox until no transaction is open: one in a transaction that is rolled
+ * back would return and be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -99,20 +99,20 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   };
 }
 
-/** Maximum age of a batch that still waits for frames of a backlog. */
+/** Maximum age of a batch that still waits for a backlog's frames. */
 const batchMsMax = 1_000;
-/** With large rows, one event may take milliseconds. */
+/** Maximum work of a batch. With large rows, one event may take milliseconds. */
 const workMsMax = 3_000;
 /** Growth of a batch while the previous one is being committed. */
 const batchGrowth = 2;
 
-/** Results do not depend on where a batch ends, so this class may use a clock. */
+/** A batch of frames. Results do not depend on where it ends, so it may use a clock. */
 export class Batch {
   events = 0;
   /** Whether parts of the batch's transaction are already written. */
   hasParts = false;
   readonly #begunMonotonicMs = performance.now();
-  /** The first new frame of each stream, until the batch is committed. */
+  /** When the oldest uncommitted frame of each stream in this batch was stored. */
   readonly #storedAtMs = new Map<string, number>();
   #workMs = 0;
 
@@ -120,7 +120,7 @@ export class Batch {
     return performance.now() - this.#begunMonotonicMs < batchMsMax;
   }
 
-  /** A batch with written parts ends soon, because other projects would have to wait. */
+  /** Returns whether the batch may grow. With written parts it may not: others would wait. */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
     return this.events < (isOtherInFlight ? batchGrowth : 1) * eventsMax;

@@ -33,7 +33,7 @@ const comparedMaxDefault = 67_108_864;
 const textCost = 100;
 const tries = 20;
 
-/** `into` must be open and empty. Rejects with a RebuildError. */
+/** Compares. `into` must be open and empty. Rejects with a RebuildError. */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
   const { applied, lines } = await snapshotOf(reader);
@@ -106,10 +106,10 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** These tables also count events that are erased later. */
+/** Tables that also count events that are erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/** Both dumps have the same order, so lines that differ are read at about the same time. */
+/** Compares two dumps of the same order, so that it holds few lines at a time. */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();

@@ -56,7 +56,7 @@ const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** Refused events with the reasons. */
+/** The refused events, with the reasons. */
 type Refused = Map<SinkRecord, string>;
 
 export class ClickHouseTarget implements SinkTarget {
@@ -157,8 +157,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * A rejected event is stored before its next copy is tried. Otherwise, after a restart, the row
-   * of the copy would count as the row of both.
+   * Writes the events. A rejected event is stored before its next copy is tried. Otherwise, after a
+   * restart, the row of the copy would count as the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange: Refused = new Map();
@@ -188,7 +188,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Halves the events until each rejected one is alone. */
+  /** Inserts the events, halved until each rejected one is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -236,7 +236,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /** Retries while another query with the same id runs, because its rows must be visible. */
+  /** Runs `work`. Retries while another query with the same id runs, whose rows must be visible. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

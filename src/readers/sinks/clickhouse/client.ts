@@ -15,14 +15,14 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** The server runs one query of an id at a time. */
+  /** Id of the query. The server runs one query of an id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/** The lowest level shrinks JSON to a fifth. Higher levels take many times as long. */
+/** The lowest level, which shrinks JSON to a fifth. Higher ones take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -37,7 +37,7 @@ export class ClickHouseClient {
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
+  /** Runs a query. Rejects with a ClickHouseError, or with a StoreError without a response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
@@ -137,7 +137,7 @@ export class ClickHouseClient {
 interface RequestParts {
   readonly queryId: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** By default, the request has a connection of its own. */
+  /** The connections to use. By default, the request has one of its own. */
   readonly agent?: http.Agent;
 }
 
@@ -147,12 +147,12 @@ interface Answer {
   readonly text: string;
 }
 
-/** OpenSSL reports a plain-text response as a wrong TLS version. */
+/** Returns the error's text. OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
 
-/** Rejects if the connection closes before the end of the response. */
+/** Returns the response. Rejects if the connection closes before its end. */
 export function answerOf(request: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.once("error", reject);
@@ -184,7 +184,7 @@ export function answerOf(request: ClientRequest): Promise<Answer> {
 
 export class ClickHouseError extends StoreError {
   readonly code: number | undefined;
-  /** Error text of the server. It may contain parts of a row. */
+  /** The server's error text, which may contain parts of a row. */
   readonly said: string;
 
   constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
@@ -195,7 +195,7 @@ export class ClickHouseError extends StoreError {
 }
 
 export const runningAlready = 216;
-/** Codes of errors that a value can cause, whatever types and constraints the table has. */
+/** Codes of errors that values can cause, whatever types and constraints the table has. */
 const valueCodes = new Set([
   ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
   ...[675, 676, 691],
@@ -238,7 +238,7 @@ export function isOfValue(error: unknown): error is ClickHouseError {
   return error instanceof ClickHouseError && valueCodes.has(error.code ?? 0);
 }
 
-/** Whether the body contains an exception, which is possible even with status 200. */
+/** Returns whether the body contains an exception, possible even with status 200. */
 export function hasException(text: string): boolean {
   return /(?:^|\n|__exception__)[\s\S]{0,32}Code: \d+[.,] [\s\S]*DB::Exception/.test(text);
 }
@@ -265,7 +265,7 @@ function plainText(text: string): string {
 }
 
 interface ClickHouseAddress {
-  /** URL without secrets, such as `http://host:8123`. */
+  /** The URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;
   /** Name or address; an IPv6 address has no brackets. */
@@ -283,7 +283,7 @@ const reserved = ["query", "query_id", "user", "password", "database", "default_
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
 
-/** Throws a StoreError that contains neither password nor user. */
+/** Parses a URL. Throws a StoreError that contains neither password nor user. */
 export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))

@@ -9,9 +9,9 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
 import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
-/** An older server starts the query only after this part of the body. */
+/** Size of the body's first part: older servers start the query only after it. */
 const openingBytes = 1_200_000;
-/** Interval between parts of the body. Servers wait at least 30 s for the next part. */
+/** Interval between parts of the body. Servers wait at least 30 s for the next one. */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
@@ -35,7 +35,7 @@ export class SinkLock {
     return this.#request !== undefined;
   }
 
-  /** Rejects with a StandbyError if another sink has the lock. */
+  /** Takes the lock. Rejects with a StandbyError if another sink has it. */
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(

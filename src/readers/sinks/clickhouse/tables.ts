@@ -7,7 +7,7 @@ import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
-  /** With milliseconds, times are from 1900 to 2299. Otherwise, they are from 1970 to 2105. */
+  /** Whether times have milliseconds, from 1900 to 2299; otherwise they are from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 
@@ -27,7 +27,7 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** `T` is the time type of the server. */
+/** Types of columns. `T` is the time type of the server. */
 const columnTypes: Readonly<Record<FieldType, string>> = {
   id: "String",
   uuid: "UUID",

@@ -1,5 +1,5 @@
-// Finds events that an interrupted batch has written without its positions. Queries only messages
-// up to the furthest one with rows.
+// Finds events that an interrupted batch has written without its positions. Queries no message
+// after the last one with rows.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -33,7 +33,7 @@ export async function readPositions(
   });
 }
 
-/** Rejects with a MovedError if the batch does not start at the position in the table. */
+/** Rejects with a MovedError if the batch does not start at the table's position. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -50,7 +50,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** One block is inserted as a whole or not at all. */
+/** Returns the rows of positions in one block, which is inserted as a whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {
@@ -71,7 +71,7 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Maximum step in ms of a server's clock back between two messages. */
+/** Maximum time in ms by which a server's clock may go back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
@@ -84,7 +84,7 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** The query has the id of the inserts, so no insert runs at the same time. */
+  /** Finds the rows. The query has the id of the inserts, so no insert runs meanwhile. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -125,7 +125,7 @@ export class WrittenRows {
     );
   }
 
-  /** An interrupted batch may have been the first of a stream without a position. */
+  /** Finds rows of streams without a position, whose first batch may have been interrupted. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
@@ -138,7 +138,7 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** Returns the furthest message of each stream with rows since `fromMs`; 0 if there is none. */
+  /** Returns the highest sequence of each stream with rows since `fromMs`; 0 without rows. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
     // Only the newest parts have rows of this time, so the others are not read.
     const conditions = places.map(

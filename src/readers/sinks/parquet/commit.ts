@@ -20,7 +20,7 @@ interface Places {
 }
 
 interface MadeFile {
-  /** Path of the created file, relative to `own`. */
+  /** Path of the new file, relative to `own`. */
   readonly made: string;
   /** Final path, relative to `folder`. */
   readonly place: string;
@@ -33,11 +33,11 @@ export interface Manifest extends SegmentEnd {
 
 const manifestName = "manifest.json";
 const makingName = "making";
-/** Names of the files of release 0.1, which had a journal for each segment. */
+/** Matches files of release 0.1, which had a journal for each segment. */
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
 const pieceBytes = 1_048_576;
 
-/** May be called again after a failure if the segment is unchanged. */
+/** Commits a segment. May be called again after a failure if the segment is unchanged. */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);
   // An earlier attempt may have created the files without renaming all of them.
@@ -76,7 +76,7 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
   await writeWhole(path.join(own, manifestName), `${JSON.stringify(manifest)}\n`);
 }
 
-/** A folder of release 0.1 ends at its oldest uncommitted segment, which is read again. */
+/** Returns where a folder of release 0.1 ends: at its oldest uncommitted segment. */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
   const numbersOf = (ending: string): string[] =>

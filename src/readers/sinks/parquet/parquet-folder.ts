@@ -9,13 +9,13 @@ import { type FileLock, makeFolder, sync, writeWhole } from "../../../platform/b
 import { lockFolder } from "../folder-lock.ts";
 
 const bookKeeping = "_penstock";
-/** The umask decides who may read the files. */
+/** The mode of readable folders. The umask decides who may read them. */
 const readableMode = 0o777;
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
-/** Creates the folder. Returns the reason if it can never be created. */
+/** Creates the folder. Returns the reason if that can never succeed. */
 export function whyNeverMade(folder: string): string | undefined {
   try {
     makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
@@ -50,7 +50,7 @@ export class ParquetFolder {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }
 
-  /** Rejects with a StandbyError while another process has the lock. */
+  /** Locks the folder. Rejects with a StandbyError while another process has the lock. */
   async take(): Promise<void> {
     if (this.isTaken) return;
     this.release();

@@ -1,4 +1,4 @@
-// Creates Parquet files with DuckDB. It takes 70 MB, so it is installed only on request.
+// Creates Parquet files with DuckDB, which takes 70 MB, so it is installed only on request.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,7 +7,7 @@ import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Paths of files with rows in the format of rows.ts. */
+  /** Paths of files with rows, as in rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   readonly file: string;
@@ -41,7 +41,7 @@ const memoryMebibytes = [512, 1_024, 2_048] as const;
 /** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
-/** Creates a file, and returns its number of rows. The file is not synced to disk. */
+/** Creates a file, without syncing it to disk. Returns its number of rows. */
 async function makeFile(
   connection: DuckDbConnection,
   { table, rows, rowBytesMax, file, projectId, metadata }: ParquetFile,
@@ -58,7 +58,7 @@ async function makeFile(
   return rowsChanged;
 }
 
-/** Repeats `work` with more memory if there was not enough. `scratch` is for temporary files. */
+/** Runs `work`, again with more memory if it needs more. `scratch` is for temporary files. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,
@@ -85,7 +85,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Throws with instructions if DuckDB is not installed. */
+/** Returns DuckDB. Throws with instructions if it is not installed. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

@@ -39,7 +39,7 @@ export class ParquetTarget implements SinkTarget {
   /** The last operation; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /** Reason why the last commit failed. Until a commit succeeds, no batch is accepted. */
+  /** Why the last commit failed. Until a commit succeeds, no batch is accepted. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,7 +57,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** While the folder is locked, the open segment stays, because only NATS was unreachable. */
+  /** Opens the folder. While it stays locked, the open segment stays: only NATS was unreachable. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.
@@ -162,7 +162,7 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Adds to an error of the file system what failed. */
+/** Adds the failed operation to an error of the file system. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))

@@ -17,7 +17,7 @@ import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
 interface Column {
   readonly name: string;
-  /** Only `text` may need an escape. A `time` is milliseconds since 1970. */
+  /** The type of a column. Only `text` may need an escape. A `time` is ms since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -34,7 +34,7 @@ const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
   names: "json",
 };
 
-/** The path has the project. JSON comes last in a row. */
+/** The columns in a row. The path has the project. JSON comes last. */
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
@@ -72,7 +72,7 @@ export type TableName = keyof typeof tables;
 
 export const separator = "\x1f";
 const mark = "\x1e";
-/** Letter after the escape character for each character. */
+/** Letters after the escape character, by escaped character. */
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
@@ -136,7 +136,7 @@ export function quoted(text: string): string {
 }
 
 export interface Run {
-  /** Such as `events/project_id=shop/day=2026-11-23`. */
+  /** The path, such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
@@ -179,7 +179,7 @@ export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
 
-/** Consecutive events often have the same folder, so the last one is cached. */
+/** Returns a function for the folder of an event, which caches the last one. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {

@@ -4,11 +4,11 @@
 
 import type { SinkRecord } from "../sink-records.ts";
 
-/** A generation takes 32 MiB: 24 of keys, and 8 of slots, half of which are free. */
+/** Events of a generation, which takes 32 MiB: 24 of keys, and 8 of slots, half of them free. */
 const eventsMax = 2 ** 20;
 /** Number of words of a key: four of the uuid, two of the hash. */
 const words = 6;
-/** Bits of a slot for the number of its key, from 1. The other bits are from the key's hash. */
+/** Mask of a slot for the number of its key, from 1. The other bits are from the key's hash. */
 const numberMask = 2 ** 21 - 1;
 
 export class SeenEvents {
@@ -16,7 +16,7 @@ export class SeenEvents {
   #older = new Generation();
   readonly #key = new Int32Array(words);
 
-  /** Returns false if the event was added before. */
+  /** Adds an event. Returns false if it was added before. */
   add(event: Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">): boolean {
     const key = this.#key;
     readUuid(event.uuid, key);
@@ -36,7 +36,7 @@ export class SeenEvents {
   }
 }
 
-/** Keys in insertion order, and slots with hash bits, which rule out nearly all other keys. */
+/** A generation: keys in insertion order, and slots with bits of their hashes. */
 class Generation {
   readonly #keys = new Int32Array(words * eventsMax);
   /** Number of the key in each slot, with bits of its hash; 0 if the slot is free. */
@@ -97,7 +97,7 @@ function fourDigits(uuid: string, at: number): number {
   );
 }
 
-/** Random, so that no client can choose uuids that share a slot. */
+/** Random words of the hash, so that no client can choose uuids that share a slot. */
 const seeds = crypto.getRandomValues(new Int32Array(words));
 
 function textsHash(

@@ -8,17 +8,17 @@ import type { BatchRows } from "./rows.ts";
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The latest incidents. A stopped stream reports the same incident at each start. */
+  /** The latest incidents. A stopped stream reports the same one at each start. */
   readonly incidents: readonly string[];
 }
 
-/** Rows of a folder: the start and end of each span in the scratch file. */
+/** A folder's rows: the start and end of each span in the scratch file. */
 export interface Part {
   readonly spans: number[];
   rows: number;
 }
 
-/** Messages after the sequence `after`, up to `to`. */
+/** The messages of a stream after `after`, up to `to`. */
 interface StreamRange {
   readonly stream: string;
   readonly epoch: number;
@@ -32,7 +32,7 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** By folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** The rows by folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -83,7 +83,7 @@ export class Segment implements SegmentEnd {
     return this.incidents.includes(nameOf(incident));
   }
 
-  /** If this fails, the segment is unchanged. The rows are not synced to disk. */
+  /** Adds rows, without syncing them to disk. If this fails, the segment is unchanged. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,

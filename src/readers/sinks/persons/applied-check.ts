@@ -11,10 +11,10 @@ export interface StreamMessage {
 }
 
 export interface AppliedTo extends StreamMessage {
-  /** Incremented when the effects notice that the stream was recreated or truncated. */
+  /** Number that the effects increment when the stream was recreated or truncated. */
   readonly epoch: number;
   readonly created: string;
-  /** Id of the message `sequence`; undefined if it is no longer known. */
+  /** Id of the last applied message; undefined if it is no longer known. */
   readonly messageId: string | undefined;
 }
 
@@ -29,9 +29,9 @@ interface Answer<Of> {
 
 /** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
 export interface PersonSource {
-  /** Streams without applied messages are absent. */
+  /** Returns the applied streams; those without applied messages are absent. */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
-  /** In the order of the ids, project after project; null if an id has no person. */
+  /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
 }
 
@@ -44,7 +44,7 @@ export interface NeededMessage {
 
 interface NotApplied {
   readonly why: string;
-  /** Whether one side reads a stream that was replaced. Waiting does not help then. */
+  /** Whether one side reads a stream that was replaced, so that waiting does not help. */
   readonly isOther: boolean;
 }
 
@@ -76,7 +76,7 @@ export function notApplied(
   return undefined;
 }
 
-/** A frame that replaces an erased one has another id than the original. */
+/** Returns whether a message is original. A frame that replaces an erased one has another id. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }

@@ -12,7 +12,7 @@ import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./a
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /** Time in ms after which everything is read again if the effects read another stream. */
+  /** Time in ms until all is read again because the effects read another stream. */
   readonly otherStreamMsMax?: number;
   readonly reportAfterMs?: number;
 }
@@ -45,12 +45,12 @@ export class EventPersons {
     this.#reportAfterMs = reportAfterMs;
   }
 
-  /** Wait of the current batch; 0 if no batch waits. */
+  /** Wait of the current batch in seconds; 0 if none waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
 
-  /** Reason of the wait; undefined until it takes long. */
+  /** Reason of a long wait; undefined before. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting until the effects have applied the events, to get their persons: ${this.#why}`;
@@ -126,7 +126,7 @@ export class EventPersons {
   }
 }
 
-/** Whether the effects create a person for the event. A group identify creates none. */
+/** Returns whether the effects create a person for the event: not for a group identify. */
 function mayHavePerson({ origin }: SinkRecord): boolean {
   return origin.personProfile && origin.kind !== "group_identify";
 }

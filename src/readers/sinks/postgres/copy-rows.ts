@@ -6,7 +6,7 @@ import type { Client, Connection, Submittable } from "pg";
 import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-/** Time of PostgreSQL's epoch, 2000-01-01. */
+/** PostgreSQL's epoch, 2000-01-01, in milliseconds since 1970. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
@@ -151,7 +151,7 @@ interface CopyConnection extends Connection {
   sendCopyFail(message: string): void;
 }
 
-/** Rejects with the error of the server or the client, as for any other statement. */
+/** Copies the chunks. Rejects with the error of the server or the client. */
 export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.query(
@@ -165,12 +165,12 @@ export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffe
 
 type Done = (error?: Error | null) => void;
 
-/** The client calls the methods by name. */
+/** A COPY of the client, which calls the methods by name. */
 class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** The client replaces it with a function that has a timeout. */
+  /** The result's callback, which the client replaces by one with a timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {

@@ -10,7 +10,7 @@ import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
 interface WrittenPositions {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** Positions whose trail is stored already. */
+  /** Positions whose trails are stored already. */
   readonly trailEnds: ReadonlyMap<string, SinkPosition>;
 }
 
@@ -47,7 +47,7 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   }));
 }
 
-/** Rejects with a MovedError if the batch does not start at the stored position. */
+/** Writes positions. Rejects with a MovedError if the batch does not start at the stored ones. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,

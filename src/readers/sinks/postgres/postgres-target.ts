@@ -36,9 +36,7 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/**
- * A row of an older release has the uuid itself as its key. It matches every event with the uuid.
- */
+/** Finds keys of events. In an older release, the key was the uuid: it matches all such events. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
@@ -50,7 +48,7 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
-/** Events of a failed batch to retry together before each is tried alone. */
+/** Number of a failed batch's events to retry together before each is tried alone. */
 const triedAtOnce = 256;
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
@@ -60,7 +58,7 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/** A stopped stream reports the same incident at each start. */
+/** Inserts an incident once: a stopped stream reports the same one at each start. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -75,7 +73,7 @@ export class PostgresTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #columns: readonly EventColumn[];
   #days = new Set<string>();
-  /** Stored position of each stream, with its trail. */
+  /** Stored positions with their trails, by stream. */
   #trailEnds = new Map<string, SinkPosition>();
 
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
@@ -149,7 +147,7 @@ export class PostgresTarget implements SinkTarget {
       await client.query(sql);
   }
 
-  /** Adding a column needs a privilege and waits for readers, so the query comes first. */
+  /** Adds the person column if it is missing: that needs a privilege and waits for readers. */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
@@ -181,7 +179,7 @@ export class PostgresTarget implements SinkTarget {
     return { written: fresh.length - unwritten.length, refused };
   }
 
-  /** Returns the events without an accepted copy. */
+  /** Inserts events one by one. Returns those without an accepted copy. */
   async #insertEach(
     client: Client,
     {
@@ -203,7 +201,7 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** If the server rejects a value, no event is written. */
+  /** Copies the events. Returns false, without any written, if the server rejects a value. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
     if (events.length === 0) return true;
     const names = this.#columns.map(({ name }) => name).join(", ");
@@ -220,7 +218,7 @@ export class PostgresTarget implements SinkTarget {
     }
   }
 
-  /** Returns the days whose partition exists when the transaction is committed. */
+  /** Creates partitions. Returns the days with a partition once the transaction is committed. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -287,9 +285,9 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 }
 
 /**
- * The key of an event, in the form of a uuid. As in PostHog, events with the same uuid differ if
- * their name or distinct id does. The first half is that of the uuid, so that neighbours in an
- * index stay neighbours. Databases store the key, so this function must never change.
+ * Returns the key of an event, in the form of a uuid. As in PostHog, events with the same uuid
+ * differ if their name or distinct id does. The first half is that of the uuid, so that neighbours
+ * in an index stay neighbours. Databases store the key, so this function must never change.
  */
 function eventKey({
   uuid,

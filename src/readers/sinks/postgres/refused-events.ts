@@ -14,10 +14,10 @@ type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType">
 };
 
 const raiseRoutine = "exec_stmt_raise";
-/** Codes that no value causes. 22P03: a column does not have the binary form of its value. */
+/** Matches codes that no value causes. 22P03: a column lacks the binary form of its value. */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
-/** Whether the server, or an object that the user has added, refuses a value. */
+/** Returns whether a value caused the error. */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return refusesValue({ ...error, isRaised: error.routine === raiseRoutine });
@@ -31,12 +31,12 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
 }
 
 interface Tried {
-  /** Events of the same key are adjacent. Only the first accepted one of each key is inserted. */
+  /** Events in the order of keys. Of each key, only the first accepted one is inserted. */
   readonly events: readonly SinkRecord[];
   readonly keys: readonly number[];
 }
 
-/** Rejects with an error that no value has caused. Checks all constraints immediately. */
+/** Inserts events. Rejects with an error that no value has caused. Checks constraints at once. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -61,7 +61,7 @@ export async function insertEach(
   return refused;
 }
 
-/** Times are integers of milliseconds: a double has too few digits for microseconds. */
+/** Declares the cursor. Times are integers of milliseconds, as doubles have too few digits. */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
     ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
@@ -77,7 +77,7 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Values are first assigned to a row, which accepts every type to which they can be cast. */
+/** Inserts each row. Values are first assigned to a row, which casts them. */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);
@@ -114,7 +114,7 @@ BEGIN
 END $each$`;
 }
 
-/** Returns text, or an integer that every server parses alike. */
+/** Returns a value as text, or as an integer that every server parses alike. */
 function storedValue(
   event: SinkRecord,
   { type, isOptional, of }: EventColumn,
@@ -141,9 +141,7 @@ const zero = 0x30;
 const nine = zero + 9;
 const lowerCase = 0x20;
 
-/**
- * Whether jsonb would expand a number to thousands of digits, which can make a table unreadable.
- */
+/** Returns whether jsonb would expand a number to thousands of digits. */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;

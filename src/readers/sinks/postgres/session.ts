@@ -11,13 +11,13 @@ import { leavesConnection, storeErrorOf } from "../../../platform/postgres/fault
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
-/** First number of the lock, chosen arbitrarily. The second is derived from the schema. */
+/** First number of the lock, chosen arbitrarily. The second is from the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** Returns NULL in another session, where the lock would not be released. */
+/** Takes the lock, or returns NULL in another session, which would not release it. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
-/** Limit of a statement, and of the wait for a response. */
+/** Maximum time of a statement, and of the wait for a response. */
 const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
 const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
@@ -41,7 +41,7 @@ export class SinkSession {
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Whether another session was seen. A third one may then have the lock. */
+  /** Whether another session was seen, so that a third one may have the lock. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -96,7 +96,7 @@ export class SinkSession {
     await client.end().catch(() => {});
   }
 
-  /** An open transaction would keep its locks until the next `open`. */
+  /** Ends an open transaction, which would keep its locks until the next `open`. */
   async #endTransaction(error: unknown): Promise<void> {
     if (error instanceof MovedError || leavesConnection(error))
       await this.#client?.query("ROLLBACK").catch(() => this.#letGo());
@@ -139,7 +139,7 @@ export class SinkSession {
     this.#isPooled = false;
   }
 
-  /** Closing the connection ends the transaction on it. */
+  /** Returns an error for a pooler, and closes the connection with its transaction. */
   #pooled(): StoreError {
     this.#isPooled = true;
     this.#letGo();

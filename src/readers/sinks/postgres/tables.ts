@@ -26,7 +26,7 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/** Returns one statement per string. The schema may exist already. */
+/** Returns one statement per string, also for an existing schema. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -85,7 +85,7 @@ export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
-/** Statements for an administrator who creates the tables for the sink. They can be run again. */
+/** Returns statements for an administrator who creates the tables, once or repeatedly. */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
     .map((one) => `${repeatable(one)};\n`)
@@ -133,7 +133,7 @@ export async function checkColumnTypes(
 
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** Another partition covers the day, or the default partition has rows of it. */
+/** Errors for a day that another partition covers, or of which the default one has rows. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
 /** Creates the partition of the day, such as 2026-11-22, if it is missing, within a transaction. */

@@ -12,9 +12,9 @@ interface Bounds {
   readonly bytesMax: number;
 }
 
-/** Maximum number of bytes of an event in addition to its record. */
+/** Maximum bytes of an event in addition to its record. */
 const beyondRecordBytes = 80;
-/** Without an address, PostHog would use the address of the sender. */
+/** Address for events without one: PostHog would use the sender's. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
@@ -54,7 +54,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** PostHog reads `$unset` and the address here. They come last, to override empty properties. */
+/** Adds `$unset` and the address, where PostHog reads them: last, to override empty ones. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
@@ -74,7 +74,7 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Rules out most properties without parsing them. */
+/** Returns whether properties may have the member, without parsing them. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }

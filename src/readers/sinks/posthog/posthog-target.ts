@@ -38,7 +38,7 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/** PostHog accepts 20 MB. Smaller requests lose less time if one must be retried. */
+/** Default limits. PostHog accepts 20 MB, but a retry of a smaller request takes less time. */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -66,7 +66,7 @@ export class PosthogTarget implements SinkTarget {
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  /** Names of the unfinished lines of each open batch, oldest batch first. */
+  /** Names of each open batch's unfinished lines, oldest batch first. */
   #inHand: Set<string>[] = [];
   /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
@@ -125,7 +125,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Writes end in the order of the calls. If one fails, all fail. */
+  /** Sends a batch. Writes end in the order of the calls. If one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -163,7 +163,7 @@ export class PosthogTarget implements SinkTarget {
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  /** `waitsFor` has the names of the lines that are not finished. */
+  /** Sends events. `waitsFor` has the names of the unfinished lines. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = Map.groupBy(events, lineName);
     const sent = [...byLine].map(async ([name, own]) => {

@@ -69,13 +69,13 @@ export class RegistryKeys {
   #asked: Promise<void> | undefined;
   #askedMonotonicMs = 0;
 
-  /** `ask` returns the newest key of each project. */
+  /** Creates a cache. `ask` returns the newest key of each project. */
   constructor(ask: () => Promise<ReadonlyMap<string, string>>, monotonicMs: () => number) {
     this.#ask = ask;
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Returns undefined if there is no such project. Rejects without an answer or a cached key. */
+  /** Returns a project's key; undefined for no project. Rejects without any known key. */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#monotonicMs();
     if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {

@@ -1,6 +1,6 @@
-// Sends the events of one project and lane in order, one request at a time. A refused request is
-// halved until the refused event is alone. A refused key or a wrong address stops the line until an
-// operator fixes it, or rejects its events if all other projects wait for it.
+// Sends the events of one project and lane in order, one request at a time. Halves a refused
+// request until the refused event is alone. At a refused key or a wrong address, waits for an
+// operator, or rejects the events if all other projects wait for it.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -14,15 +14,15 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** Undefined if no key is known. Rejects if the key cannot be queried. */
+  /** Returns the key; undefined for an unknown one. Rejects if the key cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
-  /** Signal that aborts all pauses. */
+  /** Aborts all pauses. */
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Whether all other projects wait for this line and one of them was accepted since then. */
+  /** Returns whether all others wait for this line and one of them succeeded since then. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -32,7 +32,7 @@ export interface RefusedEvent {
 }
 
 export interface LinePauses {
-  /** Each pause is twice the previous one, up to `msMax`. */
+  /** First pause. Each further one is twice as long, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
   /** Interval at which a stopped line is retried. */
@@ -50,7 +50,7 @@ export class ProjectLine {
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Until the upstream accepts an event of the line again. */
+  /** Whether stopped events are rejected, until the upstream accepts an event of the line. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -139,7 +139,7 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /** Must be called for each answer that stops the line. */
+  /** Returns whether to reject events. Must be called for each answer that stops the line. */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -198,7 +198,7 @@ export class ProjectLine {
   }
 }
 
-/** Lines that failed together must not retry together. */
+/** Varies a pause, so that lines that failed together do not retry together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }
@@ -233,7 +233,7 @@ export class RequestBounds {
     this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
   }
 
-  /** Whether more events may be rejected as refused. Counts them if they may. */
+  /** Returns whether more events may be refused, and counts them if so. */
   mayRefuse(events: number): boolean {
     if (this.#refusedInRow + events > this.#refusedMax) return false;
     this.#refusedInRow += events;

@@ -24,11 +24,11 @@ import {
 
 interface SinkState {
   readonly version: 1;
-  /** The state is not used with another upstream. */
+  /** The upstream of the state, which is not used with another one. */
   readonly upstream: string;
   /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /** The latest incidents, each once. A stopped stream reports the same one at each start. */
+  /** The latest incidents, each once: a stopped stream repeats them at each start. */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }
@@ -58,7 +58,7 @@ export class StateFolder {
     return asideFile(this.folder);
   }
 
-  /** Rejects with a StandbyError while another process has the lock of the folder. */
+  /** Locks the folder, and returns the positions. Rejects with a StandbyError if it is locked. */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
       makeFolder(this.folder);
@@ -130,7 +130,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /** The file may have been removed or emptied in the meantime. */
+  /** Truncates the rejected events. The file may have been removed or emptied meanwhile. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -143,7 +143,7 @@ export class StateFolder {
     }
   }
 
-  /** In a folder of another user, a link may lead to any file. */
+  /** Opens the file without following links, which may lead to any file. */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -163,7 +163,7 @@ export class StateFolder {
   }
 }
 
-/** File of the rejected events, one JSON object per line. */
+/** Returns the file of the rejected events, one JSON object per line. */
 export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }

@@ -20,7 +20,7 @@ import { dropTable } from "../../../platform/base/warnings.ts";
 interface UpstreamOptions {
   readonly url: string;
   readonly requestsMax: number;
-  /** From the first byte sent to the last byte received. */
+  /** Maximum time from the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -75,7 +75,7 @@ export class Upstream {
   }
 }
 
-/** Whether the upstream is the gateway on this host. An unresolvable name is another host. */
+/** Returns whether the upstream is this host's gateway. An unresolvable name is another host. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -106,22 +106,22 @@ interface NamedEvent {
 export type UpstreamAnswer =
   /** All events except `refused` are accepted. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /** The same request must be sent again, after `afterMs` if the upstream asks for it. */
+  /** The request must be sent again, after `afterMs` if the upstream asks for it. */
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
-  /** An event is refused, or the request is too large. */
+  /** An event is refused, or the request is too large, so it must be halved. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
-  /** An operator must intervene. */
+  /** No event was accepted, and an operator must intervene. */
   | { readonly kind: "stop"; readonly why: string };
 
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/** The upstream refuses events. Any other 4xx concerns the address or key. */
+/** Statuses with which the upstream refuses events. Other 4xx concern the address or key. */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** Interprets an answer of PostHog, Penstock or a proxy. Only an explicit success is one. */
+/** Interprets an answer of PostHog, Penstock or a proxy. Accepts only an explicit success. */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,

@@ -74,7 +74,7 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await append(client, tables.incidents, commit.incidents);
 }
 
-/** A statement must not write a row twice, so rows of the same key are combined first. */
+/** Returns the rows' SQL. Combines rows of one key, which no statement may write twice. */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -92,7 +92,7 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** An existing person is unexpected and is reset. */
+/** Writes bare persons. Resets existing ones, which are unexpected. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -107,7 +107,7 @@ async function writeBarePersons(client: ClientBase, values: readonly Value[]): P
   await each(client, { table, values, sql });
 }
 
-/** Adds new persons, whose rows have xmax 0, to the total. Counting all takes a scan. */
+/** Writes persons, and adds new ones (xmax 0) to the total: counting all takes a scan. */
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
   const sql = `WITH written AS (
@@ -117,7 +117,7 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
   await each(client, { table, values, sql });
 }
 
-/** Looks up each row individually, because a join may scan the whole table. */
+/** Writes merged rows. Looks up each individually, because a join may scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -175,7 +175,7 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** Inserts the rows in the given order, so that their ids ascend. */
+/** Inserts the rows in order, so that their ids ascend. */
 async function insert(
   client: ClientBase,
   table: Table,

@@ -16,7 +16,7 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Each may have 512 KiB of properties. */
+/** Number of rows per fetch, each with up to 512 KiB of properties. */
 const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 
@@ -54,7 +54,7 @@ async function personLines(rows: Value[][], client: ClientBase): Promise<string[
   return persons.map((person) => personLine(person, ids.get(person.uuid)));
 }
 
-/** By the uuid of the person's row, which also depends on the project. */
+/** Returns the ids by the uuid of the person's row, which also depends on the project. */
 async function idsOf(
   client: ClientBase,
   persons: readonly DumpedPerson[],

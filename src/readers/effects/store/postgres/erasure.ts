@@ -15,14 +15,14 @@ import {
 } from "../erase-rows.ts";
 import { hints, requireVersion, schemaName } from "./migrate.ts";
 
-/** A statement may wait for a writer's transaction and scan all group members of the project. */
+/** Maximum time of a statement, which may wait for a writer and scan all group members. */
 const statementMsMax = 600_000;
 const name = "penstock erase";
 
 export class PostgresErasure implements PeopleErasure {
   readonly #address: PostgresAddress;
 
-  /** Throws a StoreError if the URL is invalid. */
+  /** Creates an erasure. Throws a StoreError if the URL is invalid. */
   constructor({ url }: { readonly url: string }) {
     this.#address = readAddress(url);
   }

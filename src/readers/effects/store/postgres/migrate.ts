@@ -41,7 +41,7 @@ export async function requireVersion(client: ClientBase, shown: string): Promise
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
 }
 
-/** Returns 0 if the tables do not exist. */
+/** Returns the version of the tables; 0 if they do not exist. */
 async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
   const table = await client.query({
     text: "SELECT to_regclass($1) IS NOT NULL",
@@ -76,7 +76,7 @@ function otherVersion(version: number, shown: string): string {
 
 const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";
 
-/** Advice by SQLSTATE. */
+/** Fixes to suggest, by SQLSTATE. */
 export const hints = {
   "42501": "the user lacks a privilege: let it own the database, or the schema penstock_effects",
   "42P01": notTheTables,

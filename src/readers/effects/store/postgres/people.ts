@@ -18,7 +18,7 @@ import {
 import * as tables from "../rows/tables.ts";
 import { linksMax, linksReadMax } from "../shared-sql.ts";
 
-/** The members of the person whose row has the uuid $2. */
+/** Selects the members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT $2::uuid
     UNION ALL
@@ -28,7 +28,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// UNION ends even if another program has created a cycle.
+// Selects a person's row. UNION also ends at a cycle that another program has created.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -102,7 +102,7 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/** The first id, followed by the ids seen next, one more than `shownIdsMax`. */
+/** Returns the first id and the ids seen next, one more than `shownIdsMax`. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],
@@ -115,17 +115,17 @@ async function firstIds(
 
 interface PageQuery {
   readonly table: Table;
-  /** The SQL condition. It may use $1 (the project) and `values`, which start at $4. */
+  /** The SQL condition. It may use $1 (the project) and `values`, from $4 on. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** The first query is small, because measuring a row requires reading all its properties. */
+/** Rows of the first query, few because measuring a row requires reading its properties. */
 const firstRows = 16;
 
-/** Each query reads at most twice as many rows, because a few large rows fill a page. */
+/** Yields rows. Each query reads at most twice as many, because large rows fill a page. */
 export async function* pageRows(
   client: ClientBase,
   query: PageQuery,
@@ -159,7 +159,7 @@ function pageSql({ table, where, key }: PageQuery, after: string | undefined): s
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }
 
-/** `rows` has one more row than the limit if more rows exist. */
+/** Cuts the page. `rows` has one more row than the limit if more rows exist. */
 export async function cutPage<Result>(
   rows: Iterable<Value[]> | AsyncIterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

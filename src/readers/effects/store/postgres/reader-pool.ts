@@ -19,7 +19,7 @@ import { hints, requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** The time for a statement of the dump, which first sorts all persons. */
+/** Maximum time of a statement of the dump, which first sorts all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -59,7 +59,7 @@ export class ReaderPool {
     }
   }
 
-  /** All queries are in one transaction. The caller may be slow: `verify` builds a database. */
+  /** Yields rows in one transaction. The caller may be slow, as `verify` is. */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
     try {
@@ -128,7 +128,7 @@ export class ReaderPool {
     }
   }
 
-  /** Waits for running reads, but not for a server that does not respond. */
+  /** Closes the connections after running reads, but does not wait for a silent server. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;

@@ -31,10 +31,7 @@ import { holdersSql } from "./session.ts";
 export class PostgresReader extends SharedReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
-  /**
-   * Connects at the first query. `longStatementMsMax` limits each part of a dump. Throws a
-   * StoreError if the URL is invalid.
-   */
+  /** Connects at the first query. Throws a StoreError if the URL is invalid. */
   constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
     super();
     this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);
@@ -112,7 +109,7 @@ async function groupsPage(
   });
 }
 
-/** Consistent only within a snapshot transaction, or without another writer. */
+/** Reads positions: consistent in a snapshot transaction, or without another writer. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({
@@ -126,7 +123,7 @@ const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_i
   JOIN positions AS p ON p.stream = wanted.stream
   LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
 
-/** Looks up each row individually, because one join may scan the whole table. */
+/** Returns a row's steps. Looks up each individually: one join may scan the whole table. */
 const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
   CROSS JOIN LATERAL (

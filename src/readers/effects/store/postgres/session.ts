@@ -19,7 +19,7 @@ import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
 import { bringUpToDate, hints, schemaName } from "./migrate.ts";
 
-/** Arbitrary numbers. Advisory locks end with the connection. */
+/** The id of the lock, chosen arbitrarily. Advisory locks end with the connection. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
 const lockNumbers = `${lockClass}, ${lockObject}`;
 export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
@@ -29,28 +29,28 @@ export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM 
 export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
   AND pid = pg_backend_pid() AND locktype = 'advisory'
   AND classid = ${lockClass} AND objid = ${lockObject})`;
-/** The server needs some time to detect that a writer was killed. */
+/** Time for the server to detect that a writer was killed. */
 const graceMs = 1_000;
 const pauseMs = 20;
-/** The interval at which the server checks the client of a long statement, since version 14. */
+/** Sets how often the server checks the client of a long statement, since version 14. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
-/** The time is enough for a batch that changes a full cache. */
+/** Maximum time of a statement, enough for a batch that changes a full cache. */
 const statementMsMax = 120_000;
 
 export class WriterSession {
   readonly #address: PostgresAddress;
   readonly #schema: string;
   #isNew: boolean;
-  /** Distinguishes an earlier connection of this session from another writer's. */
+  /** Name that distinguishes an earlier connection of this session from other writers. */
   readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** Closing has timed out, so a connection that opens now must not be used. */
+  /** Whether closing has timed out, so that a connection that opens now must not be used. */
   #isGivenUp = false;
 
-  /** If `isNew`, the first connection drops the existing schema. */
+  /** Creates a session. If `isNew`, its first connection drops the existing schema. */
   constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
     this.#schema = schema;
@@ -67,7 +67,7 @@ export class WriterSession {
     return result;
   }
 
-  /** Waits for running calls, but not for a server that does not respond. */
+  /** Closes the session after running calls, but does not wait for a silent server. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const late = new AbortController();

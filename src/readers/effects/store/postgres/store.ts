@@ -39,7 +39,7 @@ import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
 import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/** A piece of this size is converted in some milliseconds. */
+/** Rows of a piece, which is converted in some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
@@ -49,16 +49,16 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The commit whose parts are not complete. */
+  /** The unfinished commit, whose parts are being written. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
-  /** The stored trails, if the connection `of` has read or written them. */
+  /** The stored trails, as read or written by the connection `of`. */
   #trails:
     | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
     | undefined;
 
   /**
-   * If `isRebuilt`, writes into a new schema until `takePlace`, but takes the lock of the database.
-   * Throws a StoreError if the URL is invalid.
+   * Creates a store. If `isRebuilt`, it writes into a new schema until `takePlace`, but takes the
+   * lock of the database. Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -67,7 +67,7 @@ export class PostgresStore implements EffectsStore {
     this.reader = new PostgresReader({ url });
   }
 
-  /** Replaces the current schema. Returns its new name. */
+  /** Replaces the current schema, and returns that one's new name. */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
       let kept = `${schemaName}_before_rebuild`;
@@ -100,7 +100,7 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /** A session takes the lock when it connects; if that fails, the call rejects. */
+  /** Returns whether the session has the lock, which it takes when it connects. */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
@@ -276,9 +276,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/**
- * Omits properties if they are too large together. The last column is the size of all properties.
- */
+/** Selects rows, without properties that are too large together. The last column is the size. */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

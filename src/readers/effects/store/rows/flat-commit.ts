@@ -15,10 +15,10 @@ import type {
 } from "../../types.ts";
 import * as tables from "./tables.ts";
 
-/** Exclusive limit of the members in a commit. Multiplied by 2^32 it is a safe integer. */
+/** Exclusive maximum of a commit's members, safe as an integer when multiplied by 2^32. */
 const rowsMax = 2 ** 20;
 
-/** The lists whose rows replace stored rows of the same key or merge with them. */
+/** Lists whose rows replace or merge with stored rows of the same key. */
 export const upserted = {
   groupTypes: tables.groupTypes,
   groupMembers: tables.groupMembers,
@@ -39,7 +39,7 @@ export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value
   readonly trailRemoved: Value[];
   /** New persons with default values in all columns except their times. */
   readonly barePersons: Value[];
-  /** Other new persons. Almost none of these rows exists in the store. */
+  /** Other new persons. Almost none of them exists in the store. */
   readonly newPersons: Value[];
   readonly members: Value[];
   readonly mergedMembers: Value[];
@@ -133,8 +133,8 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * Sorts by the first 32 bits of the uuids, in which the index is ordered too, so that neighbouring
- * rows are written to the same page. Comparing texts would take longer than writing them.
+ * Sorts by the first 32 bits of the uuids, as the index does, so that neighbouring rows are written
+ * to the same page. Comparing texts would take longer than writing them.
  */
 function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
@@ -143,7 +143,7 @@ function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Whether the columns of `barePersons` contain the whole row. */
+/** Returns whether the columns of `barePersons` contain the whole row. */
 function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (
@@ -205,7 +205,7 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ activeIds: [], spikes: [], activity: [], incidents: [], outbox: [] },
 };
 
-/** The lists without a maximum length. */
+/** Lists without a maximum length. */
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**

@@ -38,7 +38,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** The value of `merged_into` must be a distinct id, not a uuid. */
+/** Converts a member. `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -88,7 +88,7 @@ export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Also limits the uuids in `mergedFrom`. */
+/** Maximum shown ids of a person, and uuids in `mergedFrom`. */
 export const shownIdsMax = 100;
 
 /**
@@ -115,7 +115,7 @@ export function personOf(
   };
 }
 
-/** The row is the id and the columns of the table. */
+/** Converts a row of the outbox: the id and the columns of the table. */
 export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
@@ -136,7 +136,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/** `trail` is sorted by stream and sequence. */
+/** Converts positions. `trail` is sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {
@@ -164,7 +164,7 @@ export type StepRow = readonly [step: number, firstUuid: string | null, mergedIn
  * row to read.
  */
 export class UuidWalk {
-  /** In the order of the ids; null if the id has no person or is not resolved yet. */
+  /** The uuids in the order of the ids; null for no person, or while unresolved. */
   readonly shown: (string | null)[] = [];
   #steps: Step[] = [];
   #isFirst = true;
@@ -183,7 +183,7 @@ export class UuidWalk {
     return this.#steps;
   }
 
-  /** Throws a StoreError if a row is missing that another row points to. */
+  /** Takes rows. Throws a StoreError if a row is missing that another row points to. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

@@ -8,10 +8,10 @@ import * as tables from "./tables.ts";
 interface Dialect {
   readonly name: "sqlite" | "postgres";
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** The definition of a column that is computed from an expression. */
+  /** Returns the definition of a column that is computed from an expression. */
   computed(name: string, of: string): string;
   time(ms: string): string;
-  /** The expression of a uuid in its usual spelling. */
+  /** Returns an expression of a uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
   /** Creates the tables with one row: the last commit, and counts that would take a scan. */
@@ -22,13 +22,13 @@ interface Stored {
   readonly table: Table;
   /** The `<name>_ms` columns that have a readable column `<name>` next to them. */
   readonly times?: readonly string[];
-  /** Further columns of this kind in PostgreSQL. In SQLite, these tables have too many rows. */
+  /** Further such columns in PostgreSQL only, for tables with too many rows in SQLite. */
   readonly timesOfPostgres?: readonly string[];
-  /** The type of an additional column that numbers the rows and is the primary key. */
+  /** The type of an additional primary key that numbers the rows. */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** Rows are only appended, so the key is not unique. */
+  /** Whether rows are only appended, so that the key is not unique. */
   readonly isAppended?: boolean;
-  /** SQLite stores the rows separately from the index of the primary key. */
+  /** Whether SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
   readonly fillfactor?: number;
   readonly indexes?: readonly string[];
@@ -101,7 +101,7 @@ export const sqlite: Dialect = {
   },
   /** Not stored, but computed in 3 µs whenever a row is written. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
-  /** Such as `2026-11-22T10:00:00.000Z`. */
+  /** Returns a text such as `2026-11-22T10:00:00.000Z`. */
   time: (ms) => {
     const rest = `((${ms} % 1000) + 1000) % 1000`;
     const seconds = `strftime('%Y-%m-%dT%H:%M:%S', (${ms} - ${rest}) / 1000, 'unixepoch')`;
@@ -142,12 +142,12 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
-/** Version 0 has no tables. */
+/** Returns the statements that upgrade the tables from a version; 0 for no tables. */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-/** Entry n upgrades version n + 1. It must not use the tables, which later versions change. */
+/** Entry n upgrades version n + 1, without the tables, which later versions change. */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
   const text = isSqlite ? "TEXT" : 'text COLLATE "C"';

@@ -17,7 +17,7 @@ const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
 const boolean: Column<number> = { type: "boolean" };
 
-/** A text from a closed set. */
+/** Returns a text column with values from a closed set. */
 function word<Word extends string>(): Column<Word> {
   return { type: "text" };
 }
@@ -65,9 +65,9 @@ export const members = table(
 );
 
 const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
-/** New persons with one id and default values: the most frequent rows, written with few columns. */
+/** New persons with one id and default values, the most frequent rows, in few columns. */
 export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
-/** Values of the non-null columns that `barePersons` omits. */
+/** Values of the non-null columns that `barePersons` lacks. */
 export const constantsOfBarePersons = {
   known: 0,
   ids_total: 1,

@@ -17,7 +17,7 @@ import { isAbsent, mustBeReadable } from "./file-access.ts";
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/** 128 MiB. Many commits change the same pages, so rare checkpoints write less. */
+/** Pages (128 MiB) between checkpoints, rare because many commits change the same pages. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
@@ -44,7 +44,7 @@ export class Database {
     this.#db = db;
   }
 
-  /** Creates the file if it does not exist, and upgrades the tables. */
+  /** Opens the file for writing. Creates it if missing, and upgrades the tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
       // The file will contain personal data. SQLite gives the log and its index the same mode.
@@ -66,7 +66,7 @@ export class Database {
     });
   }
 
-  /** Works next to a writer of another process. */
+  /** Opens the file for reading, also while another process writes. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -103,7 +103,7 @@ export class Database {
     return statement as unknown as Statement;
   }
 
-  /** Within a transaction that is written in parts, `work` runs in that transaction. */
+  /** Runs `work` in a transaction: in the open one, if it is written in parts. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -113,7 +113,7 @@ export class Database {
     });
   }
 
-  /** If a part fails, everything is rolled back, and later parts also fail. */
+  /** Writes a part. If one fails, all are rolled back, and later ones fail too. */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
       if (isFirst) {
@@ -127,7 +127,7 @@ export class Database {
     });
   }
 
-  /** Rolls back the parts of a transaction that will not be completed. */
+  /** Rolls back an incomplete transaction. */
   undo(): void {
     // SQLite may already have rolled back after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
@@ -194,7 +194,7 @@ function otherVersion(file: string, version: number): string {
 export const remedyOfDamage =
   "restore a copy of it; without one, delete it and its -wal and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 
-/** Advice by SQLite result code, without the bits of extended codes. */
+/** Fixes by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process has it locked: end that process",
   6: "another process has it locked: end that process",
@@ -215,7 +215,7 @@ export function isBusy(error: unknown): boolean {
   );
 }
 
-/** Converts an error of SQLite to a StoreError. */
+/** Runs `work`. Converts errors of SQLite to StoreErrors. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
     return work();
@@ -250,7 +250,7 @@ export function takeWriterLock(file: string): FileLock {
   });
 }
 
-/** Takes no lock, so a writer may start meanwhile. Throws a StoreError if the state is unknown. */
+/** Returns whether a writer has the lock, without taking it. Throws a StoreError if unknown. */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;
@@ -274,7 +274,7 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** Reads within the transaction of `database` if it is given. */
+  /** Reads within `database`'s transaction, if given. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;
@@ -291,7 +291,7 @@ export class ReadingSide {
     return this.#database.transaction("read", work);
   }
 
-  /** Must be called within `read`. */
+  /** Returns a cached statement. Must be called within `read`. */
   protected prepared(sql: string): Statement {
     return this.#database!.prepared(sql);
   }

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 
-/** Throws a StoreError that states what to do. */
+/** Throws a StoreError with the fix if this user cannot read the file. */
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
@@ -17,7 +17,7 @@ export function mustBeReadable(file: string): void {
   }
 }
 
-/** False if this user lacks the permission to check. */
+/** Returns whether the file is missing; false if this user may not check that. */
 export function isAbsent(file: string): boolean {
   try {
     statSync(file);

@@ -20,7 +20,7 @@ export class SqliteLookups extends ReadingSide {
     super(file, cacheKiB, database);
   }
 
-  /** Returns the rows between the ids and their persons. `merged_into` is a distinct id. */
+  /** Returns the rows from the ids to their persons. `merged_into` is a distinct id. */
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.read(() => {
       const found = new Map<Value, Value[]>();

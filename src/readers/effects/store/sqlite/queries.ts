@@ -30,9 +30,9 @@ import { linksMax, linksReadMax } from "../shared-sql.ts";
 import { isWriterLocked, ReadingSide, type Statement } from "./database.ts";
 import { numbered, selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
 
-/** A person has at most this number of ids. */
+/** Maximum steps along pointers: the number of a person's ids. */
 const stepsMax = 10_000;
-/** The members of the person whose row has the uuid ?2. */
+/** Selects the members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT ?2
     UNION ALL
@@ -125,7 +125,7 @@ export class SqliteQueries extends ReadingSide {
     return isWriterLocked(this.file);
   }
 
-  /** Returns undefined if manual changes have created a cycle. */
+  /** Returns a person's row; undefined if manual changes have created a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
@@ -141,7 +141,7 @@ export class SqliteQueries extends ReadingSide {
     return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
-  /** The first id, followed by the ids seen next, one more than `shownIdsMax`. */
+  /** Returns the first id and the ids seen next, one more than `shownIdsMax`. */
   #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
@@ -150,9 +150,7 @@ export class SqliteQueries extends ReadingSide {
     return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
   }
 
-  /**
-   * Opens the file for one call: a file that a frequent reader keeps open could never be replaced.
-   */
+  /** Opens the file for one call, because a file that stays open could never be replaced. */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
     this.close();
     try {
@@ -167,7 +165,7 @@ export class SqliteQueries extends ReadingSide {
   }
 }
 
-/** `rows` has one more row than the limit if more rows exist. */
+/** Returns the page. `rows` has one more row than the limit if more rows exist. */
 function pageOf<Result>(
   rows: Iterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

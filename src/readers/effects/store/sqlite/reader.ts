@@ -37,7 +37,7 @@ export class SqliteReader extends SharedReader implements EffectsReader {
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** A running thread prevents the process from exiting. */
+  /** Ends the thread, which prevents the process from exiting. */
   close(): Promise<void> {
     return this.#thread.close();
   }

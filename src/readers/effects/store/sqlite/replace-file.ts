@@ -30,11 +30,11 @@ interface Replacing {
 }
 
 const files = ["", "-wal", "-shm"] as const;
-/** Occasional readers, such as a sink that queries people, end by then. */
+/** Maximum wait for occasional readers, such as a sink that queries people. */
 const readersMsMax = 3_000;
 const retryMs = 20;
 
-/** `keepLock` is for a caller that holds the lock. */
+/** Removes a database. `keepLock` is for a caller that holds the lock. */
 export function removeDatabase(file: string, { keepLock = false } = {}): void {
   for (const end of files) rmSync(`${file}${end}`, { force: true });
   if (!keepLock) rmSync(`${file}.writer-lock`, { force: true });
@@ -91,7 +91,7 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
   return backup;
 }
 
-/** Removes the log, which the next database with this name would read. */
+/** Removes the log, which the next database of the name would read. */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`cannot open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
@@ -109,7 +109,7 @@ function intoOneFile(file: string): void {
     );
 }
 
-/** Retries, because SQLite does not wait for readers here. */
+/** Retries while another process reads, because SQLite does not wait here. */
 function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {

@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
-/** `constants` are additional columns with fixed values. */
+/** Returns an INSERT. `constants` are additional columns with fixed values. */
 export function insertSql(
   table: Table,
   count = 1,
@@ -17,7 +17,7 @@ export function insertSql(
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
 
-/** Replaces rows of the same key or merges their values, as the columns define. */
+/** Returns an upsert, which replaces or merges values as the columns define. */
 export function upsertSql(table: Table, count = 1): string {
   const { key, columns, types } = table;
   const rest = columns.filter((column) => !key.includes(column));
@@ -31,9 +31,7 @@ export function upsertSql(table: Table, count = 1): string {
   return `${insertSql(table, count)} ON CONFLICT (${table.key.join(", ")}) ${change}`;
 }
 
-/**
- * Takes the same parameters as the insert. `constants` are additional columns with fixed values.
- */
+/** Returns an UPDATE with the insert's parameters. `constants` have fixed values. */
 export function updateSql(
   table: Table,
   constants: Readonly<Record<string, number | null>> = {},
@@ -48,12 +46,12 @@ export function updateSql(
   return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
 }
 
-/** Does not change existing rows. `table` is `members`, `barePersons` or `mergedMembers`. */
+/** Returns an INSERT of `members`, `barePersons` or `mergedMembers` that changes no row. */
 export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Resets an existing row to the state of a newly inserted one. */
+/** Returns a statement that resets a row to its newly inserted state. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -72,12 +70,12 @@ function marks(table: Table): string {
   return table.columns.map((column) => parameter(table, column, "?")).join(", ");
 }
 
-/** A uuid is sent as text and stored as 16 bytes. */
+/** Returns a parameter. A uuid is sent as text and stored as 16 bytes. */
 function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }
 
-/** Converts any other text to bytes that no row has. */
+/** Returns the bytes of a uuid. Those of any other text match no row. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }

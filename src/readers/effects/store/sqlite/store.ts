@@ -29,7 +29,7 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/** A piece of this size is converted in some milliseconds. */
+/** Rows of a piece, which is converted in some milliseconds. */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -38,9 +38,9 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** The commit whose parts are not complete. */
+  /** Number of the unfinished commit, whose parts are being written. */
   #begun: number | undefined;
-  /** Fulfilled when all requested parts are written or rolled back. */
+  /** Fulfilled when the requested parts are written or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();
   /** The stored trails; undefined if they are unknown. */
   #trails: Map<string, Position["trail"]> | undefined;

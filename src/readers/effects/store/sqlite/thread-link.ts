@@ -35,7 +35,7 @@ type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never
 /** Tests run the TypeScript source; a build runs JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
-/** `Side` is the class whose methods run in the thread. */
+/** A thread that runs the methods of the class `Side`. */
 export class ThreadLink<Side> {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
@@ -46,7 +46,7 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Starts the thread if it is not running, for example after it has failed. */
+  /** Calls a method. Starts the thread if it does not run, for example after a failure. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -59,7 +59,7 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Waits until the thread has finished the requested calls and closed its connection. */
+  /** Ends the thread after the requested calls, with its connection. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;

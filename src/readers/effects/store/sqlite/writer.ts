@@ -20,7 +20,7 @@ import {
   upsertSql,
 } from "./statements.ts";
 
-/** A statement writes several rows, because a call takes about as long as a row. */
+/** Rows of a statement, several because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -44,7 +44,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** If the locked file was removed, another process may have locked a new one. */
+  /** Returns whether the locked file still has its name: another process may lock a new one. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
@@ -158,7 +158,7 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /** Returns the number of new members. `replaces` is called before a row may be reset. */
+  /** Inserts members, and returns how many are new. Calls `replaces` before a reset. */
   #insertMembers(
     table: Table,
     values: readonly Value[],
