@@ -71,39 +71,45 @@ function given(): { file: string; below: string; folder: string; inside: string 
   return { file, below: path.join(file, "data"), folder: root, inside };
 }
 
-describe("`penstock up` fails, and doctor reports an error, for a data folder", () => {
+describe("a data folder", () => {
   test.each([
     ["file", (at: string) => `start on ${at}: it is a file, not a folder`],
     ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, not a folder`],
     ["inside", (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, not a folder`],
     ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
-  ] as const)("that cannot be used (%s)", (kind, words) => {
-    const at = given()[kind];
-    const wrapped = (command: string[]): string[] =>
-      kind === "folder" ? readOnly(at, command) : command;
-    const up = run(wrapped(penstock("up", "--data-dir", at)));
-    expect(up.stderr).toContain(`${words(at)}: ${way}`);
-    expect(up.status).toBe(1);
+  ] as const)(
+    "that cannot be used (%s) is an error of `penstock up` and of doctor",
+    (kind, words) => {
+      const at = given()[kind];
+      const wrapped = (command: string[]): string[] =>
+        kind === "folder" ? readOnly(at, command) : command;
+      const up = run(wrapped(penstock("up", "--data-dir", at)));
+      expect(up.stderr).toContain(`${words(at)}: ${way}`);
+      expect(up.status).toBe(1);
 
-    const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
-    expectFinding(doctor, words(at).replace("start on ", ""));
-  });
+      const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
+      expectFinding(doctor, words(at).replace("start on ", ""));
+    },
+  );
 
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
     ["folder", () => `this user may not write to it (EACCES)`],
     ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
-  ] as const)("that this user may not write to (%s)", (kind, why) => {
-    const place = unwritable();
-    const at = place[kind];
-    const up = run(withoutRoot(penstock("up", "--data-dir", at)));
-    expect(up.stderr).toContain(`start on ${at}: ${why(place.folder)}: ${way}`);
-    expect(up.status).toBe(1);
-    const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
-    expectFinding(doctor, `${at}: ${why(place.folder)}`);
-  });
+  ] as const)(
+    "that this user may not write to (%s) is an error of `penstock up` and of doctor",
+    (kind, why) => {
+      const place = unwritable();
+      const at = place[kind];
+      const up = run(withoutRoot(penstock("up", "--data-dir", at)));
+      expect(up.stderr).toContain(`start on ${at}: ${why(place.folder)}: ${way}`);
+      expect(up.status).toBe(1);
+      const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
+      expectFinding(doctor, `${at}: ${why(place.folder)}`);
+    },
+  );
 
   test.runIf(process.platform === "linux")(
-    "that the system does not create below an existing one",
+    "that the system cannot create is an error of `penstock up`",
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(
