@@ -59,7 +59,7 @@ const properties = fc.tuple(
 
 const far = "x".repeat(2 * peekedBytesMax);
 
-describe("the peek at a body", () => {
+describe("the peek at a body for a quota meter", () => {
   test.each([
     ["an envelope that begins with its key", `{"api_key":"phc_a","batch":["${far}"]}`],
     ["an envelope that ends with its key", `{"batch":["${far}"],"api_key":"phc_a"}`],

@@ -119,7 +119,7 @@ describe("the HTTP port of the effects", () => {
   });
 });
 
-describe("the HTTP port of the effects", () => {
+describe("on an error the HTTP port of the effects", () => {
   test.each([
     "/",
     "/projects",

@@ -27,7 +27,7 @@ describe("the property value", () => {
   });
 });
 
-describe("the property value", () => {
+describe("the unusual property value", () => {
   test.each([
     ['"a\\u0000b"', '"a\ufffdb"'],
     ['"\\ud800"', '"\ufffd"'],
