@@ -104,7 +104,7 @@ describe("docs/reference/openapi-effects.yaml", () => {
       expect([name, (await ajv.validateSchema(one)) ? [] : ajv.errors]).toEqual([name, []]);
   });
 
-  test("lists every problem code, and no other", () => {
+  test("lists exactly the problem codes that exist", () => {
     const { properties } = effectsApi.api.components.schemas["Problem"] as {
       properties: { code: { enum: string[] } };
     };
@@ -165,7 +165,7 @@ describe("docs/reference/openapi-effects.yaml", () => {
   });
 
   // The last of this file, after all other requests.
-  test("describes no answer that did not occur", () => {
+  test("describes only answers that occurred", () => {
     expect(observed.missing()).toEqual([]);
   });
 });

@@ -74,7 +74,7 @@ describe("docs/openapi.yaml", () => {
   const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
   const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
 
-  test("lists every path of the code, and no other", () => {
+  test("lists exactly the paths in the code", () => {
     const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
     const eitherWay = sdkPaths.flatMap((one) => (one === "/" ? [one] : [one, `${one}/`]));
     expect(known.toSorted()).toEqual(
@@ -85,7 +85,7 @@ describe("docs/openapi.yaml", () => {
     expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
   });
 
-  test("lists every error code under its status, and no other", () => {
+  test("lists exactly the error codes that exist, each under its status", () => {
     const named = { ...errorTable } as Record<string, unknown>;
     const { properties } = api.components.schemas["Problem"] as {
       properties: { code: { enum: string[] } };
@@ -440,7 +440,7 @@ describe("docs/openapi.yaml", () => {
   });
 
   // The last of this file, after all other requests.
-  test("describes no answer that did not occur", () => {
+  test("describes only answers that occurred", () => {
     expect(observed.missing()).toEqual([]);
   });
 

@@ -141,7 +141,7 @@ function importsOf(file: string): string[] {
   );
 }
 
-test("no source has a default export or `any`, and only main.ts uses process", () => {
+test("no source has a default export or `any`; only main.ts uses process", () => {
   const codeOf = (text: string) =>
     text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "").replaceAll(/`[^`]*`|"[^"]*"/g, "");
   const rules: readonly (readonly [string, (file: string, text: string) => boolean])[] = [
@@ -267,7 +267,7 @@ test("only src/gateway/http/uws.ts imports uWebSockets.js", () => {
   expect(importing).toEqual(["src/gateway/http/uws.ts"]);
 });
 
-test("no file names a package registry, and every dependency is pinned", () => {
+test("no file names a package registry; every dependency is pinned", () => {
   const hosts = new RegExp(["registry[.]npmjs", "deb[.]debian", "proxy[.]golang"].join("|"));
   for (const file of filesBelow()) expect(hosts.test(read(file)), file).toBe(false);
   const manifests = ["package.json", "test/package.json"].map(

@@ -10,7 +10,7 @@ async function takenPort(): Promise<number> {
   return (stranger.address() as AddressInfo).port;
 }
 
-test("the default port of the effects is replaced if it is in use, and both ports are logged", async () => {
+test("the default port of the effects is replaced if it is in use; both ports are logged", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   const warnings: object[] = [];
   const port = await defaultEffectsPort(place, { warn: (fields) => void warnings.push(fields) });

@@ -151,7 +151,7 @@ describe("`penstock effects`", () => {
     expect(alone.said.err).not.toContain("hunter2");
   });
 
-  test("logs a new database with its place and the start position of each stream", async () => {
+  test("logs a new database with its path and the start position of each stream", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "mistyped.sqlite");
     const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];

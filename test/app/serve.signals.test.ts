@@ -12,7 +12,7 @@ describe("`penstock up`", () => {
     expect(await ended(gateway)).toBe(0);
   });
 
-  test("stops on SIGHUP, and restarts no nats-server that got a signal too", async () => {
+  test("stops on SIGHUP; if nats-server got the signal too, it is not restarted", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
@@ -24,7 +24,7 @@ describe("`penstock up`", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("ends a stop that hangs at a second SIGTERM", async () => {
+  test("ends immediately at a second SIGTERM if its stop hangs", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");

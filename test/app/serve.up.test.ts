@@ -49,7 +49,7 @@ describe("the gateway process", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("listens on loopback by default, and elsewhere if configured", async () => {
+  test("listens on loopback by default, or on the configured address", async () => {
     const listening = (said: string): unknown =>
       /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
     const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);

@@ -39,7 +39,7 @@ async function sinks(natsUrl: string) {
   };
 }
 
-test("a sink with a misspelt project fails before it stores a position, and the correct name gets every event", async () => {
+test("a sink with a misspelt project fails before it stores a position; with the correct name it gets every event", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("demo");
@@ -74,7 +74,7 @@ test("a sink accepts a removed project that still has events in the streams", as
   await expect.poll(() => arrived("phc_of_the_shop"), slow).toEqual(["ada"]);
 });
 
-test("a sink with project names waits for a registry without projects", async () => {
+test("a sink with --projects waits while the registry has no projects", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   const { state, start, arrived } = await sinks(server.url);
@@ -93,7 +93,7 @@ test("a sink with project names waits for a registry without projects", async ()
   await expect.poll(() => arrived("phc_demo"), slow).toEqual(["ada"]);
 });
 
-test("a sink that may not read the registry accepts the project names unchecked, and logs that", async () => {
+test("a sink without permission to read the registry accepts the project names unchecked, and logs that", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );

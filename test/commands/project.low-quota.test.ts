@@ -35,7 +35,7 @@ test("project limit sets a stream share from 1 to 100, with or without rates", a
     await expect(project("limit", "q2", ...wrong)).rejects.toThrow("project limit: give");
 });
 
-test("project limit keeps limits that are not given, and removes all with --none", async () => {
+test("project limit keeps limits that are not given; --none removes all", async () => {
   await project("add", "q3");
   await project("limit", "q3", "--events-per-second", "50", "--bytes-per-second", "1e6");
   expect(await project("limit", "q3", "--stream-share", "90")).toContain(

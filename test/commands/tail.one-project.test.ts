@@ -60,8 +60,8 @@ async function tailed(
   return said.err;
 }
 
-describe("tail selects events", () => {
-  test("by project, whichever messages hold its events", async () => {
+describe("tail", () => {
+  test("selects a project's events, whichever messages hold them", async () => {
     const said = await tailed({ project: alpha.id }, [
       "alpha first",
       "alpha large",
@@ -72,11 +72,11 @@ describe("tail selects events", () => {
     await tailed({ project: beta.id }, ["beta first", "beta last"]);
   });
 
-  test("of all projects by default", async () => {
+  test("selects the events of all projects by default", async () => {
     await tailed({}, all);
   });
 
-  test("of no project if it is missing or its id is invalid", async () => {
+  test("selects nothing for a missing project, with a note, and rejects an invalid id", async () => {
     await expect(tailed({ project: "nosuch" }, [])).rejects.toThrow(
       "tail: there is no project nosuch; the projects are ",
     );
@@ -85,14 +85,14 @@ describe("tail selects events", () => {
     );
   });
 
-  test("by event name and distinct id", async () => {
+  test("selects events by name and distinct id", async () => {
     await tailed({ events: ["alpha first", "beta last"] }, ["alpha first", "beta last"]);
     await tailed({ project: alpha.id, events: ["beta last", "alpha old"] }, ["alpha old"]);
     await tailed({ distinctIds: ["u", "unknown"], project: beta.id }, ["beta first", "beta last"]);
     await tailed({ distinctIds: ["unknown"] }, []);
   });
 
-  test("and prints each as one line of limited length", async () => {
+  test("prints each event as one line of limited length", async () => {
     const { context, said, stop } = commandWorld();
     const options = { project: alpha.id, lanes, fromStart: true, format: "text" } as const;
     const running = tail(gateway.config, options, context);
@@ -109,7 +109,7 @@ describe("tail selects events", () => {
     expect(Math.max(...lines().map(({ length }) => length))).toBeLessThan(500);
   });
 
-  test("and skips lines that are not events, with one report per message", async () => {
+  test("skips lines that are not events, with one report per message", async () => {
     const record = (event: string) =>
       JSON.stringify({
         ...{ project_id: "gamma", event, distinct_id: "d", properties: {} },

@@ -95,7 +95,7 @@ describe("the bundle", () => {
     ).toEqual([]);
   });
 
-  test("contains the gateway, its packages with licences, and Node, and no path of this machine", () => {
+  test("contains the gateway, Node and the packages with their licences, but no path of this machine", () => {
     expect(readdirSync(folder).sort()).toEqual([
       ...[
         "LICENSE",
@@ -189,7 +189,7 @@ describe("the bundle", () => {
       .toContain('"event":"hello"');
   });
 
-  test("is not written to a folder with files, and requires the name of a folder", () => {
+  test("is only written to an empty or new folder that the command names", () => {
     const taken = path.join(parent, "taken");
     mkdirSync(taken);
     writeFileSync(path.join(taken, "file"), "mine");

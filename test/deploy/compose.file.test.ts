@@ -120,7 +120,7 @@ describe("the Compose file", () => {
     ).toEqual([subnets?.[0], subnets?.[0]]);
   });
 
-  test("gives the effects the NATS of the gateways, and a database on a writable volume", () => {
+  test("connects the effects to the NATS of the gateways, with a database on a writable volume", () => {
     const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
     const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -136,7 +136,7 @@ describe("the Compose file", () => {
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
-  test("gives the sink the NATS of the gateways, and the user and password of its database", () => {
+  test("connects the sink to the NATS of the gateways, with the user and password of its database", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
     const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -225,7 +225,7 @@ describe("the Compose file", () => {
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("exposes pages for people to the host only, and events to everyone", () => {
+  test("publishes the pages for people on the host only, and the event port to everyone", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

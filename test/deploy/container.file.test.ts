@@ -61,7 +61,7 @@ describe("the Dockerfile", () => {
     expect(last).not.toMatch(/^(RUN|SHELL) /m);
   });
 
-  test("runs no launcher in any documented command, because the image has no shell", () => {
+  test("has no launcher in its documented commands, because the image has no shell", () => {
     const files = globSync(["docs/**/*.md", "deploy/**/*.{md,yaml}"], { cwd: root });
     const text = files.map((file) => readFileSync(path.join(root, file), "utf8")).join("\n");
     const calls = text.match(/\bexec \S.* \/penstock\/bin\/\S+ \S+/g) ?? [];

@@ -92,7 +92,7 @@ describe("the Kubernetes manifests", () => {
     expect(admin).toContain(`"${endpoint?.path}": `);
   });
 
-  test("select the pods of the gateway, and the ServiceMonitor only the admin service", () => {
+  test("select the pods of the gateway; the ServiceMonitor selects only the admin service", () => {
     const { labels } = pod.template.metadata;
     const selectors = [
       pod.selector.matchLabels,
@@ -121,7 +121,7 @@ describe("the Kubernetes manifests", () => {
     expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
   });
 
-  test("let the gateway reach NATS and DNS, and nothing else", () => {
+  test("allow the gateway to connect to NATS and DNS only", () => {
     const natsPort = Number(new URL(config.natsUrl ?? "").port);
     const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
     const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));

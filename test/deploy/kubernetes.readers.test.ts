@@ -45,7 +45,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
   const specOf = (wanted: string): Spec => the(manifests, wanted, name)["spec"] as Spec;
 
   describe(`the ${reader} on Kubernetes`, () => {
-    test("has a label of its own, so that it gets no requests of the gateway", () => {
+    test("has another label than the gateway, so that it gets none of its requests", () => {
       const label = { "app.kubernetes.io/name": name };
       expect(specOf(kind).template.metadata.labels).toEqual(label);
       expect(specOf(kind).selector).toEqual({ matchLabels: label });

@@ -30,7 +30,7 @@ const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 beforeAll(async () => void (await testProgram("prometheus")), fetchMsMax);
 
 describe("the alerts", () => {
-  test("and the Prometheus configuration have no error according to promtool", async () => {
+  test("have, like the Prometheus configuration, no error according to promtool", async () => {
     const { code, out } = await promtool("check", "config", "prometheus.yml");
     expect(code, out).toBe(0);
     expect(out).toContain(`${alerts.length} rules found`);
@@ -42,7 +42,7 @@ describe("the alerts", () => {
   });
 
   describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-    test("has a scenario in which it fires, and a moment in which it does not", () => {
+    test("fires in one of the scenarios, and at some moment does not", () => {
       const own = scenarios
         .filter(({ name }) => name.startsWith(`${alert}: `))
         .flatMap((found) => found.promql_expr_test);

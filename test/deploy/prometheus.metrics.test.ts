@@ -25,12 +25,12 @@ const shown = new Set(
 );
 
 describe("the dashboard with the alerts", () => {
-  test.each(metrics)("uses %s", (name, { type }) => {
+  test.each(metrics)("uses the metric %s", (name, { type }) => {
     const series = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
   });
 
-  test("uses only existing metrics and recording rules, and every recording rule is used", () => {
+  test("uses only existing metrics and recording rules, and uses every recording rule", () => {
     const recorded = rules.flatMap(({ record }) => record ?? []);
     const known = new Set([
       ...recorded,
@@ -46,7 +46,7 @@ describe("the dashboard with the alerts", () => {
     );
   });
 
-  test("has panels with a description, a unit and the selected data source, without overlaps", () => {
+  test("each panel has a description, a unit and the data source of the selector; none overlap", () => {
     const panels = dashboardPanels();
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = new Set<string>();

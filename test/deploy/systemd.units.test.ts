@@ -71,7 +71,7 @@ describe("the systemd unit", () => {
     );
   });
 
-  test("of a sink runs the bundle with the gateway's NATS, and a target from its own file", () => {
+  test("of a sink runs the bundle with the gateway's NATS, and with a target from the sink's own file", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([

@@ -39,7 +39,7 @@ test("every marked block of the documents is run by a test", () => {
   expect(blocks("up")).toHaveLength(1);
 });
 
-describe("a block of the documents against a gateway works", () => {
+describe("a block of the documents works against a gateway:", () => {
   test.each(blocks("gateway"))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = runner.startShell(block);
     expect([await run.ended, run.said.err]).toEqual([0, expect.any(String)]);
@@ -68,7 +68,7 @@ describe("a block of the documents against a gateway works", () => {
   });
 });
 
-describe("a block of the documents that runs until it is stopped works", () => {
+describe("a block of the documents works until it is stopped:", () => {
   test.each(blocks("tail"))("%s", { timeout: 120_000 }, async (at, block) => {
     const run = runner.startShell(block);
     onTestFinished(() => interrupt(run, "SIGKILL"));
@@ -142,7 +142,7 @@ test.each(blocks("removal"))(
   },
 );
 
-describe("a block of the documents that ends by itself works", () => {
+describe("a block of the documents works and ends by itself:", () => {
   const names = ["doctor", "load", "checkout"] as const;
   test.each(names.flatMap(blocks))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = runner.startShell(block);

@@ -16,7 +16,7 @@ const nats = ["--nats-url", gateway.nats.url];
 const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
 const slow = { timeout: 30_000 };
 
-test("the guide's sink with persons adds the person to each event, and the guide's queries work", async () => {
+test("the guide's sink with persons adds the person to each event; the guide's queries work", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
     ...sinkArgs,

@@ -20,7 +20,7 @@ const slow = { timeout: 30_000 };
 describe.each(clickHouses)("the guide's ClickHouse sink", (clickhouse) => {
   const { url, tlsUrl, password } = clickhouse;
 
-  test("writes events by TLS, and the guide's queries work", async () => {
+  test("writes events by TLS; the guide's queries work", async () => {
     const to = `${tlsUrl}?sslrootcert=${authority.caFile}`;
     const sink = penstock("sink", "clickhouse", to, ...nats);
     const { id, key: api_key } = await gateway.project();

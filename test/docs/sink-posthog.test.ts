@@ -27,7 +27,7 @@ function started(to: string, ...more: string[]) {
   return penstock("sink", "posthog", to, ...nats, ...more);
 }
 
-test("the guide's PostHog sink delivers events with their uuid and time to another gateway, history as history", async () => {
+test("the guide's PostHog sink delivers events with uuid and time to another gateway, where history is stored as history", async () => {
   const folder = newFolder();
   const [here, there] = [await gateway.project(), await upstream.project()];
   const sink = started(upstream.url, "--state", folder, "--key", `${here.id}=${there.key}`);
@@ -61,7 +61,7 @@ test("the guide's PostHog sink delivers events with their uuid and time to anoth
   expect(sink.said.err).not.toContain(there.key);
 });
 
-test("the guide's PostHog sink uses a key of the registry, and stops for a rejected key without rejecting events", async () => {
+test("the guide's PostHog sink uses a key of the registry; if the key is rejected it stops without rejecting events", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);

@@ -107,7 +107,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("is not delayed by effects that do not respond, nor are requests for a person", async () => {
+  test("is not delayed by effects that do not respond; requests for a person are not delayed either", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);

@@ -56,7 +56,7 @@ describe("a viewer of the live page sees", () => {
     await until(() => names(later).includes("alpha last"));
   });
 
-  test("some events of a flood, and the number of the others", async () => {
+  test("some events of a flood and the number of the others", async () => {
     const events = 3_000;
     const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
     await post(beta, "one");
@@ -74,7 +74,7 @@ describe("a viewer of the live page sees", () => {
     expect(viewer.events().length).toBeGreaterThan(before);
   });
 
-  test("that a project does not exist, and its events anyway", async () => {
+  test("a note that a project does not exist, and its events anyway", async () => {
     const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
     await until(() => unknown.said("unknown").length > 0);
     expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
@@ -84,7 +84,7 @@ describe("a viewer of the live page sees", () => {
     expect(known.said("unknown")).toEqual([]);
   });
 
-  test("earlier events marked, so that they are sorted by time of receipt", async () => {
+  test("a mark on earlier events, which are sorted by time of receipt", async () => {
     const gamma = await gateway.project();
     await post(gamma, "was there");
     const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });

@@ -49,7 +49,7 @@ describe("the live feed with a filter", () => {
     expect(shown({ project: "shop", event: "none" })).toEqual([0]);
   });
 
-  test("parses at most 1,000 lines per second, and no line whose bytes cannot match", () => {
+  test("parses at most 1,000 lines per second, and only those whose bytes can match", () => {
     const clock = { ms: 0 };
     const none = lines[2]!.repeat(10_000);
     const data = (text: string) => ({ ...message, data: Buffer.from(text) }) as unknown as JsMsg;

@@ -2,13 +2,13 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn, watch } from "./live-kit.ts";
 
-describe("events on the live page are shown or hidden", () => {
+describe("events on the live page", () => {
   test.each([
     ["0.0.0.0", "auto", false],
     ["0.0.0.0", "true", true],
     ["127.0.0.1", "auto", true],
     ["127.0.0.1", "false", false],
-  ])("on %s with PENSTOCK_LIVE_EVENTS=%s: %s", async (host, setting, isShown) => {
+  ])("are shown on %s with PENSTOCK_LIVE_EVENTS=%s: %s", async (host, setting, isShown) => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_ADMIN_HOST: host, PENSTOCK_LIVE_EVENTS: setting },
     });

@@ -130,7 +130,7 @@ describe("the state on the live page", () => {
     );
   });
 
-  test("reports a lost store, and its return", async () => {
+  test("reports a lost store and its return", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);
@@ -145,7 +145,7 @@ describe("the state on the live page", () => {
     await until(() => state()?.store.connected === true && state()?.ready === 1);
   });
 
-  test("has the path of a warning, and the SDK from the body or the User-Agent", async () => {
+  test("has the path of a warning, and its SDK from the body or the User-Agent", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();

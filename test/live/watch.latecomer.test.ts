@@ -105,7 +105,7 @@ describe("a viewer who joins later", () => {
     ]);
   });
 
-  test("can be closed although the server is frozen", async () => {
+  test("can be closed even if the server is frozen", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });

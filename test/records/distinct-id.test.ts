@@ -32,7 +32,7 @@ describe("conversion to text", () => {
       ).toBe("");
     });
 
-    test("of up to 400 characters is stored unchanged, and a longer one is shortened with a hash", () => {
+    test("of up to 400 characters is stored unchanged; a longer one is shortened with a hash", () => {
       fc.assert(
         fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 820 }), (sent) => {
           fc.pre(sent.trim() !== "");
@@ -43,7 +43,7 @@ describe("conversion to text", () => {
     });
 
     test.each(["x", "é", "€", "😀", "\n", '"'])(
-      "of %j is stored unchanged up to 400 characters, not 401",
+      "of %j is stored unchanged with 400 characters, but not with 401",
       (letter) => {
         const whole = `a${letter.repeat(399)}`;
         const long = `${whole}${letter}`;
@@ -54,7 +54,7 @@ describe("conversion to text", () => {
       },
     );
 
-    test("of more than 400 characters remains different from one that differs in one character", () => {
+    test("of more than 400 characters remains different if one character differs", () => {
       for (const length of [401, 4_000, 8_190, 8_191, 20_000]) {
         const one = "x".repeat(length);
         const places = [...new Set([0, 199, 200, 355, 356, 399, 400, length - 1])];
@@ -75,7 +75,7 @@ describe("conversion to text", () => {
       },
     );
 
-    test("is parsed only at the start if it is a large object or array", () => {
+    test("is parsed only at its start if it is a large object or array", () => {
       // The rest is not JSON: parsing it would throw.
       const numbers = `[ ${"1 , ".repeat(4_000)} ?`;
       const { text, cut } = textOf(numbers, TokenType.Array);
@@ -83,7 +83,7 @@ describe("conversion to text", () => {
       expect(textOf("[".repeat(100_000), TokenType.Array).text).toMatch(/^\[{356}~[\w-]{43}$/);
     });
 
-    test("is parsed only at the start if it is a large string, wherever that is cut", () => {
+    test("is parsed only at its start if it is a large string, wherever that is cut", () => {
       const pieces = ["a", "é", "€", "😀", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00"];
       for (const piece of pieces) {
         for (let shift = 0; shift < 14; shift++) {

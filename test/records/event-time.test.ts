@@ -110,7 +110,7 @@ describe("the time of an event", () => {
       }
     });
 
-    test("is corrected in the historical lane too", () => {
+    test("is also corrected for historical events", () => {
       const body = {
         sent_at: at(receivedAtMs + 60_000),
         batch: [{ event: "e", distinct_id: "u", timestamp: "2019-05-01T00:01:00Z" }],
@@ -143,7 +143,7 @@ describe("the time of an event", () => {
       });
     });
 
-    test("is read in a single event and in escaped text", () => {
+    test("is corrected by the sent_at of a single event, also if the times have escapes", () => {
       const event = {
         event: "e",
         distinct_id: "u",
@@ -208,7 +208,7 @@ describe("the time of an event", () => {
       ["true", true],
       [1, true],
       [null, true],
-    ])("is corrected or not with $ignore_sent_at %j", (ignore, isCorrected) => {
+    ])("is or is not corrected with $ignore_sent_at %j", (ignore, isCorrected) => {
       const { record } = stored(
         { timestamp: at(receivedAtMs), properties: { $ignore_sent_at: ignore } },
         at(receivedAtMs + 1_000),
@@ -228,7 +228,7 @@ describe("the time of an event", () => {
       ["1e3", 1_000],
       ["15000000000000000e-13", 1_500],
       [62_167_219_200_000, 62_167_219_200_000],
-    ] as const)("lies %s ms before the receipt, whatever the timestamp is", (offset, agoMs) => {
+    ] as const)("is %s ms before the receipt, whatever the timestamp is", (offset, agoMs) => {
       const body = `{"batch":[{"event":"e","distinct_id":"u","timestamp":"2026-01-01T00:00:00.000Z","offset":${offset}}],"sent_at":"2026-01-01T00:00:00Z"}`;
       const { records, warnings } = take(body);
       expect(warnings).toEqual([]);
@@ -285,7 +285,7 @@ describe("the time of an event", () => {
       [{ offset: -1e300 }, undefined, undefined],
       [{ timestamp: at(receivedAtMs + 100 * hourMs) }, at(receivedAtMs + 99 * hourMs), hourMs],
     ])(
-      "is stored up to 23 hours ahead, or replaced with a warning: %j, sent at %s",
+      "is stored if it is up to 23 hours ahead, and otherwise replaced with a warning: %j, sent at %s",
       (said, sentAt, aheadMs) => {
         const { record, warnings } = stored(said, sentAt);
         expect(warnings).toEqual(aheadMs === undefined ? ["timestamp_in_future"] : []);

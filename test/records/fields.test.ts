@@ -20,7 +20,7 @@ type OptionalOf<Type> = {
 }[keyof Type];
 type Same<One, Other> = [One, Other] extends [Other, One] ? true : never;
 
-test("the consumer's event type has the fields of the field table, with the same ones optional", () => {
+test("the consumer's event type has the fields of the field table; the same ones are optional", () => {
   // The compiler checks these: a wrong one is not `true`.
   const names: Same<keyof StoredEvent, RecordFieldName> = true;
   const optional: Same<OptionalOf<StoredEvent>, Optional> = true;
@@ -28,7 +28,7 @@ test("the consumer's event type has the fields of the field table, with the same
   expect([names, optional, typeof values]).toEqual([true, true, "function"]);
 });
 
-test("a record has only fields of the table, in order, and only optional ones may be missing", () => {
+test("a record has only fields of the table, in order; only optional ones may be missing", () => {
   const least = { event: "e", distinct_id: "u" };
   const most = {
     ...{ ...least, timestamp: "2026-01-02T03:04:05Z", uuid: "7", offset: "x" },

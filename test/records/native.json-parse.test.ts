@@ -35,7 +35,7 @@ describe("a scan accepts exactly what JSON.parse accepts", () => {
       });
     }
 
-    test(`no malformed UTF-8 (${name})`, () => {
+    test(`but no malformed UTF-8 (${name})`, () => {
       const malformed = [
         ...[
           "80",
@@ -78,7 +78,7 @@ describe("a scan accepts exactly what JSON.parse accepts", () => {
       }
     });
 
-    test(`100,000 levels of nesting (${name})`, () => {
+    test(`including 100,000 levels of nesting (${name})`, () => {
       const depth = 100_000;
       const arrays = `${"[".repeat(depth)}${"]".repeat(depth)}`;
       const objects = `${'{"a":'.repeat(depth)}0${"}".repeat(depth)}`;

@@ -3,12 +3,12 @@ import { createNativeScanner } from "../../src/records/native.ts";
 import { ScanStatus } from "../../src/records/table.ts";
 import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 
-describe("a scan replaces line breaks by spaces", () => {
+describe("a scan", () => {
   for (const [name, createScanner] of [
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`between tokens, and changes nothing else (${name})`, () => {
+    test(`replaces line breaks between tokens by spaces, and changes nothing else (${name})`, () => {
       const scanner = createScanner(2);
       const spaces = " ".repeat(100_000);
       const texts = [

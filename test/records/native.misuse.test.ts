@@ -23,8 +23,8 @@ const wrongBodies = [
   new DataView(new ArrayBuffer(2)),
 ];
 
-describe("the addon's binding throws on", () => {
-  test("a table that is not a Uint32Array or has no room for a row", () => {
+describe("the addon's binding", () => {
+  test("throws on a table that is not a Uint32Array or has no room for a row", () => {
     const wrongTables = [
       ...wrongBodies,
       new Uint8Array(1000),
@@ -40,7 +40,7 @@ describe("the addon's binding throws on", () => {
     );
   });
 
-  test("a body that is not a Uint8Array", () => {
+  test("throws on a body that is not a Uint8Array", () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     for (const method of methods) {
       for (const body of wrongBodies) expect(() => call(scanner, method, body)).toThrow(TypeError);
@@ -48,7 +48,7 @@ describe("the addon's binding throws on", () => {
     }
   });
 
-  test("a part that is not within the body", () => {
+  test("throws on a range that is not within the body", () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     const body = Buffer.from("[1]");
     const part = (...offsets: unknown[]) =>
@@ -64,7 +64,7 @@ describe("the addon's binding throws on", () => {
     expect(scanner.scanPart(Buffer.alloc(0), 0, 0)).toBe(ScanStatus.Empty);
   });
 
-  test("a method called on another object", () => {
+  test("throws on a method called on another object", () => {
     const body = Buffer.from("{}");
     for (const target of [
       undefined,
@@ -78,7 +78,7 @@ describe("the addon's binding throws on", () => {
     }
   });
 
-  test("scanMore before a scan, or with a body of a different length", () => {
+  test("throws on scanMore before a scan, or with a body of a different length", () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
     expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);
@@ -87,7 +87,7 @@ describe("the addon's binding throws on", () => {
     expect(() => scanner.scanMoreInBackground(Buffer.from("[1 ]"))).toThrow(/another length/);
   });
 
-  test("a detached table", () => {
+  test("throws on a detached table", () => {
     const table = new Uint32Array(oneRow);
     const scanner = new EventScanner(table);
     structuredClone(table.buffer, { transfer: [table.buffer] });
@@ -95,7 +95,7 @@ describe("the addon's binding throws on", () => {
     expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
   });
 
-  test("neither an empty nor a detached body, which count as empty", async () => {
+  test("accepts an empty or a detached body as empty", async () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     const detached = Buffer.from(new ArrayBuffer(4));
     structuredClone(detached.buffer, { transfer: [detached.buffer] });

@@ -14,7 +14,7 @@ describe("scanning a long batch with scanMore", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`gives every event its row, in order, and then none (${name})`, () => {
+    test(`gives every event its row, in order, and then no more rows (${name})`, () => {
       const scanner = createScanner();
       const copy = Buffer.from(body);
       const { table } = scanner;
@@ -53,7 +53,7 @@ describe("scanning a long batch with scanMore", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`gives no more rows after a scan that is finished early, and the next scan starts again (${name})`, () => {
+    test(`gives no more rows after a scan that is finished early; the next scan starts again (${name})`, () => {
       const scanner = createScanner(1);
       const long = Buffer.from('{"batch":[{"event":"a"},{"event":"b"},{"event":"c"}]}');
       for (const end of ["finish", "release"] as const) {

@@ -261,7 +261,7 @@ describe("date formats other than ISO 8601", () => {
       expect(records[0]).not.toHaveProperty("timestamp_sent");
     });
 
-    test("is corrected by the client's clock, and the original time is stored in the standard form", () => {
+    test("is corrected by the client's clock; the original time is stored in the standard form", () => {
       const sentAt = new Date(receivedAtMs + 3_600_000).toISOString();
       const event = { event: "e", distinct_id: "u", timestamp: "06/07/2026 07:00" };
       expect(take({ sent_at: sentAt, batch: [event] }).records[0]).toMatchObject({

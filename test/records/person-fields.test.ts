@@ -30,7 +30,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ b: 2, [field]: { a: 1 } });
     });
 
-    test("is merged key by key if it is sent in both, and the top level has precedence", () => {
+    test("is merged key by key if it is sent in both; the top level has precedence", () => {
       const nested = { a: "nested", b: { deep: 1 }, c: null };
       const { record } = stored({
         properties: { [field]: nested },
@@ -102,7 +102,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("fails only its own event if it exceeds 512 KiB in two places together", () => {
+    test("fails only the event with it if it exceeds 512 KiB in two places together", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -156,7 +156,7 @@ describe("person fields", () => {
       });
     });
 
-    test("keeps the names of an array, and ignores other values with a warning", () => {
+    test("keeps the names of an array; other values are ignored with a warning", () => {
       const { record, warnings } = stored({
         $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
       });
@@ -198,10 +198,10 @@ describe("person fields", () => {
     ]);
   });
 
-  describe("of an object with or without an event name", () => {
+  describe("of an object", () => {
     const engaged = { isEngage: true };
 
-    test("make it a $identify event on /engage if it has no name", () => {
+    test("make it a $identify event on /engage if it has no event name", () => {
       const said = { token: "t", $distinct_id: "u", $set: { email: "a@b.c" } };
       const { records, warnings } = take(said, engaged);
       expect(warnings).toEqual([]);
@@ -219,7 +219,7 @@ describe("person fields", () => {
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 
-    test("leave its name unchanged on /engage, and drop it if the name is wrong", () => {
+    test("leave its event name unchanged on /engage; if the name is wrong, the object is dropped", () => {
       expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
         event: "e",
         kind: "custom",
@@ -229,7 +229,7 @@ describe("person fields", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("make no event on other paths if it has no name", () => {
+    test("do not make it an event on other paths if it has no event name", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });

@@ -10,7 +10,7 @@ describe("the rows of the scan table", () => {
   ] as const) {
     const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
-    test(`hold every part of a single event (${name})`, () => {
+    test(`hold all members of a single event (${name})`, () => {
       const properties =
         '{"alias":"a","$group_type":1,"$group_key":true,"$survey_id":false,"$set":{},"$group_set":[],"$groups":null,' +
         '"$process_person_profile":"","$current_url":"x\\n","$screen_name":[],"distinct_id" : "p" }';
@@ -46,7 +46,7 @@ describe("the rows of the scan table", () => {
       });
     });
 
-    test(`hold the events of a batch, and the root none (${name})`, () => {
+    test(`hold the events of a batch; the root holds none (${name})`, () => {
       for (const order of [
         (batch: string) =>
           `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,

@@ -25,9 +25,9 @@ function judged(fields: string): Verdict {
 
 const padding = "y".repeat(5_000);
 
-describe("only the start is read", () => {
+describe("of a long value, only the start is read", () => {
   test.each(["$", "s", "é", "\\u0024", "\u2003 x"])(
-    "of a long event name that begins with %s",
+    "for an event name that begins with %s",
     (first) => {
       expect(judged(`"event":"${first}${padding}<<${padding}"`)).toMatchObject({
         drop: undefined,
@@ -36,7 +36,7 @@ describe("only the start is read", () => {
     },
   );
 
-  test("of a name to find that it is reserved, in any notation", () => {
+  test("to find that a name is reserved, in any notation", () => {
     const escaped = [..."$pageview"]
       .map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
       .join("");
@@ -59,7 +59,7 @@ describe("only the start is read", () => {
     ["survey sent", Kind.Survey],
     ["survey shown", Kind.Survey],
     ["survey dismissed", Kind.Survey],
-  ])("of the reserved name %s, and similar names are not reserved", (name, kind) => {
+  ])("to find the reserved name %s; similar names are not reserved", (name, kind) => {
     const properties = '"properties":{"alias":"a","$group_type":1,"$group_key":1,"$survey_id":1}';
     expect(judged(`"event":"${name}",${properties}`)).toMatchObject({
       drop: undefined,
@@ -77,12 +77,12 @@ describe("only the start is read", () => {
     }
   });
 
-  test("of a name that counts as missing if its start is blank", () => {
+  test("to find that the name is missing, if it begins with many blanks", () => {
     expect(judged(`"event":"${" ".repeat(4_000)}x"`).drop).toBeUndefined();
     expect(judged(`"event":"${" ".repeat(5_000)}x<<"`).drop).toBe("no_event");
   });
 
-  test("of a long timestamp, except one with escapes", () => {
+  test("for a timestamp, except one with escapes", () => {
     expect(judged(`"event":"e","timestamp":"2026-01-01 ${padding}<<"`)).toMatchObject({
       timestampMs: request.receivedAtMs,
       timestampSentMs: Number.NaN,

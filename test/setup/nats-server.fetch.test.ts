@@ -100,8 +100,8 @@ function givenCached(host: Host, version: string): void {
   chmodSync(file, 0o755);
 }
 
-describe("set-up fetches nats-server", () => {
-  test("from the newest suite of the distribution if it has one", () => {
+describe("set-up", () => {
+  test("fetches nats-server from the newest suite of the distribution if that has it", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.15.1"]);
@@ -110,21 +110,21 @@ describe("set-up fetches nats-server", () => {
     expect(host.asked()).toEqual([]);
   });
 
-  test("from the next suite if the newest has none", () => {
+  test("fetches nats-server from the next suite if the newest does not have it", () => {
     const host = hostWith("trixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.10.27"]);
     expect(host.asked()).toEqual(["forky", "trixie"]);
   });
 
-  test("not if an older one was fetched before", () => {
+  test("does not fetch nats-server if an older one was fetched before", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     givenCached(host, "2.10.27");
     expect(host.setUp()).toEqual({ said: "", status: 0 });
     expect(host.asked()).toEqual([]);
   });
 
-  test("from the mirror of the host's main archive, and from no other source", () => {
+  test("fetches nats-server only from the mirror of the host's main archive", () => {
     const host = hostWith("forky 2.15.1\n");
     expect(host.setUp().status).toBe(0);
     expect(host.mirrors()).toEqual(["http://mirror.example/debian"]);
@@ -133,7 +133,7 @@ describe("set-up fetches nats-server", () => {
     expect(other.setUp().said).toContain("the host's apt sources name no main archive");
   });
 
-  test("or reports that it is missing if there is no apt", () => {
+  test("reports that nats-server is missing if there is no apt", () => {
     const host = hostWith("", { hasApt: false });
     const { said, status } = host.setUp();
     expect(status).toBe(1);
@@ -141,7 +141,7 @@ describe("set-up fetches nats-server", () => {
     expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
   });
 
-  test("or continues without it if NATS runs elsewhere", () => {
+  test("continues without nats-server if NATS runs elsewhere", () => {
     const env = { PENSTOCK_NATS_URL: "nats://nats-1:4222" };
     const said = expect.stringContaining("PENSTOCK_NATS_URL names one that runs elsewhere");
     expect(hostWith("", { hasApt: false }).setUp(env)).toEqual({ said, status: 0 });

@@ -22,7 +22,7 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
 }
 
 describe("set-up reports", () => {
-  test("a read-only checkout with the fix, even for root, but only if there is something to do", () => {
+  test("a read-only checkout, with the fix, even for root, but only if there is something to do", () => {
     const folder = smallProject({ npm: failing });
     linkPackages(folder);
     const { stdout, stderr, status } = setUp(folder, { readOnly: true });

@@ -76,7 +76,7 @@ describe("set-up leaves no process after", () => {
     expect(pids.filter(stillRuns)).toEqual([]);
   });
 
-  test("SIGKILL, because the next set-up waits for the remaining npm", patience, async () => {
+  test("SIGKILL: the next set-up waits for the remaining npm", patience, async () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);

@@ -75,7 +75,7 @@ describe("npm and apt-get, which set-up runs at the same time,", () => {
   test.each([
     ["npm", "npm ci failed"],
     ["apt-get", "nats-server could not be fetched"],
-  ] as const)("both end if %s fails, and the failure is reported", async (program, message) => {
+  ] as const)("both end if %s fails; the error is reported", async (program, message) => {
     const folder = slowProject();
     const run = start(folder);
     const pids = await bothOf(folder);

@@ -43,7 +43,7 @@ function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: stri
 }
 
 describe("the Prometheus for the tests", () => {
-  test("is that of the configured folder, else the one on PATH", () => {
+  test("is that of the configured folder, or else the one on PATH", () => {
     const named = folderOf("prometheus", "promtool");
     const onPath = folderOf("prometheus", "promtool");
     expect(ask("prometheus", { PATH: onPath })).toEqual({

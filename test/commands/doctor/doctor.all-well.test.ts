@@ -19,8 +19,8 @@ async function effectsReady(dataDir: string): Promise<boolean> {
   return answer?.ok === true;
 }
 
-describe("doctor reports no problem for", () => {
-  test("a running embedded set-up", async () => {
+describe("doctor", () => {
+  test("reports no problem for a running embedded set-up", async () => {
     const dataDir = temporaryFolder();
     const { adminUrl } = await upOn(dataDir);
     // The ports of `up` are recorded in the data folder.
@@ -67,7 +67,7 @@ describe("doctor reports no problem for", () => {
     expectOne(json, "addons", "ok");
   });
 
-  test("a server that no gateway has used, and creates nothing on it", async () => {
+  test("warns only of the missing registry on a server that no gateway has used, and creates nothing on it", async () => {
     const server = await serverWith({ extraConfig: 'http: "127.0.0.1:-1"' });
     const run = await doctorAt(server, {}, { monitor: monitorOf(server) });
     expect(run.exitCode, run.out).toBe(0);

@@ -11,7 +11,7 @@ import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.t
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
 
-describe("doctor checks everything else if", () => {
+describe("doctor still makes all other checks if", () => {
   test("no NATS server is running", async () => {
     const run = await doctorAt({ url: "nats://127.0.0.1:1" });
     expect(run.exitCode).toBe(1);
@@ -19,7 +19,7 @@ describe("doctor checks everything else if", () => {
     for (const check of machine) expect(run.of(check)).toHaveLength(1);
   });
 
-  test("no embedded nats-server runs on the data folder, and creates none", async () => {
+  test("no embedded nats-server runs on the data folder, and does not create one", async () => {
     const dataDir = path.join(temporaryFolder(), "data");
     const run = await doctor({ PENSTOCK_DATA_DIR: dataDir });
     expect(run.exitCode, run.out).toBe(0);

@@ -4,7 +4,7 @@ import { doctor, expectOne, monitorOf, serverWith } from "./doctor-kit.ts";
 const secret = "hunter2-not-to-be-seen";
 
 describe("doctor prints no secrets", () => {
-  test.each([[true], [false]])("as JSON: %s", async (json) => {
+  test.each([[true], [false]])("with --json: %s", async (json) => {
     const server = await serverWith({ token: secret, extraConfig: 'http: "127.0.0.1:-1"' });
     const monitor = monitorOf(server).replace("//", `//admin:${secret}@`);
     const host = server.url.replace("nats://", "");

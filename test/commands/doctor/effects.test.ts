@@ -15,7 +15,7 @@ import { doctorAt, expectOne, serverWith } from "./doctor-kit.ts";
 
 const noServer = { url: "nats://127.0.0.1:1" };
 
-test("doctor accepts a missing effects database, and creates none", async () => {
+test("doctor accepts a missing effects database, and does not create it", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const run = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "ok").found).toContain("no database yet");

@@ -36,7 +36,7 @@ describe("doctor checks the machine and reports", () => {
     expect(expectOne(run, "admin port", "fail").found).toContain("does not respond");
   });
 
-  test("a free port, and an address of another host", async () => {
+  test("a free port and an address of another host", async () => {
     const servers = [createServer(), createServer()] as const;
     const port = await portOf(servers[0]);
     const adminPort = await portOf(servers[1]);

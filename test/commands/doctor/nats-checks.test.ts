@@ -119,7 +119,7 @@ describe("doctor checks NATS and reports", () => {
     ["2.8.4", "fail", "older than 2.9"],
     ["2.9.9", "warn", "no sync_interval"],
     ["2.10.21", "warn", "can lose a stream when it is killed"],
-  ] as const)("a problem of nats-server %s", async (version, level, words) => {
+  ] as const)("that nats-server %s has a problem", async (version, level, words) => {
     const server = await serverWith();
     // The padding after it keeps the length.
     const relay = await relayTo(server, (text) =>

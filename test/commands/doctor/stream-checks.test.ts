@@ -31,7 +31,7 @@ describe("doctor checks the streams and reports", () => {
     );
   });
 
-  test("a stream with a wrong subject, and not that it is missing", async () => {
+  test("a wrong subject of a stream, but not that the stream is missing", async () => {
     await edit(server, live, { subjects: ["elsewhere.*"] });
     expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain(
       "it does not accept the subject penstock.live.0.*",

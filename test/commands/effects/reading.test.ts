@@ -83,7 +83,7 @@ describe("penstock person", () => {
     );
   });
 
-  test("prints some of many ids, and the number of the others", async () => {
+  test("prints some of many ids with the number of the others", async () => {
     const { out } = await run("person", project, "id-7");
     expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
     expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
@@ -172,7 +172,7 @@ test.each([
   ["group", ["group", project, groupRow("acme").type, "acme"]],
   ["usage", ["usage", project]],
   ["spikes", ["spikes", project]],
-] as const)("as_of is read before the data: %s", async (method, args) => {
+] as const)("%s reads as_of before the data", async (method, args) => {
   const asked = vi.spyOn(SqliteReader.prototype, "applied");
   const read = vi.spyOn(SqliteReader.prototype, method);
   await run(...args, "--json");
@@ -180,7 +180,7 @@ test.each([
   vi.restoreAllMocks();
 });
 
-describe("an unknown project", () => {
+describe("for an unknown project", () => {
   const near = `${project}x`;
   test.each([
     ["person", near, "ada"],
@@ -191,7 +191,7 @@ describe("an unknown project", () => {
     ["usage", near, "--export", "--unchecked"],
     ["spikes", near],
     ["spikes", near, "--json"],
-  ])("fails with the likely name: %s %s %s %s", async (...args) => {
+  ])("penstock %s %s %s %s fails with the likely name in the error", async (...args) => {
     const { context, said } = commandWorld();
     const asked = commandLine(context).parseAsync([...args, "--data-dir", dataDir], {
       from: "user",
@@ -202,7 +202,7 @@ describe("an unknown project", () => {
     expect(said.out).toBe("");
   });
 
-  test("fails with at most ten names, the most similar first", () => {
+  test("the error has at most ten names, the most similar first", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? the projects are shop, .* and 4 more$/,

@@ -57,7 +57,7 @@ async function exported(
   return { days, err: said.err };
 }
 
-test("usage --export omits and names a day with a message that is not applied, and later days", async () => {
+test("usage --export omits and names the days from the first one with a message that is not applied", async () => {
   // Two days have passed since the second message arrived.
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));

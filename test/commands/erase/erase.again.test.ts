@@ -91,7 +91,7 @@ test("the receipt of an erasure lists what was erased before the lock was lost",
   expect(out).toContain("2 events found before the lock was lost");
 });
 
-test("erasures in any order, killed anywhere, remove the given persons and no other events", async () => {
+test("erasures in any order, also if killed, remove the given persons and no other events", async () => {
   const person = fc.constantFrom(...people);
   const end = fc.constantFrom(undefined, ...steps);
   const frames = fc.array(fc.uniqueArray(person, { minLength: 2 }), { minLength: 1, maxLength: 3 });

@@ -16,7 +16,7 @@ const postgres = await postgresForFile();
 const ids = ["person-to-erase"];
 const hers = () => eventOf(ids[0]!);
 
-test("a consumer receives a rewritten message once, whether it had read the original or not", async () => {
+test("a consumer receives a rewritten message once, whether or not it had read the original", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -56,7 +56,7 @@ test("a consumer does not receive again what it had read, however many persons a
   expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
 });
 
-test("an event that a consumer holds while its message is rewritten is not lost", async () => {
+test("if a consumer holds an event while its message is rewritten, the event is not lost", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -92,7 +92,7 @@ test("a lagging consumer misses nothing when events at the start of the stream a
   expect(relevant).toEqual(["consumer_created", "consumer_created"]);
 });
 
-test("a sink writes each event once during an erasure, whether it is ahead, lagging, or new", async () => {
+test("a sink writes each event once during an erasure, whether it is ahead, lagging or new", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const some = ["bob", "eve", "zoe"].map((id) => eventOf(id));

@@ -115,7 +115,7 @@ test("erase --dry-run counts events and changes nothing", async () => {
   expect(await messagesIn(connection, live)).toEqual(before);
 });
 
-test("only one erasure runs at a time, and it takes over the lock of a dead one", async () => {
+test("only one erasure runs at a time; it takes over the lock of a dead one", async () => {
   const bucket = await new Kvm(connection).create("penstock_erasures", { history: 1 });
   const holder = { id: "x", hostname: "here", place: placeOfPids(), beats: 1 };
   const lock = async (one: object) =>

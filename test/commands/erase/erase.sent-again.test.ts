@@ -43,7 +43,7 @@ test("a retry after an erasure restores no erased event, and stores no other eve
   expect(await theirNumbers(project)).toEqual(others);
 });
 
-test("a retry after an erasure is stored if the rewritten messages are gone too", async () => {
+test("a retry after an erasure is stored if the rewritten messages are also gone", async () => {
   const project = await gateway.project();
   const body = bodyOf(project);
   await gateway.post("/batch/", body);

@@ -43,7 +43,7 @@ function someFrames(): TestFrame[] {
 function tests(rig: WriterRig): void {
   const { connection, nats, databases } = rig;
 
-  test("an erased person is gone from streams and database, and others' events remain once for every reader", async () => {
+  test("an erased person is gone from streams and database; others' events remain, once for every reader", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames);

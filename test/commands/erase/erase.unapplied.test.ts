@@ -32,7 +32,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "erase removes nothing while a link in the %s lane is not applied by the effects",
+    "erase removes nothing while the effects have not applied a link of the %s stream",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);
@@ -68,7 +68,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erase --allow-behind erases what is known, and lists in the receipt what was not applied", async () => {
+  test("erase --allow-behind erases what is known, and lists in the receipt what the effects have not applied", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);

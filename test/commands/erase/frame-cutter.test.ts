@@ -82,7 +82,7 @@ test.each([
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
-test("an erased person's event about a group keeps the part about the group", () => {
+test("an erased person's event about a group keeps what it has about the group", () => {
   const properties = {
     ...{
       $group_type: "company",
@@ -114,7 +114,7 @@ test.each([
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
 });
 
-test("an unreadable line is not erased, and is reported if it contains the id", () => {
+test("an unreadable line is not erased, but is reported if it contains the id", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
     ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },

@@ -118,16 +118,19 @@ test("export leaves no file when interrupted", async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test.each(formats)("two exports to one file at once leave one complete %s file", async (format) => {
-  const folder = temporaryFolder();
-  const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
-  const into = async (out: string) => await exported({ lanes: ["historical"], out, format });
-  await into(alone);
-  const ends = await Promise.allSettled([into(both), into(both)]);
-  expect(ends.map(({ status }) => status)).toContain("fulfilled");
-  expect(readFileSync(both).length).toBe(readFileSync(alone).length);
-  expect(readdirSync(folder).sort()).toEqual(["alone", "both"]);
-});
+test.each(formats)(
+  "two exports to one file at the same time leave one complete %s file",
+  async (format) => {
+    const folder = temporaryFolder();
+    const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
+    const into = async (out: string) => await exported({ lanes: ["historical"], out, format });
+    await into(alone);
+    const ends = await Promise.allSettled([into(both), into(both)]);
+    expect(ends.map(({ status }) => status)).toContain("fulfilled");
+    expect(readFileSync(both).length).toBe(readFileSync(alone).length);
+    expect(readdirSync(folder).sort()).toEqual(["alone", "both"]);
+  },
+);
 
 test("export refuses invalid arguments", async () => {
   await expect(exported({}, "nosuch")).rejects.toThrow(

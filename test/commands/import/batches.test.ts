@@ -72,7 +72,7 @@ describe("the uuid that import gives to a line without one", () => {
     expect((await uuidsOf(line(members)))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("replaces an invalid uuid, and reports that", async () => {
+  test("replaces an invalid uuid, with a note in the report", async () => {
     const { notes } = await bodiesOf([line({ uuid: "17" })]);
     expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
@@ -95,7 +95,7 @@ describe("the uuid that import gives to a line without one", () => {
   });
 });
 
-describe("import reports a line that it cannot send, and sends the others", () => {
+describe("import sends the other lines and reports", () => {
   interface Numbered {
     readonly uuid: string;
     readonly properties: { readonly n: number };
@@ -169,7 +169,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
       `{"type":"track","n":${long},"a":${deep}}`,
     ],
     ["segment", "a number", long],
-  ])("in the format %s: %s", async (name, _, bad) => {
+  ])("a line in the format %s: %s", async (name, _, bad) => {
     const format = formatNamed(name);
     const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
     const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
@@ -177,7 +177,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
     expect(lines).toEqual([[1, 3]]);
   });
 
-  test("and replaces bytes that are not UTF-8, as the gateway does", async () => {
+  test("a line with bytes that are not UTF-8, which it replaces as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
@@ -188,7 +188,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(
-    "and stores NaN and Infinity as null, as the gateway does: %s",
+    "a line with NaN and Infinity, which it stores as null like the gateway: %s",
     async (name) => {
       const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
       const properties = { time: 1, n: 0 };
@@ -203,7 +203,7 @@ describe("import reports a line that it cannot send, and sends the others", () =
     },
   );
 
-  test("and skips a byte order mark and blank lines", async () => {
+  test("nothing for a byte order mark and blank lines", async () => {
     const { lines, notes } = await bodiesOf([`\ufeff${line()}\n  \n${line().trim()}`]);
     expect([lines, notes]).toEqual([[[1, 4]], []]);
   });

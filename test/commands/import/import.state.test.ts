@@ -23,7 +23,7 @@ describe("the state of an import", () => {
     expect(taken).toEqual(upTo(8));
   });
 
-  test("rejects a different key, and accepts it from then on after --same-project", async () => {
+  test("rejects a different key; after --same-project it accepts that key", async () => {
     const { port, taken } = await answeringServer();
     const url = `http://127.0.0.1:${port}`;
     const file = fileWith(linesOf(5));
@@ -92,7 +92,7 @@ test("a second import of a file fails while the first one runs", async () => {
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
 });
 
-test("an import ends one request after its state cannot be written", async () => {
+test("an import ends one request after it could not write its state", async () => {
   const file = fileWith(linesOf(100));
   let requests = 0;
   const { port } = await answeringServer({}, () => {

@@ -43,7 +43,7 @@ test("a stopped import waits for the pending answer, and resumes after it", asyn
   expect(taken).toEqual([...Array(500).keys()]);
 });
 
-test("an import sends nothing if its state cannot be written, and names --state", async () => {
+test("an import without a writable state sends nothing, and names --state in its error", async () => {
   let requests = 0;
   const server = createServer((_, response) => {
     requests++;

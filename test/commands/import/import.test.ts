@@ -27,7 +27,7 @@ function padded(...members: Buffer[]): Buffer {
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-test("import stores a file as history, in order, and nothing in a second run", async () => {
+test("import stores a file as history in order; a second run stores nothing", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(3_000));
   const first = await runImport([...to(project), "--batch-bytes", "50000", file]);
@@ -86,7 +86,7 @@ test("import stores exported records unchanged in another project", async () => 
   expect((await stored(other)).map(kept)).toEqual(frame!.events.map(kept));
 });
 
-describe("import reports lines that are not stored or changed", () => {
+describe("for lines that are not stored or are changed, import", () => {
   const good = linesOf(1).trim();
   const text = [
     good,
@@ -108,7 +108,7 @@ describe("import reports lines that are not stored or changed", () => {
     [9, "not stored: wrong_type: event is a number, but must be text"],
   ] as const;
 
-  test("while it runs", async () => {
+  test("reports them while it runs", async () => {
     const project = await gateway.project();
     const file = fileWith(text);
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
@@ -120,7 +120,7 @@ describe("import reports lines that are not stored or changed", () => {
     expect((await stored(project)).length).toBe(4);
   });
 
-  test("in a dry run, which stores nothing and has the same exit code", async () => {
+  test("reports them in a dry run, which stores nothing and has the same exit code", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
@@ -136,7 +136,7 @@ describe("import reports lines that are not stored or changed", () => {
   test.each([
     ["lines that are omitted", text, "lines not stored: 5, with a warning: 2"],
     ["wrong times", linesOf(2, { timestamp: "soon" }), "lines not stored: 0, with a warning: 2"],
-  ])("and fails a dry run with --strict for %s", async (_, content, said) => {
+  ])("fails a dry run with --strict for %s", async (_, content, said) => {
     const { error } = await runImport([
       ...["--dry-run", "--strict", "--format", "posthog"],
       fileWith(content),
@@ -144,7 +144,7 @@ describe("import reports lines that are not stored or changed", () => {
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
   });
 
-  test("and stores the others with --strict, but fails", async () => {
+  test("stores the others with --strict, but fails", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
@@ -155,7 +155,7 @@ describe("import reports lines that are not stored or changed", () => {
     expect(clean.error).toBeUndefined();
   });
 
-  test("and counts all of them if an answer lists only some", async () => {
+  test("counts all of them if an answer lists only some", async () => {
     const project = await gateway.project();
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));
@@ -168,7 +168,7 @@ describe("import reports lines that are not stored or changed", () => {
     expect(err).not.toContain(`${file}:40: `);
   });
 
-  test("and those of requests without a valid event", async () => {
+  test("counts those of requests without a valid event", async () => {
     const project = await gateway.project();
     const bad = linesOf(30, { properties: 7 });
     const { out } = await runImport([...to(project), "--batch-bytes", "500", fileWith(bad)]);
@@ -221,13 +221,13 @@ describe("import of a compressed file", () => {
   test.each([
     ["a zip archive", Buffer.from("PK\u0003\u0004....")],
     ["Parquet", Buffer.from("PAR1....")],
-  ])("names the fix for %s", async (what, content) => {
+  ])("fails with the fix for %s", async (what, content) => {
     const { error } = await runImport(["--dry-run", fileWith(content)]);
     expect(error?.message).toContain(what.split(" ").at(-1));
   });
 });
 
-test("import reads standard input with a state of its own", async () => {
+test("import reads standard input with a separate state", async () => {
   const project = await gateway.project();
   const state = fileWith("", "state.json");
   const args = [...to(project), "--restart", "--state", state, "-"];

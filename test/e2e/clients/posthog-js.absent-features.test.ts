@@ -9,7 +9,7 @@ const found = chromiums();
 const stage = startStage();
 
 describe("without flags in the gateway", () => {
-  test("posthog-node has no flag on, and a null payload", async () => {
+  test("posthog-node has all flags off, and null as each payload", async () => {
     const { key } = await stage.gateway.project();
     const sdk = new PostHog(key, {
       host: stage.gateway.url,
@@ -30,7 +30,7 @@ describe("without flags in the gateway", () => {
   });
 
   test.each(found)(
-    "posthog-js has no flags, and gets those of another host when they are requested",
+    "posthog-js has no flags, but gets those of another host if that is configured",
     async () => {
       const { key } = await stage.gateway.project();
       const flags = await startFlags();

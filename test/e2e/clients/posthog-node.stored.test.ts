@@ -119,7 +119,7 @@ describe("posthog-node", () => {
     }
   });
 
-  test("sends history that is stored in the historical lane, in order", async () => {
+  test("sends history that is stored in order in the historical stream", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, historicalMigration: true });
     const captured = noteOf(sdk);

@@ -70,7 +70,7 @@ describe("posthog-python", () => {
   );
 
   test.each(found)(
-    "sends history that is stored in the historical lane, in order",
+    "sends history that is stored in order in the historical stream",
     async (program) => {
       const project = await gateway.project();
       const said = await runPython(program, { gateway, project }, ["250", "historical_migration"]);

@@ -25,7 +25,7 @@ async function framesUnacked(adminUrl: string): Promise<number> {
 }
 
 describe("acknowledged events are stored exactly once after", () => {
-  test("SIGTERM, which answers what was accepted and exits with 0", async () => {
+  test("SIGTERM, at which the gateway answers what it accepted and exits with 0", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir);
     const serverPid = readConnectionNote(dataDir)?.pid ?? 0;

@@ -76,13 +76,13 @@ async function numbersIn(server: TestNatsServer, project: string): Promise<numbe
 
 const all = Array.from({ length: events }, (_, number) => number);
 
-describe("a damaged block of a stream", () => {
-  test("loses only the damaged message after an orderly stop", async () => {
+describe("after damage to a block of a stream", () => {
+  test("only the damaged message is lost if nats-server was stopped in order", async () => {
     const { read } = await damaged("stop");
     expect(await read()).toEqual(all.filter((number) => number !== 1));
   });
 
-  test("loses at most the damaged message and later ones in its block after a kill", async () => {
+  test("at most the damaged message and later ones in its block are lost if nats-server was killed", async () => {
     const { read, firstOfNextBlock } = await damaged("kill");
     expect(firstOfNextBlock).toBeGreaterThan(2);
     const left = await read();

@@ -38,7 +38,7 @@ describe("after a power cut", () => {
     expect(load.acknowledged.size).toBe(waves * 8 * 16);
   });
 
-  test("nothing of a block is missing on disk with the embedded nats-server and single events", async () => {
+  test("no part of a block is missing on disk with the embedded nats-server and single events", async () => {
     const cache = onDisk();
     const store = await embeddedStore(cache.folder);
     const load = await loadedGateway(store);

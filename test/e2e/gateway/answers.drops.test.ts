@@ -80,15 +80,18 @@ describe("a dropped event in the answer", () => {
       "no_event",
       /"evnt": write "event"$/,
     ],
-  ])("has its code and a likely typo: a single event with %s", async (_, event, code, detail) => {
-    const body = JSON.stringify({ api_key: project.key, ...event }).replace(
-      '"evnt"',
-      '"ev\\u006et"',
-    );
-    const warnings = await warningsOf(body);
-    expect(warnings).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
-    expect(await gateway.events(project)).toEqual([]);
-  });
+  ])(
+    "has its code and the likely typo, in a single event with %s",
+    async (_, event, code, detail) => {
+      const body = JSON.stringify({ api_key: project.key, ...event }).replace(
+        '"evnt"',
+        '"ev\\u006et"',
+      );
+      const warnings = await warningsOf(body);
+      expect(warnings).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
+      expect(await gateway.events(project)).toEqual([]);
+    },
+  );
 
   test("has its typo even with an escaped name", async () => {
     const own = await gateway.project();
@@ -133,7 +136,7 @@ describe("a dropped event in the answer", () => {
       "no_event",
       "event is absent, and must be text: the event is not stored",
     ],
-  ])("has its code and what the item is: %s", async (_, item, code, detail) => {
+  ])("has its code and states what the item is: %s", async (_, item, code, detail) => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const warnings = await warningsOf({ api_key: own.key, batch: [good, good, item, good] });
@@ -180,7 +183,7 @@ describe("a dropped event in the answer", () => {
     expect(notes).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
   });
 
-  test("is one of the first 20, dropped ones before stored ones", async () => {
+  test("is one of the first 20, with dropped events before stored ones", async () => {
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
       ...Array.from({ length: 30 }, () => odd),

@@ -189,7 +189,7 @@ describe("an error code", () => {
   });
 
   describe.each(Object.entries(requests))("%s", (code, rows) => {
-    test.each(rows)("is answered to: %s", async (_title, request) => {
+    test.each(rows)("is the answer to: %s", async (_title, request) => {
       const row = errorTable[code as ErrorCode];
       const answer = await request();
       expect(answer.json).toMatchObject({ code, status: row.status, title: row.title });
@@ -207,7 +207,7 @@ describe("an error code", () => {
       expect(JSON.stringify(answer.json)).not.toContain(project.key);
     });
 
-    test("is counted", async () => {
+    test("is counted in the metrics", async () => {
       const counted = async () =>
         Number(
           new RegExp(`^penstock_problems_total{code="${code}"} (\\d+)$`, "m").exec(
@@ -220,7 +220,7 @@ describe("an error code", () => {
     });
   });
 
-  test("invalid_json has the byte offset", async () => {
+  test("has the byte offset if it is invalid_json", async () => {
     for (const [body, offset] of [
       ['{"é":tru}', 9],
       ['{"é":[tru]}', 10],
@@ -230,12 +230,12 @@ describe("an error code", () => {
     }
   });
 
-  test("method_not_allowed lists the allowed methods", async () => {
+  test("has the allowed methods if it is method_not_allowed", async () => {
     const response = await fetch(`${gateway.url}/batch`, { method: "PUT" });
     expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
   });
 
-  test("of a batch with only invalid events is that of the first one, and all are listed", async () => {
+  test("of a batch with only invalid events is the first event's; the errors of all are listed", async () => {
     const batch = [
       `{"event":"e","distinct_id":"u","properties":{"n":${"9".repeat(401)}}}`,
       '{"event":"e","distinct_id":"u","properties":[1]}',
@@ -255,7 +255,7 @@ describe("an error code", () => {
     });
   });
 
-  test("of an invalid event next to a dropped one is not the code of the request", async () => {
+  test("of an invalid event is not that of the request if another event is only dropped", async () => {
     const batch = [{ event: "e", distinct_id: "u", properties: 1 }, { event: "" }];
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });
     expect(answer.status).toBe(200);
@@ -267,7 +267,7 @@ describe("an error code", () => {
     });
   });
 
-  test("is listed for at most 20 errors and 20 warnings, and all are counted", async () => {
+  test("is listed for at most 20 errors and 20 warnings; all are counted", async () => {
     const wrong = { event: "e", distinct_id: "u", properties: "none" };
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [

@@ -85,7 +85,7 @@ describe("the detail of an error", () => {
     expect(await gateway.events(own)).toHaveLength(51);
   });
 
-  test("has the original byte offset after a byte order mark, for large bodies too", async () => {
+  test("has the byte offset in the original body after a byte order mark, also for large bodies", async () => {
     for (const length of [10, 200_000]) {
       const text = `{"x":"${"y ".repeat(length / 2)}",'z':1}`;
       const sent = Buffer.concat([mark, Buffer.from(text)]);

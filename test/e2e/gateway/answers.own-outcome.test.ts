@@ -3,7 +3,7 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile();
 
-test("each of 2,000 concurrent requests from three projects gets its own outcome", async () => {
+test("each of 2,000 concurrent requests from three projects gets the right outcome", async () => {
   const projects = [await gateway.project(), await gateway.project(), await gateway.project()];
   const expected = new Map(projects.map((project) => [project.id, [] as string[]]));
   const answers = await Promise.all(

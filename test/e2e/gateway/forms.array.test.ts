@@ -60,7 +60,7 @@ describe("an array of events", () => {
   );
 
   test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "of 40,000 events is stored completely, in order, and once if repeated, %s",
+    "of 40,000 events is stored completely and in order, and only once if repeated, %s",
     async (_title, headers) => {
       const events = Array.from({ length: 40_000 }, (_, index) => ({
         event: `e${index}`,
@@ -83,7 +83,7 @@ describe("an array of events", () => {
     },
   );
 
-  test("has its errors reported by index, and the other events are stored", async () => {
+  test("has its errors reported by index; the other events are stored", async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(99)}1${"}".repeat(99)}`) as unknown;
     const { answer, events } = await storedBy([
       browserEvent("first", "KEY"),
@@ -131,7 +131,7 @@ describe("an array of events", () => {
     ]);
   });
 
-  test("is live, whatever its events say about history or a batch", async () => {
+  test("is live, even if one of its events has `historical_migration` or `batch`", async () => {
     const inner = { historical_migration: true, batch: [{ event: "inner", distinct_id: "u" }] };
     const { answer, events } = await storedBy([browserEvent("outer", "KEY", inner)]);
     expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });

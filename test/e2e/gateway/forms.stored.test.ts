@@ -50,7 +50,7 @@ describe("every encoding of PostHog's clients", () => {
     });
   });
 
-  test("is stored as it was sent, once", async () => {
+  test("is stored once, as it was sent", async () => {
     const stored = await gateway.events(project);
     expect(new Set(stored.map(({ uuid }) => uuid))).toEqual(uuids);
     expect(stored.length).toBe(uuids.size);

@@ -38,7 +38,7 @@ async function answer(key: string): Promise<Answer> {
 }
 
 describe("the answer to a rejected API key", () => {
-  test("differs for unknown and disabled keys in code, title and detail only", async () => {
+  test("has another code, title and detail for unknown and disabled keys, and is otherwise the same", async () => {
     const unknown = await answer("phc_nobody");
     const disabled = await answer(off.key);
     expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });

@@ -118,7 +118,7 @@ function shownOfChildren(root: number): string {
 const token = "tokenTOKENtokenTOKENtoken04";
 
 describe("no output shows an API key or another secret", () => {
-  test("with good, disabled and unknown keys, in valid and invalid bodies", async () => {
+  test("for good, disabled and unknown keys in valid and invalid bodies", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir, "--log-level", "trace", "--workers", "2");
     for (const [id, key] of [
@@ -184,7 +184,7 @@ describe("no output shows an API key or another secret", () => {
   /** Throws outside of any request at SIGUSR2, as a bug would. */
   const crashOnSignal = `--import=data:text/javascript,${encodeURIComponent('process.on("SIGUSR2",()=>{throw new Error("boom")})')}`;
 
-  test("with NATS by TLS and a token: wrong settings, commands, crashes, and a lost NATS", async () => {
+  test("for NATS with TLS and a token: wrong settings, commands, crashes, and a lost NATS", async () => {
     const authority = await createAuthority();
     const client = await authority.client();
     const keyText = client.key.split("\n").slice(1, -2).join("\n");

@@ -60,7 +60,7 @@ describe("an OpenTelemetry trace request", () => {
     },
   );
 
-  test("of many spans is stored completely, and others are answered meanwhile", async () => {
+  test("of many spans is stored completely; other requests are answered meanwhile", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const spans = Array.from(

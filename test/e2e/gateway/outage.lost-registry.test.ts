@@ -45,7 +45,7 @@ async function expectOutage(project: TestProject): Promise<void> {
 }
 
 describe("while the registry is lost, the gateway", () => {
-  test("accepts known keys and returns 503 for others, until the registry is restored", async () => {
+  test("accepts known keys, and returns 503 for others until the registry is restored", async () => {
     const project = await start();
     expect(await readiness()).toEqual({ status: 200, body: '{"status":"ready"}\n' });
     expect((await capture("phc_other")).status).toBe(401);

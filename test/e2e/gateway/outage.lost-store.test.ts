@@ -42,7 +42,7 @@ async function names(project: TestProject): Promise<unknown[]> {
 }
 
 describe("while nats-server is down, the gateway", () => {
-  test("stores a request in flight and later small ones after the restart, and refuses large ones", async () => {
+  test("stores a request in flight and later small ones after the restart; it refuses large ones", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     expect(await readiness()).toBe(200);
@@ -102,7 +102,7 @@ describe("while nats-server is down, the gateway", () => {
     expect(await names(project)).toHaveLength(stored);
   });
 
-  test("sends a Retry-After that grows with the outage, and is short again in the next outage", async () => {
+  test("sends a Retry-After that grows with the outage and is short again in the next outage", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });

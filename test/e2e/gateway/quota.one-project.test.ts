@@ -55,7 +55,7 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
 }
 
 describe("a project's quota", () => {
-  test("rejects whole requests with 429, of any size and lane, and does not affect other projects", async () => {
+  test("rejects whole requests with 429, whatever their size or stream, without an effect on other projects", async () => {
     const { project, stored } = await limitedProject();
     const before = {
       live: await refusedEvents("live"),

@@ -42,7 +42,7 @@ async function floodUntilRefused(): Promise<void> {
 }
 
 describe("a project's share of a stream", () => {
-  test("ends a flood with 503, and events of another project are stored", async () => {
+  test("ends a flood with 503; events of another project are stored", async () => {
     await floodUntilRefused();
     const { bytes, max } = await stream();
     expect(max).toBe(streamBytes);
@@ -110,7 +110,7 @@ describe("a project's share of a stream", () => {
     expect(await one.metrics()).toMatch(/^penstock_projects_over_share 0$/m);
   });
 
-  test("never refuses a project with little data in a full stream, which is stored or refused as store_full", async () => {
+  test("does not refuse a project with little data in a full stream, whose events are stored or get store_full", async () => {
     const { subjectPrefix } = gateway.config;
     const subject = `${subjectPrefix}.live.0.stranger`;
     await stream(">");

@@ -18,7 +18,7 @@ async function uuidsOf(project: TestProject, lane: "live" | "historical" = "live
 describe.each([
   ["live", {}],
   ["historical", { historical_migration: true }],
-] as const)("the nil or max UUID on the %s lane", (lane, more) => {
+] as const)("the nil or max UUID in the %s stream", (lane, more) => {
   test("is replaced by a new uuid, with a warning", async () => {
     const project = await gateway.project();
     const sent = [...blanks, nil, "\\u0030".concat(nil.slice(1))];
@@ -40,7 +40,7 @@ describe.each([
 });
 
 describe("the nil or max UUID in the v1 protocol", () => {
-  test("is replaced by a new uuid, and `results` lists it as it was sent", async () => {
+  test("is replaced by a new uuid; `results` lists it as it was sent", async () => {
     const project = await gateway.project();
     const batch = [
       ...[nil, nil, max.toUpperCase(), nil, max].map((uuid) => v1Event({ uuid })),
@@ -60,7 +60,7 @@ describe("the nil or max UUID in the v1 protocol", () => {
     expect(uuids).not.toContain(max);
   });
 
-  test("has only the result of the dropped event if another event with it is stored", async () => {
+  test("has only the result of the dropped event, even if another event with it is stored", async () => {
     const project = await gateway.project();
     const batch = [v1Event({ uuid: nil, event: "" }), v1Event({ uuid: nil })];
     const answer = await postV1(gateway, v1Body(batch), v1Headers(project.key));

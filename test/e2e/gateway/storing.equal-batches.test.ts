@@ -41,7 +41,7 @@ describe("of two equal batches", () => {
     expect(await gateway.events(having)).toHaveLength(count);
   });
 
-  test("the only event without a uuid is stored twice, and the others may be stored once", async () => {
+  test("the only event without a uuid is stored twice; the others may be stored once", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)

@@ -3,7 +3,7 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile();
 
-describe("requests of the historical lane", () => {
+describe("requests of the historical stream", () => {
   test("are stored in order through a restart of nats-server, while live events are stored", async () => {
     const projects = [await gateway.project(), await gateway.project()];
     const live = await gateway.project();

@@ -31,7 +31,7 @@ function single(project: TestProject, number: number): Promise<{ status: number 
 }
 
 describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
-  test("single events of many projects share messages, and each record names its project", async () => {
+  test("single events of many projects share messages; each record names its project", async () => {
     const projects = await Promise.all(Array.from({ length: 5 }, () => gateway.project()));
     // While the server is silent the first message is unacknowledged, and all later lines collect
     // after it.
@@ -63,7 +63,7 @@ describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
       expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
   });
 
-  test("a large request has messages of its own on its project's subject", async () => {
+  test("a large request has messages of its own, on the subject of its project", async () => {
     const project = await gateway.project();
     const padding = "x".repeat(6_000);
     const batch = Array.from({ length: 200 }, (_, number) => ({
@@ -108,7 +108,7 @@ describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
     }
   });
 
-  test("events with a rejected key are in no message", async () => {
+  test("events with a rejected key are not stored", async () => {
     const [good, disabled] = [await gateway.project(), await gateway.project()];
     const off = {
       prefix: gateway.config.subjectPrefix,

@@ -64,7 +64,7 @@ describe("the v1 protocol", () => {
     ]);
   });
 
-  test("keeps existing properties, and creates properties if there are none", async () => {
+  test("keeps existing properties; if there are none, it creates them", async () => {
     const mine = await gateway.project();
     const own = { $session_id: "own", $lib: "own", $process_person_profile: true };
     const outside = { session_id: "s", options: { process_person_profile: false } };
@@ -228,7 +228,7 @@ describe("the v1 protocol", () => {
     );
   });
 
-  test("stores history in the historical lane", async () => {
+  test("stores history in the historical stream", async () => {
     const mine = await gateway.project();
     const answer = await postV1(
       gateway,
@@ -241,7 +241,7 @@ describe("the v1 protocol", () => {
     ]);
   });
 
-  test("reads the API key from its header, and ignores one in the body", async () => {
+  test("reads the API key from its header, not from the body", async () => {
     const mine = await gateway.project();
     const { Authorization: _, ...others } = v1Headers(mine.key);
     const inHeader = { ...others, "PostHog-Api-Token": mine.key };

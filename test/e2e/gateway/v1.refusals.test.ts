@@ -190,7 +190,7 @@ describe("the v1 protocol", () => {
     expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
   });
 
-  test("suggests the name batch for a typo, and never a key in the body", async () => {
+  test("suggests the name batch for a typo, but not for a key in the body", async () => {
     const say = async (body: object, headers: Record<string, string>) =>
       (await postV1(gateway, JSON.stringify(body), headers)).json.error_description;
     const created_at = new Date().toISOString();

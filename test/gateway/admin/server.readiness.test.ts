@@ -116,7 +116,7 @@ describe("the admin server", () => {
     );
   });
 
-  test("reports unready once a drain begins, whatever a pending check returns", async () => {
+  test("reports unready once a drain begins, even if a pending check returns ready", async () => {
     const check = Promise.withResolvers<string[]>();
     let draining = false;
     let checks = 0;

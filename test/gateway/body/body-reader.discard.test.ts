@@ -63,7 +63,7 @@ describe("the size limit of a body", () => {
   test.each([
     ["as declared", head({ "Content-Length": "900000000" }), piece],
     ["by the received bytes", head({ "Transfer-Encoding": "chunked" }), chunk],
-  ])("closes the connection of a body above twice the limit, %s", async (_, request, part) => {
+  ])("closes the connection of a body above twice the limit: %s", async (_, request, part) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(request);

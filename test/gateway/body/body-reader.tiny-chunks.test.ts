@@ -35,7 +35,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("are rejected with 400 after some thousand chunks, and nothing after them is read", async () => {
+  test("are rejected with 400 after some thousand chunks; nothing after them is read", async () => {
     const target = await startTarget();
     for (const chunkBytes of [1, 8]) {
       const tiny = inChunksOf(chunkBytes, long("tiny", 3_000 * chunkBytes));
@@ -59,7 +59,7 @@ describe("bodies in tiny chunks", () => {
   const many = 24;
   const chunksEach = 1_000;
 
-  test("are read over several turns of the event loop when many arrive, and all are stored", async () => {
+  test("are read over several turns of the event loop if many arrive; all are stored", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -78,7 +78,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("wait for the next turn of the event loop when the current turn is used up", async () => {
+  test("wait for the next turn of the event loop if the current one has no time left", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),

@@ -31,7 +31,7 @@ describe("the body reader", () => {
     expect(server.taken).toHaveLength(request.length - firstLineEnd);
   });
 
-  test("either accepts or rejects a request split within its first line, and never takes half of it", async () => {
+  test("accepts or rejects a request split within its first line, but never reads only half of it", async () => {
     const server = await startTestServer();
     const request = post('{"event":"a"}');
     for (let at = 1; at <= request.indexOf("\n"); at++) {

@@ -89,7 +89,7 @@ function manyBodies(count: number) {
 }
 
 describe("the chunk limit of an event loop turn", () => {
-  test("lets all bodies with few chunks proceed in each turn", () => {
+  test("lets all bodies with few chunks proceed in each turn of the event loop", () => {
     const kit = new Kit();
     for (let turn = 0; turn < 3; turn++) {
       expect(kit.turn(1_000)).toEqual({ a: 1_000, b: 1_000, c: 1_000, d: 1_000 });
@@ -102,7 +102,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
   });
 
-  test("ends the turn for all bodies when one body sends too many chunks", () => {
+  test("pauses all bodies until the next turn when one body sends too many chunks", () => {
     const chunks = new ChunkTurns<Body>({ nextTurn: () => {}, workMs: () => 0 });
     const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
     for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
@@ -135,7 +135,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(isIdle()).toBe(true);
   });
 
-  test("pauses a body that begins after the turn is used up", () => {
+  test("pauses a body that begins when the turn is used up", () => {
     const { chunks, spendTurn, endTurn } = manyBodies(1);
     let isPaused = false;
     const late = {

@@ -74,7 +74,7 @@ describe("the memory budget for bodies", () => {
     expect((await first.reply()).status).toBe(200);
   });
 
-  test("rejects only the body that does not fit if evicting all other bodies would not suffice", async () => {
+  test("rejects a body only if even the eviction of all others would not free enough memory for it", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires: Wire[] = [];
     for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
@@ -162,7 +162,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts bodies without a known key for one with a key, starting with the address that holds the most", () => {
+  test("evicts bodies without a known key for one with a key, first those of the address that holds the most", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
       ...{ isKnown: false, senderAddress, bytesHeld },

@@ -57,7 +57,7 @@ function damaged(body: Buffer, kind: string, at: number): Buffer {
 }
 
 describe("inflation in the addon", () => {
-  test("agrees with node:zlib, or leaves the body to it", () => {
+  test("gives the same bytes as node:zlib, or leaves the body to it", () => {
     const property = fc.property(
       anyBody,
       anyDamage,

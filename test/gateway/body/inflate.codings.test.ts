@@ -269,7 +269,7 @@ describe("the inflation of request bodies", () => {
     }
   });
 
-  test("the random test body cannot be inflated on the event loop in any coding", () => {
+  test("does not happen on the event loop for the random test body, in any coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 

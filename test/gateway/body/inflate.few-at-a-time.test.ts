@@ -156,7 +156,7 @@ describe("concurrent inflation", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("stops searching once a key is found, and finds a key that arrives late", async () => {
+  test("finds a key that arrives late; once a key is found, it stops searching", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {
@@ -230,7 +230,7 @@ describe("concurrent inflation", () => {
     expect(workOf(10, 60_000)).toBeGreaterThan(3 * 1_048_576);
   });
 
-  test("inflates in large pieces even if the trailer states too small a size", () => {
+  test("inflates in large pieces even if the size in the trailer is too small", () => {
     const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);

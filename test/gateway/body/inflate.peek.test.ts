@@ -12,7 +12,7 @@ describe("the peek at the start of a compressed body", () => {
     ["gzip", gzipSync],
     ["deflate", deflateSync],
   ] as const)(
-    "finds the key at the start, whether equal or different events follow: %s",
+    "finds the key at the start, whether the events after it are equal or different: %s",
     (coding, compress) => {
       const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
       const others = Array.from({ length: 5_000 }, (_, n) =>
@@ -24,7 +24,7 @@ describe("the peek at the start of a compressed body", () => {
     },
   );
 
-  test("returns nothing for a body that expands too far from its first bytes", () => {
+  test("returns nothing for a body whose first bytes expand too far", () => {
     expect(inflateStart("gzip", gzipSync(Buffer.alloc(10_000_000, " ")))).toHaveLength(0);
   });
 });

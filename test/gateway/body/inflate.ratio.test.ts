@@ -106,7 +106,7 @@ describe("the expansion limit of a body", () => {
     expect([reply.status, inflated]).toEqual([200, 20 * MIB]);
   });
 
-  test("allows a body of different events without a known key, wherever its key is", async () => {
+  test("allows a body of different events without a known key, wherever it has its key", async () => {
     const text = JSON.stringify({ batch: events, api_key: "k" });
     const { reply, inflated } = await answerTo("gzip", zlib.gzipSync(text), nobodys);
     expect([reply.status, inflated]).toEqual([200, text.length]);

@@ -52,7 +52,7 @@ test("the inflation pool counts a body towards its project once its key is found
   expect(said()).toBe("?y ?x");
 });
 
-test("the inflation pool limits one project, and all bodies without a known key, to half of the memory", async () => {
+test("the inflation pool limits a project to half of the memory, and likewise all bodies without a known key", async () => {
   const { add, leave, said } = poolOf();
   add("a1", { group: "a", mebibytes: 40 });
   add("a2", { group: "a", mebibytes: 40 });

@@ -20,7 +20,7 @@ const lookEveryMs = 15;
 const dayMs = 86_400_000;
 
 describe("certificate renewal", () => {
-  test("new connections get the new certificate, and open connections continue", async () => {
+  test("new connections get the new certificate; open connections continue", async () => {
     const renewing = await start();
     const before = await secure(renewing);
     expect(shownBy(before)).toBe("first");
@@ -111,7 +111,7 @@ describe("certificate renewal", () => {
       ({ cert, first }: Renewing) => writeFileSync(cert, first.cert + first.cert.replace("M", "*")),
     ],
   ])(
-    "%s leaves the old certificate in use, is logged once, and the next valid pair is loaded",
+    "after %s, the old certificate stays in use, the error is logged once, and the next valid pair is loaded",
     async (_what, damage) => {
       const renewing = await start();
       const { expirySeconds } = renewing.watch;
@@ -134,7 +134,7 @@ describe("certificate renewal", () => {
     },
   );
 
-  test("the same files are retried after a temporary error, and each error is logged once", async () => {
+  test("the same files are retried after a temporary error; each error is logged once", async () => {
     const renewing = await start(2);
     const { http } = renewing.server;
     const renew = http.renewCertificate.bind(http);

@@ -96,7 +96,7 @@ test("a deferred answer stops the work on the body immediately, and is the only 
   expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
 });
 
-test("a client that disconnects while its answer is deferred gets no answer, and its request ends", async () => {
+test("a client that disconnects while its answer is deferred gets no answer; its request ends", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
@@ -139,7 +139,7 @@ test("an evicted body is answered at its end if it is still arriving, and immedi
   expect([waiting.exchange.isOver, waiting.written[0]]).toEqual([true, "503 Service Unavailable"]);
 });
 
-test("a request whose idle timeout is extended stays paused until its turn to be read", () => {
+test("a request whose idle timeout is extended stays paused until it may be read", () => {
   const turns: (() => void)[] = [];
   const chunks = new ChunkTurns<ChunkedBody>({
     nextTurn: (run) => void turns.push(run),
@@ -161,7 +161,7 @@ test("a request whose idle timeout is extended stays paused until its turn to be
 });
 
 test.each([false, true])(
-  "a body rejected because of its many chunks is answered in a later turn (connection closed before: %s)",
+  "a body rejected because of its many chunks is answered in a later turn of the event loop (connection closed before: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.refuseChunks(problem);

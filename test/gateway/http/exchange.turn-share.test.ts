@@ -76,7 +76,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
   );
 
   test.each(kinds)(
-    "is shared by all connections, and no connection that waits for its answer is closed: %s",
+    "is shared by all connections; a connection that waits for its answer is not closed: %s",
     async (...kind) => {
       const [_, request, answer] = kind;
       const server = await startTestServer();

@@ -38,7 +38,7 @@ describe("a request with ambiguous framing", () => {
     await expectUnharmed(target);
   });
 
-  test("is answered alone, and its connection is closed", {
+  test("is answered alone; its connection is closed", {
     timeout: 120_000,
   }, async () => {
     const target = await startTarget();
@@ -60,7 +60,7 @@ describe("a request with ambiguous framing", () => {
     expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
   });
 
-  test("does not take the turn of other requests if thousands are pipelined", async () => {
+  test("does not delay other requests if thousands are pipelined", async () => {
     const target = await startTarget();
     const refusedAtOnce = request("{}");
     const { statuses, ended } = await raw(

@@ -27,7 +27,7 @@ for (const name of proxyNames) {
 
 describe("behind a proxy that shares connections", () => {
   test.each(names)(
-    "no client of %s gets the answer of another client",
+    "each client of %s gets only its own answers",
     { timeout: 120_000 },
     async (name) => {
       const target = await startTarget("--trusted-proxies", "127.0.0.1/32");

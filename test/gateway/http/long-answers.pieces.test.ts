@@ -109,7 +109,7 @@ describe("a long answer", () => {
     for (const { socket } of silent) socket.destroy();
   });
 
-  test("is written in one piece per turn, and no further once the client has disconnected", async () => {
+  test("is written in one piece per turn of the event loop, and no further after a disconnect", async () => {
     const pieces: number[] = [];
     let [offset, turns] = [0, 0];
     const response = {

@@ -58,7 +58,7 @@ describe("the suggested path in a 404 answer", () => {
     ["/captre/", "did you mean /capture/?"],
     ["/static/arry.js", "did you mean /static/array.js?"],
   ])(
-    "is absent for %s above a limit per turn of the event loop, and returns in the next turn",
+    "is absent for %s above a limit per turn of the event loop, but not in the next turn",
     async (path, meant) => {
       const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
       const server = await startTestServer({ files });

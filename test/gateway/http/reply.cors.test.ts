@@ -50,7 +50,7 @@ describe("CORS", () => {
     expect(corsOf(await next.reply())).toEqual(mirrored);
   });
 
-  test("every kind of answer has CORS headers if the request has an origin, and none otherwise", async () => {
+  test("every kind of answer has CORS headers if the request has an origin, and otherwise has none", async () => {
     const server = await startTestServer();
     for (const request of [
       post("{}", { Origin: origin }),

@@ -45,7 +45,7 @@ describe("the capture endpoints", () => {
     "/batch//",
     "/%63apture/",
     "//captur/",
-  ])("return 404 for %s, but 200 for a preflight of it", async (path) => {
+  ])("return 404 for %s, but 200 for its preflight", async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const method of ["GET", "POST", "PUT"]) {

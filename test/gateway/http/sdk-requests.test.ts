@@ -67,7 +67,7 @@ describe("SDK requests other than events", () => {
     expect(answer).not.toHaveProperty("quotaLimited");
   });
 
-  test("/flags returns the configuration too if the query asks for it", async () => {
+  test("/flags also returns the configuration if the query asks for it", async () => {
     const server = await startTestServer();
     const answer = JSON.parse((await ask(server, "POST /flags/?v=2&config=true", "{}")).body);
     expect(answer).toMatchObject({
@@ -93,7 +93,7 @@ describe("SDK requests other than events", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("the configuration turns autocapture on, and features that need PostHog off", async () => {
+  test("the configuration turns autocapture on, and turns features that need PostHog off", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc-1.2/config?ip=0");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "application/json"]);
@@ -116,7 +116,7 @@ describe("SDK requests other than events", () => {
     expect(server.finished).toEqual(["config 200"]);
   });
 
-  test("config.js sets the same configuration for its key, and keeps those of other keys", async () => {
+  test("config.js sets the same configuration for its own key, and leaves those of other keys unchanged", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc/config.js");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([
@@ -273,7 +273,7 @@ describe("SDK requests other than events", () => {
     await endless.ended();
   });
 
-  test("all such requests are answered while nothing can be stored and during a drain", async () => {
+  test("are answered even while nothing can be stored and during a drain", async () => {
     const server = await startTestServer();
     server.refusal = "unavailable";
     const [first, second] = [await connectTo(server), await connectTo(server)];
@@ -319,7 +319,7 @@ describe("SDK requests other than events", () => {
     expect(server.finished).toEqual(labels.map((label) => `${label} 200`));
   });
 
-  test("a preflight with invalid framing is rejected, and its connection is closed", async () => {
+  test("a preflight with invalid framing is rejected; its connection is closed", async () => {
     const server = await startTestServer();
     for (const path of ["/e/", "/i/v1/analytics/events", "/flags/", "/nothing"]) {
       const wire = await connectTo(server);
@@ -402,7 +402,7 @@ describe("SDK requests other than events", () => {
     },
   );
 
-  test("a thousand pipelined requests on one connection are limited per turn", async () => {
+  test("a thousand pipelined requests on one connection are limited per turn of the event loop", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(

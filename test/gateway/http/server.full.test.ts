@@ -16,7 +16,7 @@ const large = 262_145;
 const fullBytes = (inflightBytesMax * 9) / 8;
 
 describe("the memory budget of requests", () => {
-  test("grants its bytes once, and takes back no more than it granted", () => {
+  test("grants its bytes only once, and takes back only what it granted", () => {
     const admission = new Admission(10);
     const take = (bytes: number) => admission.tryTake(bytes, large);
     expect([take(6), take(5), take(4)]).toEqual([true, false, true]);

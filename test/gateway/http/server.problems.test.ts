@@ -43,7 +43,7 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
 
 describe("a problem of the HTTP layer", () => {
   test.each(found)(
-    "%s is answered with a problem document, and keeps the connection if the request's end is clear",
+    "%s is answered with a problem document; the connection is kept if the end of the request is clear",
     async (code, request, prepare) => {
       const server = await startTestServer();
       prepare?.(server);
@@ -114,7 +114,7 @@ describe("a problem of the HTTP layer", () => {
     expect(server.logged).toHaveLength(1);
   });
 
-  test("is answered once, and a second answer is logged", async () => {
+  test("is answered once; a second answer is only logged", async () => {
     const server = await startTestServer();
     server.answer = (exchange) => {
       exchange.answerStored(oneStored);

@@ -39,7 +39,7 @@ async function connect(server: TestServer): Promise<Reader> {
 
 const asks = head({}, "GET /static/array.js");
 
-test("answers that a client does not read are counted, then dropped at a deadline, and a slow reader gets complete answers", async () => {
+test("answers that a client does not read are counted, then dropped at a deadline; a slow reader gets complete answers", async () => {
   await Promise.all([expectUnreadReset(), expectResetOfOneThatAsksOn(), expectSlowReadersServed()]);
 });
 

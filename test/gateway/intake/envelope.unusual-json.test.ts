@@ -60,7 +60,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines).toHaveLength(1);
     });
 
-    test("with duplicate keys has the last of them", async () => {
+    test("with duplicate keys is stored with the last of them", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"wrong","api_key":"${key}","batch":1,"batch":[{"event":"a","event":"b","distinct_id":"1","distinct_id":"2","properties":5,"properties":{"$set":1,"$set":{"x":1}}}]}`,
@@ -74,7 +74,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines[0]).toMatch(/"properties":\{"\$set":\{"x":1\}\},"\$set":\{"x":1\}\}$/);
     });
 
-    test("with numbers that no double can hold keeps their text", async () => {
+    test("with numbers that no double can hold is stored with their text", async () => {
       const numbers = "[12345678901234567890123,1e400,-0,0.10,1E+2]";
       const lines = await storedLines(
         ({ key }) =>
@@ -138,7 +138,7 @@ describe("JSON that JSON.stringify never writes", () => {
         "number_too_long",
       ],
       ["with a number of 5,000 digits is an item error", 1, "7".repeat(5_000), "number_too_long"],
-    ])("with an item %s, and the other events are stored", async (_title, depth, number, code) => {
+    ])("with an item %s; the other events are stored", async (_title, depth, number, code) => {
       for (const key of ["a", "\\ud800", "\\u0000"]) {
         const project = await gateway.project();
         const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
@@ -165,7 +165,7 @@ describe("JSON that JSON.stringify never writes", () => {
       }
     });
 
-    test("with a deep or long value in the envelope is stored without it", async () => {
+    test("with a deep or long value in the envelope is stored without that value", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","x":${"[".repeat(5_000)}${"1".repeat(5_000)}${"]".repeat(5_000)},"batch":[{"event":"a","distinct_id":"1"}]}`,
@@ -173,7 +173,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines).toHaveLength(1);
     });
 
-    test("with U+0000 and lone surrogates in any name or value has U+FFFD instead", async () => {
+    test("with U+0000 and lone surrogates in any name or value is stored with U+FFFD instead", async () => {
       const bad = ["\\u0000", "\\ud800", "\\udfff"];
       const lines = await storedLines(({ key }) => {
         const items = bad.map(
@@ -195,7 +195,7 @@ describe("JSON that JSON.stringify never writes", () => {
       }
     });
 
-    test("with duplicate names in a normalised event has the last of them", async () => {
+    test("with duplicate names in a normalised event is stored with the last of them", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"$set":1,"$set":{"x":1,"\\u0078":2},"l":[{"y":1,"y":[{"z":1,"z":2}]}]}}`,
@@ -203,7 +203,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines[0]).toContain('"properties":{"$set":{"x":2},"l":[{"y":[{"z":2}]}]}');
     });
 
-    test("with a distinct id that is an object has the same text for it in any notation", async () => {
+    test("with an object as distinct id is stored with the same text for it in any notation", async () => {
       const lines = await storedLines(({ key }) => {
         const ids = [
           '{"a":"é", "b":[1]}',
@@ -216,7 +216,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(ids).toEqual(Array.from({ length: 3 }, () => '{"a":"é","b":[1]}'));
     });
 
-    test("with an item too large to be normalised loses only that item", async () => {
+    test("with an item too large to be normalised is stored without that item", async () => {
       const project = await gateway.project();
       const large = `{"event":"a","distinct_id":"1","properties":{"\\ud800":"${"x".repeat(1_048_576)}"}}`;
       const body = `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${large}]}`;

@@ -57,12 +57,12 @@ describe("the suggested name for a typo", () => {
         "writeKey",
       ],
     ],
-  ])("for %s is found in %j", (meant, slips) => {
+  ])("of %s is found in %j", (meant, slips) => {
     for (const slip of slips) expect(found({ zzz: 1, [slip]: "v" }, meant)).toBe(slip);
   });
 
   test.each(["events", "data", "items", "messages", "Batch", "bacth"])(
-    "for batch is %s if that is an array",
+    "of batch is %s if that is an array",
     (slip) => {
       expect(found({ [slip]: [] }, "batch")).toBe(slip);
       expect(found({ [slip]: "v" }, "batch")).toBe(undefined);
@@ -132,7 +132,7 @@ describe("the suggested name for a typo", () => {
     );
   });
 
-  test("is found after long values, and is never a long name", () => {
+  test("is found after long values; a long name is not suggested", () => {
     const before = '{"event":"e","properties":';
     const properties = `{"x":"${"y".repeat(1_000_000)}"}`;
     const body = Buffer.from(`${before}${properties},"userId":"u"}`);
@@ -148,7 +148,7 @@ describe("the suggested name for a typo", () => {
     expect(membersOf({ ...span, body: Buffer.from(JSON.stringify(many)) })).toHaveLength(64);
   });
 
-  test("is absent above a limit per turn of the event loop, and returns in the next turn", async () => {
+  test("is absent above a limit per turn of the event loop, but not in the next turn", async () => {
     const slips = new Typos();
     const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
     const span = { body, start: 0, end: body.length };

@@ -120,7 +120,7 @@ describe("the intake", () => {
     expect(turns).toBeGreaterThan(15);
   });
 
-  test("publishes history of one project in order of arrival, small after large after small", async () => {
+  test("publishes history of one project in order of arrival: small after large after small", async () => {
     const work = [
       send("first", "a", { events: 2, historical: true }),
       send("large", "a", { events: 8_000, historical: true }),
@@ -165,7 +165,7 @@ describe("the intake", () => {
     expect(placed).toHaveLength(35_000);
   });
 
-  test("publishes an event of 3 MB in one turn", async () => {
+  test("publishes an event of 3 MB in one turn of the event loop", async () => {
     await send("huge", "a", { events: 1, historical: false, padding: 3_000_000 });
     expect(answers).toEqual(["huge 1"]);
   });

@@ -42,7 +42,7 @@ async function answerTo(body: BodyOf): Promise<string | undefined> {
 const large: BodyOf = { name: "large", project: "a", events: 500, padding: 1_000 };
 
 describe("a large body of a project over its quota", () => {
-  test("is rejected without a scan, and its bytes are counted", async () => {
+  test("is rejected without a scan; its bytes are counted", async () => {
     owe(500);
     expect(await answerTo(large)).toBe("rate_limited");
     expect(scanned).toBe(0);

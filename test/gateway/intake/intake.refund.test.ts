@@ -160,7 +160,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes)(
-    "of %s is kept if its events may be stored, and they are counted as unknown",
+    "of %s is retained if its events may be stored, which are then counted as unknown",
     async (_, padding) => {
       leave(10);
       otherwise = ["unknown", "timeout"];
@@ -176,7 +176,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes.slice(1))(
-    "of %s is kept for the part that was stored, and that part is counted",
+    "of %s is retained for the stored part, which is counted",
     async (_, padding) => {
       leave(10, { bytesPerSecond: 10 * padding });
       outcomes = [
@@ -268,7 +268,7 @@ describe("the quota charge", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("is refunded on a 503 and kept on a 200", async () => {
+    test("is refunded with a 503 and retained with a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -293,7 +293,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for what may be stored, and the retry is not rejected as too large", async () => {
+    test("is retained for what may be stored; the retry is not rejected as too large", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());
@@ -305,7 +305,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for the stored part and refunded for the rest", async () => {
+    test("is retained for the stored part and refunded for the rest", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],
@@ -319,7 +319,7 @@ describe("the quota charge", () => {
     });
   });
 
-  test("is never refunded beyond the burst, nor beyond what was charged", () => {
+  test("is refunded only up to the burst and only up to what was charged", () => {
     const admitted = (events: number, bytes: number) => takenOf(meter, costOf(events, bytes));
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     const small = admitted(1, 1);

@@ -82,7 +82,7 @@ const slowEvent = (name: string) =>
   `{"event":"${name}","distinct_id":"u","properties":{"\\ud800":1}}`;
 
 describe("one faulty event", () => {
-  test("that makes the rules or the record throw is rejected and logged once, and the others are stored", () => {
+  test("that makes the rules or the record throw is rejected and logged once; the others are stored", () => {
     const measure: typeof records.measure = (item, verdict, record) => {
       const name = item.body.toString("utf8", item.table[item.row + 2]!, item.table[item.row + 3]!);
       if (name.includes("bug")) throw new Error("a bug");
@@ -101,7 +101,7 @@ describe("one faulty event", () => {
     expect(onBug).toHaveBeenCalledTimes(1);
   });
 
-  test("without memory to scan it again fails the request, and the previous event is not stored in its place", () => {
+  test("fails its request if there is no memory to scan it again; the previous event is not stored in its place", () => {
     const scan = slowScanner.scan.bind(slowScanner);
     let calls = 0;
     slowScanner = {

@@ -106,7 +106,7 @@ describe("the problem for invalid JSON", () => {
   const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
   const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
 
-  test("shows no key, nor a usable part of one, wherever a body is truncated", () => {
+  test("shows neither a key nor a usable part of one, wherever a body is truncated", () => {
     const events = fc.array(
       fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
       {

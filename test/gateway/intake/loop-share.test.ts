@@ -59,7 +59,7 @@ describe("one turn of the event loop", () => {
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(eventsOfSlicesMax);
   });
 
-  test("publishes only a part of many small bodies", async () => {
+  test("publishes only some of many small bodies", async () => {
     const batches = Array.from({ length: 100 }, (_, index) => ({
       name: `n${"ab"[index % 2]}`,
       project: "ab"[index % 2]!,
@@ -107,7 +107,7 @@ describe("one turn of the event loop", () => {
     expect(long?.answer).toBe("invalid_json");
   });
 
-  test("publishes only a part of many 2 kB bodies with many events", async () => {
+  test("publishes only some of many 2 kB bodies with many events", async () => {
     const all = Array.from({ length: 300 }, (_, index) =>
       kit.send(tinyEvents("ab"[index % 2]!, 2_000)),
     );
@@ -136,7 +136,7 @@ describe("one turn of the event loop", () => {
     },
   );
 
-  test("still publishes a single event immediately when others sent much in the same turn", async () => {
+  test("still publishes a single event immediately if others sent much in it", async () => {
     const others = Array.from({ length: 60 }, () =>
       kit.send({ name: "other", project: "a", events: 300, padding: 200 }),
     );

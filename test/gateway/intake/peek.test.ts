@@ -59,17 +59,17 @@ const properties = fc.tuple(
 
 const far = "x".repeat(2 * peekedBytesMax);
 
-describe("the peek at a body finds the meter of its project", () => {
+describe("the peek at a body for a quota meter", () => {
   test.each([
     ["an envelope that begins with its key", `{"api_key":"phc_a","batch":["${far}"]}`],
     ["an envelope that ends with its key", `{"batch":["${far}"],"api_key":"phc_a"}`],
     ["an envelope whose second key has precedence", `{"token":"phc_b","api_key":"phc_a"}`],
     ["an array of events", `[{"properties":{"token":"phc_b"},"api_key":"phc_a","event":"${far}"}]`],
-  ])("in %s", (_, text) => {
+  ])("finds the project's quota meter in %s", (_, text) => {
     expect(peekAll(Buffer.from(text), true)).toMatchObject({ projectId: "a", meter });
   });
 
-  test("by the key in a header", () => {
+  test("finds the project's quota meter by the key in a header", () => {
     expect(peekAll(Buffer.from('{"token":"phc_b"}'), true, "phc_a")).toMatchObject({ meter });
   });
 
@@ -88,14 +88,17 @@ describe("the peek at a body finds the meter of its project", () => {
     ],
     ["under an escaped name", `{"token":"phc_a","api\\u005fkey":"phc_b","batch":["${far}"]}`],
     ["in the part that has not arrived", '{"token":"phc_a","batch":['],
-  ])("unless a key of higher precedence may be %s", (_, text) => {
-    const hint = peekAll(Buffer.from(text), !text.endsWith("["));
-    expect(hint.projectId).toBe("a");
-    expect(hint.meter).toBeUndefined();
-  });
+  ])(
+    "does not find the project's quota meter if a key of higher precedence may be %s",
+    (_, text) => {
+      const hint = peekAll(Buffer.from(text), !text.endsWith("["));
+      expect(hint.projectId).toBe("a");
+      expect(hint.meter).toBeUndefined();
+    },
+  );
 });
 
-describe("the peek at a body finds its project and lane", () => {
+describe("the peek at a body", () => {
   test.each([
     [
       "phc_a",
@@ -108,9 +111,12 @@ describe("the peek at a body finds its project and lane", () => {
     ["phc_a", `{"batch":${long},"historical_migration":true}`, true, "a", "historical"],
     ["phc_off", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
     ["", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
-  ])("by the key %j in a header", (apiKey, text, isWhole, projectId, lane) => {
-    expect(peek(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
-  });
+  ])(
+    "finds the project, and whether the body is live or historical, by the key %j in a header",
+    (apiKey, text, isWhole, projectId, lane) => {
+      expect(peek(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
+    },
+  );
 
   test.each([
     ['{"api_key":"phc_a","event":"e"}', "a", "live"],
@@ -168,11 +174,14 @@ describe("the peek at a body finds its project and lane", () => {
     ["}", undefined, undefined],
     ['"api_key":"phc_a"}', undefined, undefined],
     ['{"api_key":"phc_a', undefined, undefined],
-  ])("%.60s", (text, projectId, lane) => {
-    expect(of(text)).toEqual({ projectId, lane });
-  });
+  ])(
+    "finds the project, and whether the body is live or historical, in %.60s",
+    (text, projectId, lane) => {
+      expect(of(text)).toEqual({ projectId, lane });
+    },
+  );
 
-  test("but not from the end of a partial body", () => {
+  test("finds no project in the end of a partial body", () => {
     expect(of(`{"batch":${long},"api_key":"phc_a"}`, false)).toEqual({
       projectId: undefined,
       lane: undefined,
@@ -189,7 +198,7 @@ describe("the peek at a body finds its project and lane", () => {
   const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, properties);
   const space = fc.constantFrom("", " ", "\n\t");
 
-  test("as JSON.parse does in an object", () => {
+  test("finds the same project as JSON.parse in an object, and whether the body is live or historical", () => {
     const members = fc.array(
       fc.oneof({ weight: 6, arbitrary: member }, { weight: 1, arbitrary: filler }),
     );
@@ -216,7 +225,7 @@ describe("the peek at a body finds its project and lane", () => {
     );
   });
 
-  test("as JSON.parse does in an array, which is always live", () => {
+  test("finds the same project as JSON.parse in an array, which is always live", () => {
     const item = fc.oneof(
       { weight: 4, arbitrary: fc.array(member).map((held) => textOf(held, " ")) },
       value.map((held) => JSON.stringify(held)),
@@ -238,7 +247,7 @@ describe("the peek at a body finds its project and lane", () => {
     );
   });
 
-  test("or nothing in arbitrary bytes", () => {
+  test("finds a project or nothing in arbitrary bytes", () => {
     const piece = fc.constantFrom(
       "{",
       "}",

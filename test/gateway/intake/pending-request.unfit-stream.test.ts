@@ -59,7 +59,7 @@ describe("the answer to a request whose stream becomes unusable", () => {
     });
   });
 
-  test("is `timeout` for an unknown outcome if the stream is usable again", () => {
+  test("is `timeout` with an unknown outcome if the stream is usable again", () => {
     expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
       code: "timeout",
       detail: expect.stringContaining("may be stored or not"),

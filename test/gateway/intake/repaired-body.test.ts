@@ -33,7 +33,7 @@ describe("invalid UTF-8", () => {
       { $set: { "\ufffd": "\ufffd" } },
     ],
   ])(
-    "in %s of one event is replaced with a warning, and the other events are stored",
+    "in %s of one event is replaced with a warning; the other events are stored",
     async (_title, fields, stored) => {
       for (const filler of [0, 200_000, 1_200_000]) {
         const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
@@ -104,7 +104,7 @@ describe("NaN or Infinity", () => {
     ],
     ["a property next to malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
   ])(
-    "in %s of one event is stored as null with a warning, and the other events are stored",
+    "in %s of one event is stored as null with a warning; the other events are stored",
     async (_title, fields, properties) => {
       for (const filler of [0, 200_000, 1_200_000]) {
         const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
@@ -151,7 +151,7 @@ describe("NaN or Infinity", () => {
   });
 
   test.each(["-NaN", "nan", "+Infinity", "NaNN", "1NaN", "undefined"])(
-    "written as %s is rejected, because no JSON library writes it",
+    "written as %s is rejected, as no JSON library writes it",
     async (word) => {
       const answer = await send(
         (key) => `{"api_key":"${key}","batch":[${bad(`"properties":{"a":${word}}`)}]}`,

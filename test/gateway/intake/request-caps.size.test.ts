@@ -90,7 +90,7 @@ describe("the size limit of a request", () => {
   const inside = (name: string) => () =>
     `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
-  test("counts twice what a record would hold twice, and what is added to each event", () => {
+  test("includes the bytes that a record repeats, and those that the gateway adds to each event", () => {
     // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
     // 70,800 bytes must have come.
     const bytesArrived = 75_000;

@@ -37,7 +37,7 @@ describe("the scanner queue", () => {
   });
 
   test.each([false, true])(
-    "does not delay live bodies behind slow history of another project (key hidden from the peek: %s)",
+    "does not delay live bodies for slow history of another project (key hidden from the peek: %s)",
     async (hidden) => {
       const kit = new IntakeKit();
       const stalled = Promise.withResolvers<void>();
@@ -69,7 +69,7 @@ describe("the scanner queue", () => {
     },
   );
 
-  test("repairs a body once even if it then waits for its turn", async () => {
+  test("repairs a body once even if it then waits for a scanner", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;

@@ -47,8 +47,8 @@ function queueOf() {
   return { arrive, take, names, rest, end };
 }
 
-describe("scanners are shared", () => {
-  test("among at most six bodies, two per project", async () => {
+describe("scanners", () => {
+  test("are used by at most six bodies at a time, two per project", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b", "c", "d"]) {
       for (const number of [1, 2, 3]) arrive(`${project}${number}`, { project });
@@ -60,7 +60,7 @@ describe("scanners are shared", () => {
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("with one huge body at a time, which smaller ones overtake", async () => {
+  test("scan one huge body at a time, which smaller ones overtake", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
@@ -74,7 +74,7 @@ describe("scanners are shared", () => {
     expect(await names()).toBe("b3 b1");
   });
 
-  test("in favour of short bodies, but long ones get their turn", async () => {
+  test("scan short bodies first, but also get to the long ones", async () => {
     const { arrive, names, end } = queueOf();
     arrive("a1", { project: "a" });
     arrive("a2", { project: "a" });

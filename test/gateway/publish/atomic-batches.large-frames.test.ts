@@ -31,7 +31,7 @@ async function sendFrozen(rig: Rig, lines: readonly string[]): Promise<number> {
   return left;
 }
 
-test("large frames fill the window of frames in flight one by one, and are not batched", async () => {
+test("large frames are not batched; they fill the window of frames in flight one by one", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 100 }, () => large);
   expect(await sendFrozen(rig, lines)).toBe(window);

@@ -53,7 +53,7 @@ test("the frames of a rejected batch are sent alone in order, as the window has 
   await rig.close();
 });
 
-test("the frames of an unanswered batch are sent alone, and the batch is counted once", async () => {
+test("the frames of an unanswered batch are sent alone; the batch is counted once", async () => {
   const { rig, alone } = await startNarrow(1_000);
   server.freeze();
   const sends = sendEach(rig);

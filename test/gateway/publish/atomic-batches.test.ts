@@ -58,7 +58,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("wait while a batch is in flight, and are sent as the next one", async () => {
+  test("wait while a batch is in flight, and are then sent as the next batch", async () => {
     const rig = await startRig(server);
     server.freeze();
     const first = sendEach(rig);
@@ -77,7 +77,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent after the previous batch is settled, and unknown if the stream lost it", async () => {
+  test("are sent when the previous batch has its outcome, and are unknown if the stream lost it", async () => {
     const ids = new Set<string>();
     const rig = await startRig(server, {
       ackTimeoutMs: 1_000,
@@ -108,7 +108,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("keep the order of each project, because a batch has one frame per project", async () => {
+  test("are stored in the order of their project: an atomic batch has at most one frame of each project", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 1_024 } });
     const padding = "x".repeat(700);
     const sends = [0, 1, 2].flatMap((round) =>
@@ -145,8 +145,8 @@ describe("frames that are ready together", () => {
   });
 });
 
-describe("a batch that is not stored as one is stored frame by frame, each once,", () => {
-  test("if the stream no longer accepts batches", async () => {
+describe("if it is not stored as one, each frame of a batch is stored once", () => {
+  test("when the stream no longer accepts batches", async () => {
     const rig = await startRig(server);
     await edit(rig, { allow_atomic: false });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -161,7 +161,7 @@ describe("a batch that is not stored as one is stored frame by frame, each once,
     await rig.close();
   });
 
-  test("if one of its messages is missing", async () => {
+  test("when one of its messages is missing", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -174,7 +174,7 @@ describe("a batch that is not stored as one is stored frame by frame, each once,
     await rig.close();
   });
 
-  test("if the connection is lost in the middle", async () => {
+  test("when the connection is lost in the middle", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -189,7 +189,7 @@ describe("a batch that is not stored as one is stored frame by frame, each once,
     await rig.close();
   });
 
-  test("if its commit is lost and the server waits for it", async () => {
+  test("when its commit is lost and the server waits for it", async () => {
     const rig = await startRig(server, {
       ackTimeoutMs: 200,
       through: (link) => filtered(link, (message) => !message.includes("Nats-Batch-Commit")),
@@ -200,7 +200,7 @@ describe("a batch that is not stored as one is stored frame by frame, each once,
     await rig.close();
   });
 
-  test("if the stream has too little room: only stored frames are acknowledged", async () => {
+  test("when the stream has too little room (only stored frames are acknowledged)", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: 12_000 } });
     const padding = "x".repeat(500);
     const settled = await Promise.all(
@@ -219,7 +219,7 @@ describe("a batch that is not stored as one is stored frame by frame, each once,
     await rig.close();
   });
 
-  test("if the stream rejects one of its frames as too large", async () => {
+  test("when the stream rejects one of its frames as too large", async () => {
     const rig = await startRig(server);
     const sizes = projects.map((_, at) => (at === 7 ? 5_000 : 10));
     await edit(rig, { max_msg_size: 3_000 });

@@ -81,7 +81,7 @@ test.each([
   { what: "the next zone, with a slower disk", pingMs: 3, ackMs: 10, isFar: false },
   { what: "another region", pingMs: 5, ackMs: 6, isFar: true },
 ])(
-  "a store is distant or not by its ping ($pingMs ms) and acknowledgement ($ackMs ms): $what",
+  "with a ping of $pingMs ms and an acknowledgement after $ackMs ms, a store is distant or not: $what",
   async ({ isFar, ...took }) => {
     const kit = new Kit();
     await kit.frames(20, took);

@@ -22,7 +22,7 @@ const outcomes = fc.array(fc.constantFrom("unknown" as const, "refused" as const
   maxLength: 10,
 });
 
-test("a frame keeps the events of all requests except the expired ones, and settles each once, in any order", () => {
+test("a frame keeps the events of all requests except the expired ones; each request gets one outcome", () => {
   fc.assert(
     fc.property(waiters, outcomes, (all, outcomeAt) => {
       const frame = new Frame(queue, Buffer.alloc(4_096));

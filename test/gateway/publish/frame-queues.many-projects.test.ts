@@ -13,7 +13,7 @@ function queuesOf(frameScope: "project" | "partition"): FrameQueues {
 }
 
 test.each(ways)(
-  "an idle frame queue is removed after many others were used, and a used one is not (%s)",
+  "an idle frame queue is removed after many others were used; one that is used stays (%s)",
   (way) => {
     const queues = queuesOf("project");
     const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));

@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const projects = ["alpha", "beta", "gamma", "delta"];
 
 describe("with frames per partition", () => {
-  test("live events of all projects share one frame; large requests and history have their own", async () => {
+  test("live events of all projects share one frame; large requests and history have separate ones", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     const outcomes = await Promise.all([
       ...projects.map((project) => rig.send("live", `live ${project}`, { project })),
@@ -82,7 +82,7 @@ describe("with frames per partition", () => {
     await rig.close();
   });
 
-  test("an event past its deadline is refused, and its memory is released", async () => {
+  test("an event past its deadline is refused; its memory is released", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     server.freeze();
     const sent = rig.send("live", "sent", { project: "alpha", withinMs: 2_000 });

@@ -6,7 +6,7 @@ const maxPayload = 65_536;
 const server = await natsServerForFile({ maxPayload });
 
 describe("the size limit of frames and records", () => {
-  test("follows the server's max_payload, and a frame and a record of that size are stored", async () => {
+  test("follows the server's max_payload; a frame and a record of that size are stored", async () => {
     const rig = await startRig(server);
     const { recordBytesMax, frameBytesMax } = rig.publisher;
     expect(frameBytesMax).toBe(recordBytesMax);

@@ -74,7 +74,7 @@ function twoFrames() {
   return { sent, outcomes, frames, reconnect, tick };
 }
 
-test("a reconnect settles the requests of a frame past its deadline, and sends the frame again", () => {
+test("at a reconnect, the requests of a frame past its deadline get their outcome and the frame is sent again", () => {
   const { sent, outcomes, reconnect } = twoFrames();
   // No tick has run meanwhile, as when the event loop was blocked.
   reconnect(6_000);
@@ -82,7 +82,7 @@ test("a reconnect settles the requests of a frame past its deadline, and sends t
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
 });
 
-test("a frame is settled once after a long pause of the process, even if its sends were refused", () => {
+test("after a long pause of the process a frame gets one outcome, even if its sends were refused", () => {
   const { outcomes, frames, tick } = twoFrames();
   frames[0]!.refuse(1);
   tick(200_000);

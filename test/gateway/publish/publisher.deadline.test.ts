@@ -10,7 +10,7 @@ const unknown = { outcome: "unknown", code: "timeout" };
 const refused = { outcome: "refused", code: "unavailable" };
 
 describe("requests in a shared frame", () => {
-  test("become unknown at their own deadline, and the frame stays in flight for the others", async () => {
+  test("become unknown at their own deadline; the frame stays in flight for the others", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const patient = [rig.send("live", "first"), rig.send("live", "third")];
@@ -105,7 +105,7 @@ describe("requests in a shared frame", () => {
     await rig.close();
   });
 
-  test("get their own parts of the frame", async () => {
+  test("each get the byte range of their own events in the frame", async () => {
     const rig = await startRig(server);
     const heard: [number, number][] = [];
     const settled = ["a", "bb\nbb", "ccc"].map(

@@ -23,7 +23,7 @@ describe("draining the publisher", () => {
     await rig.close();
   });
 
-  test("settles every frame at its deadline", async () => {
+  test("gives every frame an outcome at its deadline", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();

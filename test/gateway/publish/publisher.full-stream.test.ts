@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const storeFull: Settled = { outcome: "refused", code: "store_full" };
 
 describe("a full stream", () => {
-  test("refuses events, keeps acknowledged ones, does not affect the other lane, and recovers", async () => {
+  test("refuses events, keeps acknowledged ones, leaves the other stream usable, and recovers", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     const acknowledged: string[] = [];
     let outcome: Settled = stored;

@@ -5,7 +5,7 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 const server = await natsServerForFile();
 
 describe("while the server does not respond", () => {
-  test("a sent frame is unknown and an unsent one refused at the deadline, and late acknowledgements are ignored", async () => {
+  test("a sent frame is unknown and an unsent one refused at the deadline; late acknowledgements are ignored", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const sent = rig.send("live", "sent", { withinMs: 300 });

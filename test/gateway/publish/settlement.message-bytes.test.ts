@@ -38,7 +38,7 @@ function send(rig: Rig, project: string, line: string, messageId?: string): Prom
 }
 
 for (const frameScope of ["project", "partition"] as const) {
-  test(`stored bytes are divided among the requests of a frame per ${frameScope}, and add up to the stream's bytes`, async () => {
+  test(`stored bytes are divided among the requests of a frame per ${frameScope}; they add up to the stream's bytes`, async () => {
     const rig = await startRig(server, { frameScope });
     const sent: Promise<number>[] = [];
     // The first is sent alone; the others collect in one frame a project, and are sent in batches.

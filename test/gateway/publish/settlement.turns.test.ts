@@ -9,7 +9,7 @@ const unlimited = new Admission(Number.MAX_SAFE_INTEGER);
 const waitersMany = 5_000;
 const toldAtOnceMax = 600;
 
-test("requests of settled frames are notified in order over several turns of the event loop, each once", async () => {
+test("the requests of acknowledged frames are notified in order over several turns of the event loop, each once", async () => {
   const heard: string[] = [];
   let allNotified = 0;
   const settlement = new Settlement({
@@ -51,7 +51,7 @@ test("requests of settled frames are notified in order over several turns of the
   ]);
 });
 
-test("a few requests of a settled frame are notified immediately", () => {
+test("a few requests of an acknowledged frame are notified immediately", () => {
   let times = 0;
   const settlement = new Settlement({
     admission: unlimited,

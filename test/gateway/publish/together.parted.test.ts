@@ -24,7 +24,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.underWay.batches).toHaveLength(1);
   });
 
-  test("are sent once for every three frames of the batch, and the batch keeps its order", () => {
+  test("are sent once for every three frames of the batch; those of the batch keep their order", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();

@@ -41,7 +41,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("do not wait for background frames, nor delay them", () => {
+  test("neither wait for background frames nor delay them", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
@@ -90,7 +90,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("makes only large batches if a frame takes little time, and none if batches are slower", () => {
+  test("makes only large batches if a frame takes little time; it makes none if batches are slower", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);

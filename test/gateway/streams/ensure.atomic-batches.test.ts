@@ -26,14 +26,14 @@ async function takes({ subjectPrefix }: StreamSettings, lane = "LIVE"): Promise<
   return config.allow_atomic === true;
 }
 
-describe("atomic batches are enabled on a stream", () => {
-  test("at its creation", async () => {
+describe("atomic batches", () => {
+  test("are enabled on a stream at its creation", async () => {
     const settings = streamSettings();
     await ensure(settings);
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("unless the settings forbid it, and stay enabled once they are", async () => {
+  test("are not enabled on a stream if the settings forbid it, but stay enabled once they are", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);
@@ -43,7 +43,7 @@ describe("atomic batches are enabled on a stream", () => {
     expect(await takes(without)).toBe(true);
   });
 
-  test("at a start, not at a reconnect, without other changes to it", async () => {
+  test("are enabled on a stream at a start, not at a reconnect, without other changes to the stream", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     const name = `${without.subjectPrefix.toUpperCase()}_LIVE_0`;

@@ -23,7 +23,7 @@ function nameOf(settings: StreamSettings, lane: string, partition = 0): string {
 }
 
 describe("at its start the gateway", () => {
-  test("creates a stream per lane and partition, on disk, with the configured limits", async () => {
+  test("creates a live and a historical stream per partition, on disk, with the configured limits", async () => {
     const settings = streamSettings({ partitions: 2, streamBytesMax: 2 * mebibyte });
     await ensure(settings);
     await ensure(settings);

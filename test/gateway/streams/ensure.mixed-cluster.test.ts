@@ -108,7 +108,7 @@ test("atomic batches stay disabled on a stream with an unknown member", async ()
   expect(log.join("\n")).toContain("gone: version not known");
 });
 
-test("the gateway asks no other server for its version outside a cluster", async () => {
+test("outside a cluster, the gateway asks no other server for its version", async () => {
   const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
   expect(await clusterVersions(alone, ["127.0.0.1:1"])).toBeUndefined();
 });
@@ -132,7 +132,7 @@ test.each([
   ["sends JSON that is not an object", (socket: Socket) => socket.write("null\r\n")],
   ["closes the connection", (socket: Socket) => socket.destroy()],
 ])(
-  "the version of a server that %s is unknown, and the gateway does not wait for it",
+  "the version of a server that %s is unknown; the gateway does not wait for it",
   async (_, act) => {
     const odd = createServer(act).listen(0, "127.0.0.1");
     await once(odd, "listening");

@@ -49,7 +49,7 @@ const isThere = (name: string): Promise<boolean> =>
     () => false,
   );
 
-test("a stream missing at a second reconnect is created again while another does not respond", async () => {
+test("at a second reconnect, a missing stream is created again even if another does not respond", async () => {
   const { streams, live, seen, reconnect } = rigOf();
   await streams.ensure();
   Object.assign(seen, { isSilent: true, live: 0 });

@@ -46,7 +46,7 @@ function toldIn(rig: Rig): string[] {
 }
 
 describe("a loss of acknowledged events", () => {
-  test("is reported once if a frame gets a lower sequence than an earlier one, and its outcome is unknown", async () => {
+  test("is reported once if a frame gets a lower sequence than an earlier one; the outcome of that frame is unknown", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     await backToAnOlderDisk({ server, rig });
     expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
@@ -123,7 +123,7 @@ describe("a loss of acknowledged events", () => {
     );
   });
 
-  test("is found without new events", async () => {
+  test("is found even if no new event arrives", async () => {
     const { server, rig } = await start();
     await backToAnOlderDisk({ server, rig });
     await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
@@ -145,7 +145,7 @@ describe("a loss of acknowledged events", () => {
     expect(rig.heard.wentBack).toEqual(["made_anew"]);
   });
 
-  test("is recognised from the first event on, because every stream is read at the start", async () => {
+  test("is recognised from the first event on, as every stream is read at the start", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(rig.streams.heard()).toBe(rig.streams.states.all.length);
   });

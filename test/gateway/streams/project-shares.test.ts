@@ -350,7 +350,7 @@ test("a project's own share replaces the general one", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("messages that no gateway counted belong to no project, and the reserve stays free", async () => {
+test("messages that no gateway counted belong to no project; the reserve stays free", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();

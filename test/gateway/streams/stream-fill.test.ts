@@ -47,7 +47,7 @@ describe("the fill level of a stream", () => {
     listener.unsubscribe();
   });
 
-  test("is known while the server does not respond, and only for the gateway's own streams", async () => {
+  test("is known for the gateway's own streams only, also while the server does not respond", async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.remove());
     const rig = await startRig(server, {

@@ -155,7 +155,7 @@ test("no bytes count after the whole stream is purged or recreated", () => {
   expect(stream.read()).toBe(false);
 });
 
-test("the purged messages of a project stop counting, and those of other projects do not", () => {
+test("the purged messages of a project stop counting; those of other projects still count", () => {
   const stream = new Model();
   stream.store("a", 200_000);
   stream.store("b", 700_000);
@@ -172,7 +172,7 @@ test("the purged messages of a project stop counting, and those of other project
   expect(stream.ledger.send(false)).toEqual([["b", [2, 700_000]]]);
 });
 
-test("asking whether a project exceeds its part of the reserve changes nothing", () => {
+test("asking whether a project exceeds its share of the reserve changes nothing", () => {
   const stream = new Model();
   stream.flood("flood", 100, 4);
   const asked = () => [stream.mayUseReserve("flood", 4), stream.mayUseReserve("new", 4)];
@@ -204,7 +204,7 @@ test("bytes in flight count until their outcome is known", () => {
   expect(stream.isOver("p", 50)).toBe(false);
 });
 
-test("a project keeps what it has in the reserve, and may add an equal part", () => {
+test("a project keeps what it has in the reserve, and may add an equal share", () => {
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);
@@ -231,7 +231,7 @@ test("bytes stored after the stream was last read count towards the limit of the
   expect(model.ledger.excess).toBeLessThan(2_000);
 });
 
-test("every project may add its part of the reserve, whichever project floods the stream", () => {
+test("every project may use its share of the reserve, whichever project floods the stream", () => {
   const floods = fc.array(
     fc.record({
       project: fc.integer({ min: 0, max: 4 }),
@@ -263,7 +263,7 @@ test("every project may add its part of the reserve, whichever project floods th
   );
 });
 
-test("a usage record is replaced by the next one, and later bytes are counted too", () => {
+test("a usage record is replaced by the next one; later bytes are counted too", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;

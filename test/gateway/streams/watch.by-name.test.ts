@@ -120,7 +120,7 @@ describe("the check of the streams", () => {
     const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
     const logged = (words: string): string[] => rig.log.filter((line) => line.includes(words));
 
-    test("its events are refused, others are not, and the log states the fix once", async () => {
+    test("its events are refused, others are not; the log states the fix once", async () => {
       expect(refusal()).toEqual({
         code: "unavailable",
         detail: expect.stringMatching(
@@ -134,7 +134,7 @@ describe("the check of the streams", () => {
       expect(logged("restart nats-server")).toHaveLength(1);
     });
 
-    test("one request at a time is admitted as a probe, and the first acknowledgement ends it", async () => {
+    test("one request at a time is admitted as a probe; the first acknowledgement ends the restriction", async () => {
       await vi.waitFor(() => expect(refusal()).toBeUndefined(), within);
       isBack = true;
       const probe = rig.send("live", "three");
@@ -252,7 +252,7 @@ describe("the check of the streams", () => {
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
-  test("switches the server if no stream is reachable through it, and less often if that does not help", async () => {
+  test("switches the server if it reaches no stream, and does so less often if that does not help", async () => {
     const { rig } = await startWith("stuck", "");
     const { link, settings } = rig;
     const { connected, messageBytesMax } = link;

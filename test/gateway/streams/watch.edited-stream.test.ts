@@ -10,7 +10,7 @@ async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
 }
 
 describe("a stream that was edited while in use", () => {
-  test("is reported by readiness with the promise that it breaks, until it is fixed", async () => {
+  test("is reported by readiness, with the promise that the edit breaks, until it is fixed", async () => {
     const rig = await startRig(server);
     expect(await rig.streams.check()).toEqual([]);
     const edits: [Partial<StreamConfig>, Partial<StreamConfig>, string][] = [

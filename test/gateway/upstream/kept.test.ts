@@ -134,7 +134,7 @@ test("concurrent clients share one upstream request", async () => {
   expect(passing.asked.length).toBe(1);
 });
 
-test("while the upstream is down, a person gets the same flags and an unknown person gets 503", async () => {
+test("while the upstream is down, a person gets the same flags; an unknown person gets 503", async () => {
   const passing = await startPassing();
   answersWith(passing, { "content-type": "application/json", "cache-control": "no-store" });
   expect((await flags(passing, "ada")).text).toBe("answer 1");
@@ -185,7 +185,7 @@ test("a client whose requests all fail with 500 does not affect another client",
   expect((await flags(passing, "ada")).text).toBe("flags");
 });
 
-test("an upstream that times out counts as down, and concurrent requests to it are limited", async () => {
+test("an upstream that times out counts as down; concurrent requests to it are limited", async () => {
   const passing = await startPassing({ upstreamTimeoutMs: 300, upstreamRequestsMax: 2 });
   passing.answer = (_, response) => void response.end("flags of ada");
   expect((await flags(passing, "ada")).status).toBe(200);
@@ -201,7 +201,7 @@ test("an upstream that times out counts as down, and concurrent requests to it a
   ]);
 });
 
-test("the cache is limited, and evicts the least recently used entries first", async () => {
+test("the cache is limited; it evicts the least recently used entries first", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 400_000 });
   passing.answer = ({ url }, response) => {
     const length = url.includes("large") ? 50_000 : 9_000;

@@ -39,7 +39,7 @@ test("a forwarded request has the method, path, query, body, relevant headers an
   });
 });
 
-test("a forwarded request does not contain an address that the client claims, or any if none is recorded", async () => {
+test("a forwarded request has no address that the client claims; without recorded addresses it has none", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);
@@ -76,7 +76,7 @@ test("a returned answer has status, body and relevant headers, with Penstock's C
   expect(headers.get("x-own")).toBeNull();
 });
 
-test("a long answer is returned completely, and a truncated one as 503", async () => {
+test("a long answer is returned completely, a truncated one as 503", async () => {
   const passing = await startPassing();
   const body = Buffer.alloc(3_000_000, "abcdefg");
   passing.answer = ({ url }, response) => {
@@ -147,7 +147,7 @@ test.each([
   expect(passing.asked).toEqual([]);
 });
 
-test("other methods are rejected, and a preflight is answered locally", async () => {
+test("a method that a path does not have is rejected; a preflight is answered locally", async () => {
   const passing = await startPassing();
   const { url } = passing.server;
   expect((await fetch(`${url}/flags/`, { method: "PUT", body: "x" })).status).toBe(405);
@@ -193,7 +193,7 @@ test("the upstream request of a client that disconnects is cancelled", async () 
   expect(passing.passThrough.inflight).toBe(0);
 });
 
-test("a body in pieces is forwarded completely, and one that is too long is rejected", async () => {
+test("a body in pieces is forwarded completely; one that is too long is rejected", async () => {
   const passing = await startPassing();
   const body = "x".repeat(60_000);
   const wire = await connectTo(passing.server);

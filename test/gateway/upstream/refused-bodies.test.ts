@@ -81,7 +81,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "a server that fails for %s counts as down for these only",
+  "a server that fails for %s counts as down for those only",
   async (kind) => {
     let isCut = false;
     const url = await listening(

@@ -15,8 +15,8 @@ async function answered(port: number): Promise<number> {
   return (await Promise.all(tries)).filter((status) => status === 200).length;
 }
 
-describe("a worker that does not respond is replaced", () => {
-  test("if its process is stopped while it serves", async () => {
+describe("a worker", () => {
+  test("is replaced if its process is stopped while it serves", async () => {
     const gateway = await workersOn(await natsWithProject(), "--workers", "2");
     const frozen = gateway.pid(0);
     process.kill(frozen, "SIGSTOP");
@@ -28,7 +28,7 @@ describe("a worker that does not respond is replaced", () => {
     expect(await ended(gateway.process)).toBe(0);
   }, 60_000);
 
-  test("later if it is still loading, and not if it responds", () => {
+  test("is replaced later if it is still loading, and stays if it responds", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];

@@ -19,7 +19,7 @@ async function failure(started: Started): Promise<string> {
 }
 
 describe("serve with several workers", () => {
-  test("fails with the setting if another process or gateway uses the port", async () => {
+  test("fails, with the setting in the error, if another process or gateway uses the port", async () => {
     const nats = await natsWithProject();
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());

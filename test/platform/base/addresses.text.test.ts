@@ -22,7 +22,7 @@ describe("the text of a client address", () => {
     [[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1], "2001:db8::1:0:0:1"],
     [[0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "fe80::"],
     [[], ""],
-  ])("%j is %s", (bytes, text) => {
+  ])("of the bytes %j is %j", (bytes, text) => {
     expect(textOf(...bytes)).toBe(text);
   });
 
@@ -48,14 +48,11 @@ describe("the text of a client address", () => {
     ["127.0.0.1", true, "127.0.0.1"],
     ["::", true, "127.0.0.1"],
     ["127.0.0.1", false, ""],
-  ])(
-    "is recorded or not by a server on %s with the addresses of clients: %s",
-    async (host, recordIp, text) => {
-      const server = await startTestServer({ host, recordIp });
-      const wire = await connectTo(server);
-      wire.write(post("{}", { "X-Forwarded-For": "6.6.6.6" }));
-      await wire.reply();
-      expect(server.taken[0]!.exchange.clientAddress).toBe(text);
-    },
-  );
+  ])("on a server at %s that records addresses (%s) is %j", async (host, recordIp, text) => {
+    const server = await startTestServer({ host, recordIp });
+    const wire = await connectTo(server);
+    wire.write(post("{}", { "X-Forwarded-For": "6.6.6.6" }));
+    await wire.reply();
+    expect(server.taken[0]!.exchange.clientAddress).toBe(text);
+  });
 });

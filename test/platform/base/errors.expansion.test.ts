@@ -8,7 +8,7 @@ import {
 import { settings } from "../../../src/platform/settings/config.ts";
 import { costOf, waitMsOf } from "../../kit/cost-of.ts";
 
-test("a project has a full allowance of expanded bytes per minute, and no more at once", () => {
+test("a project may use the expansion allowance of a minute at once, then waits for the next minute", () => {
   let monotonicMs = 0;
   const meter = new Meter(() => monotonicMs);
   const waitMs = (expansion: number) => waitMsOf(meter, costOf(1, 1, expansion));

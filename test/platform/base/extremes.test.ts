@@ -7,6 +7,6 @@ test("the least and the greatest of a million numbers are found", () => {
   expect([leastOf(numbers), greatestOf(numbers)]).toEqual([-5, 2_000_000]);
 });
 
-test("the least and the greatest of no numbers are those of Math.min and Math.max", () => {
+test("without numbers, the least and the greatest are those of Math.min and Math.max", () => {
   expect([leastOf([]), greatestOf([])]).toEqual([Math.min(), Math.max()]);
 });

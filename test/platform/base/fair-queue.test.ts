@@ -65,7 +65,7 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
 }
 
 describe("the fair queue", () => {
-  test("lets groups take turns, however much work one of them has", async () => {
+  test("gives each group its share, however much work one of them has", async () => {
     const { add, drain } = queueOf();
     for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
     add("b", { group: "b", bytesLeft: 30 });
@@ -91,7 +91,7 @@ describe("the fair queue", () => {
     expect((await drain()).startsWith("long long")).toBe(true);
   });
 
-  test("keeps the turn of a group whose work pauses and waits again", async () => {
+  test("keeps the position of a group whose work pauses and then waits again", async () => {
     const { queue, add, endStep, said } = queueOf();
     const rests = add("a", { group: "a", bytesLeft: 20 });
     queue.rest(rests);
@@ -125,7 +125,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("x!");
   });
 
-  test("takes a slot from work whose group turns out to be full", async () => {
+  test("frees the slot of work that turns out to belong to a full group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2"]) add(name);
     const found = add("found", { group: "unknown" });
@@ -138,7 +138,7 @@ describe("the fair queue", () => {
     expect(queue.running.size).toBe(3);
   });
 
-  test("lets work whose group changes keep its slot, and counts it in the new group", async () => {
+  test("keeps the slot of work that changes its group, and counts it in the new group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     const found = add("found", { group: "unknown" });
     add("a1");
@@ -151,7 +151,7 @@ describe("the fair queue", () => {
 });
 
 describe("a deadline in the fair queue", () => {
-  test("ends only the wait of its own work, started or not", async () => {
+  test("ends the wait of its own work only, whether that has started or not", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
@@ -169,7 +169,7 @@ describe("a deadline in the fair queue", () => {
     expect(said()).toBe("b? c!");
   });
 
-  test("counts for work whose turn comes after it, before the timer fires", () => {
+  test("counts for work that becomes first after the deadline, even if the timer has not fired", () => {
     const { add, said } = queueOf();
     add("late", { inMs: 0 });
     add("next");
@@ -203,7 +203,7 @@ test("paused work in the fair queue frees its slot, and continues before later w
   expect(said()).toBe("a3");
 });
 
-test("work in the fair queue that throws passes its slot to the next", async () => {
+test("if a work in the fair queue throws, the next one gets its slot", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
     ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
@@ -218,7 +218,7 @@ test("work in the fair queue that throws passes its slot to the next", async () 
 });
 
 test.each(["of one group", "of a group each"])(
-  "the fair queue checks each of 900 works %s only a few times",
+  "of 900 works %s, the fair queue checks each only a few times",
   async (which) => {
     let asked = 0;
     const { add, drain } = queueOf({
@@ -233,7 +233,7 @@ test.each(["of one group", "of a group each"])(
   },
 );
 
-test("work that leaves the fair queue is skipped, in any state", async () => {
+test("work that leaves the fair queue is skipped, whatever its state", async () => {
   const { queue, add, said, drain } = queueOf();
   const [first, second, third] = [
     add("1", { bytesLeft: 50 }),

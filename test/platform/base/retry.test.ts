@@ -18,7 +18,7 @@ function explain(error: unknown) {
   return { fields: {}, message: (error as Error).message };
 }
 
-test("work is retried until it succeeds, and the first failure is logged", async () => {
+test("work is retried until it succeeds; the first failure is logged", async () => {
   let tries = 0;
   const work = () => (++tries < 4 ? Promise.reject(new Error(`try ${tries}`)) : Promise.resolve(7));
   const warning = new SparseWarning(log, 5_000);
@@ -44,7 +44,7 @@ test("retries end at an error that no retry can fix", async () => {
   expect([tries, said]).toEqual([2, ["passes"]]);
 });
 
-test("retries end with the signal's reason when aborted, before a try and in a pause", async () => {
+test("an abort ends the retries with the reason of its signal, before a try or in a pause", async () => {
   const options = { pauseMs: 3_600_000, warning: new SparseWarning(log, 0), explain };
   const stopping = new AbortController();
   const work = () => {
@@ -67,7 +67,7 @@ test("an aborted pause ends without an error", async () => {
   await pauseUntilAborted(3_600_000, stopping.signal);
 });
 
-test("pauses between restarts double up to their maximum, and are reset after a long run", async () => {
+test("pauses between restarts double up to a maximum; a long run resets them", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
   // Whether each run is long, and whether it fails.
@@ -99,7 +99,7 @@ test("pauses between restarts double up to their maximum, and are reset after a 
   ]);
 });
 
-test("a run that ends after the abort is not reported, and no other run starts", async () => {
+test("a run that ends after the abort is not reported and not restarted", async () => {
   const stopping = new AbortController();
   const ended = vi.fn();
   const run = vi.fn(async () => stopping.abort());

@@ -71,7 +71,7 @@ function given(): { file: string; below: string; folder: string; inside: string 
   return { file, below: path.join(file, "data"), folder: root, inside };
 }
 
-describe("`penstock up` fails, and doctor reports an error, for a data folder", () => {
+describe("a data folder", () => {
   test.each([
     ["file", (at: string) => `cannot start on ${at}: it is a file, not a folder`],
     ["below", (at: string) => `cannot start on ${at}: ${path.dirname(at)} is a file, not a folder`],
@@ -109,7 +109,7 @@ describe("`penstock up` fails, and doctor reports an error, for a data folder", 
   });
 
   test.runIf(process.platform === "linux")(
-    "that the system does not create below an existing one",
+    "that the system cannot create is an error of `penstock up`",
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(

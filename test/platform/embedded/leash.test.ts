@@ -8,7 +8,7 @@ import { embeddedOn, isRunning, penstock, temporaryFolder } from "../../kit/proc
 
 const small = ["--stream-bytes-max", "1048576", "--port", "0", "--admin-port", "0"];
 
-test("the nats-server of a killed gateway ends, and the next gateway uses the folder", async () => {
+test("when a gateway is killed, its nats-server ends and the next gateway uses the folder", async () => {
   const dataDir = temporaryFolder();
   const gateway = penstock("up", "--data-dir", dataDir, ...small);
   await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");

@@ -76,7 +76,7 @@ describe("after a restart of the embedded nats-server", () => {
     expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
   });
 
-  test("a stored port in use is replaced with a warning, and a configured one fails", async () => {
+  test("a stored port that is in use is replaced with a warning; a configured one is an error", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const port = Number(new URL(first.url).port);
@@ -96,7 +96,7 @@ describe("after a restart of the embedded nats-server", () => {
     stranger.close();
   });
 
-  test("a newer nats-server reads what 2.10 wrote, and 2.10 is rejected for what a newer one wrote", async () => {
+  test("a newer nats-server reads what 2.10 wrote; 2.10 is rejected for what a newer one wrote", async () => {
     const dataDir = temporaryFolder();
     const versionOf = (file: string): string =>
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
@@ -151,7 +151,7 @@ describe("after a restart of the embedded nats-server", () => {
     await (await start(binary.file)).close();
   }, 180_000);
 
-  test("a damaged stored configuration is logged, and its missing values are chosen again", async () => {
+  test("a damaged stored configuration is logged; its missing values are chosen again", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     await first.close();

@@ -75,7 +75,7 @@ const runsAgain = (child: SpeakingProcess) =>
   child.said.err.split("embedded nats-server restarted").length - 1;
 
 describe.runIf(process.platform === "linux")("on a full disk", () => {
-  test("acknowledged events are retained, and the effects continue when there is space again, twice", async () => {
+  test("acknowledged events are retained and, each time space is free again, the effects continue", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     const acknowledged: string[] = [];
     let turn = 0;
@@ -114,7 +114,7 @@ describe.runIf(process.platform === "linux")("on a full disk", () => {
     expect(await storedIds(folder)).toContain("after");
   });
 
-  test("SIGTERM stops the gateway, and a start names the fix", async () => {
+  test("SIGTERM stops the gateway; the error of the next start states the fix", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     fillBytes(folder);
     await expect.poll(() => post(url, "full"), slow).toBe(503);

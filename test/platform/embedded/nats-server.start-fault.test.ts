@@ -19,8 +19,8 @@ async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
   await expect.poll(() => embedded.restarts, { timeout: 30_000 }).toBeGreaterThanOrEqual(2);
 }
 
-describe("the start of the embedded nats-server", () => {
-  test("without a shell fails `penstock up` with the reason", async () => {
+describe("the embedded nats-server", () => {
+  test("cannot start without a shell, and `penstock up` fails with the reason", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0"];
     const gateway = await withoutShell(() =>
@@ -34,7 +34,7 @@ describe("the start of the embedded nats-server", () => {
     await embeddedOn(dataDir);
   });
 
-  test("without a shell is retried after a crash, until it succeeds", async () => {
+  test("is restarted after a crash once there is a shell again", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(() => failsToRestart(embedded));
     const client = await connect({
@@ -47,7 +47,7 @@ describe("the start of the embedded nats-server", () => {
     await client.close();
   });
 
-  test("without a shell can be stopped while it is retried", async () => {
+  test("can be stopped while its restart is retried without a shell", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(async () => {
       await failsToRestart(embedded);
@@ -55,13 +55,13 @@ describe("the start of the embedded nats-server", () => {
     });
   });
 
-  test("does not wait for a process with a reused pid", async () => {
+  test("starts without a wait for a process with a reused pid", async () => {
     const own = identify(process.pid, process);
     expect(own?.startedAt).toMatch(/./);
     await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);
   });
 
-  test("does not wait for process 0", () => {
+  test("starts without a wait for process 0", () => {
     expect(identify(0, process)).toBeUndefined();
   });
 });

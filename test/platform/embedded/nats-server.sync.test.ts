@@ -7,7 +7,7 @@ import { monitoringPath } from "../../../src/platform/embedded/nats-config.ts";
 import { binary, embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
 describe("the configuration of the embedded nats-server", () => {
-  test("is in the file with which the running server was started, and has sync_interval: always", async () => {
+  test("is in the file that the running server was started with, and has sync_interval: always", async () => {
     const dataDir = temporaryFolder();
     const embedded = await embeddedOn(dataDir);
     const file = path.join(dataDir, "nats", "nats-server.conf");
@@ -20,7 +20,7 @@ describe("the configuration of the embedded nats-server", () => {
     execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
   });
 
-  test("and every other file with the token are accessible to their owner only", async () => {
+  test("is, like every other file with the token, accessible to its owner only", async () => {
     const dataDir = temporaryFolder();
     const { token } = await embeddedOn(dataDir);
     expect(token.length).toBeGreaterThanOrEqual(32);

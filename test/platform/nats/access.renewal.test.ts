@@ -9,8 +9,8 @@ import { temporaryFolder } from "../../kit/processes.ts";
 
 const waitMs = { timeout: 30_000 };
 
-describe("a reconnect to NATS uses the renewed", () => {
-  test("certificates", async () => {
+describe("at the next reconnect to NATS", () => {
+  test("a renewed certificate is used", async () => {
     const [before, after] = await Promise.all([
       createAuthority(),
       createAuthority("the next authority"),
@@ -41,7 +41,7 @@ describe("a reconnect to NATS uses the renewed", () => {
     expect(log.join()).toContain("NATS connected again");
   });
 
-  test("credentials", async () => {
+  test("a renewed credentials file is used", async () => {
     const [before, after] = [await operatorMode(), await operatorMode()];
     const natsCreds = path.join(temporaryFolder(), "user.creds");
     writeFileSync(natsCreds, before.creds);

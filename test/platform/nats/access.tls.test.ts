@@ -25,7 +25,7 @@ describe("TLS to NATS", () => {
     }
   });
 
-  test("fails immediately with the reason and the setting", async () => {
+  test("fails immediately, with the reason and the setting in the error", async () => {
     const server = await startTlsServer(ours, await ours.server());
     const natsUrl = tlsUrl(server);
     const foreign = await stranger.client();

@@ -14,7 +14,7 @@ function errorOf(code: number): JetStreamApiError {
 }
 
 describe("a JetStream API answer", () => {
-  test("is an error by its code only", () => {
+  test("is an error only if it has an error code", () => {
     const missing = errorOf(apiCodes.streamNotFound);
     expect(isApiError(missing, apiCodes.streamNotFound)).toBe(true);
     expect(isApiError(missing, apiCodes.notEnabled)).toBe(false);
@@ -35,7 +35,7 @@ describe("a JetStream API answer", () => {
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("comes from the leader if it names no other leader", () => {
+  test("is from the leader if it names no other leader", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);

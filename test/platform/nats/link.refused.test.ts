@@ -68,7 +68,7 @@ async function refused(access: NatsAccess): Promise<NatsRefusedError> {
   return refusal;
 }
 
-describe("a NATS server that rejects the gateway at the start is an error with the server and the setting", () => {
+describe("at its start the gateway fails, with the server and the setting in the error, if NATS rejects it", () => {
   test("in a cluster, for a wrong token or none", async () => {
     const [first, second] = await clusterWith('authorization { token: "right" }');
     for (const natsUrl of [first.url, `${first.url},${second.url}`]) {
@@ -85,7 +85,7 @@ describe("a NATS server that rejects the gateway at the start is an error with t
     expect(link.connected).toBe(true);
   });
 
-  test("for a user and password, a credentials file of another operator, and a bare nkey", async () => {
+  test("for a user and password, a credentials file of another operator, or a bare nkey", async () => {
     const byUser = await serverWith('authorization { user: "ada", password: "right" }');
     const natsUrl = byUser.url.replace("//", "//ada:wrong@");
     expect(await refused({ natsUrl })).toMatchObject({
@@ -122,7 +122,7 @@ describe("a NATS server that rejects the gateway at the start is an error with t
     });
   });
 
-  test("for an account without JetStream, and a user without permission", async () => {
+  test("for an account without JetStream or a user without permission", async () => {
     const accounts = `accounts { A { users: [{ user: "ada", password: "p" }] } }`;
     const permissions = `permissions: { publish: ["shop.>"], subscribe: [">"] }`;
     const users = `authorization { users: [{ user: "ada", password: "p", ${permissions} }] }`;
@@ -143,7 +143,7 @@ describe("a NATS server that rejects the gateway at the start is an error with t
     }
   });
 
-  test("for several servers only if none of them accepts", async () => {
+  test("with several servers only if none of them accepts it", async () => {
     const [refusing, accepting] = [
       await serverWith('authorization { token: "other" }'),
       await serverWith('authorization { token: "right" }'),
@@ -172,7 +172,7 @@ describe("at the start the gateway waits for a NATS server", () => {
     expect((await link).connected).toBe(true);
   });
 
-  test("that is another service or does not respond, until the signal aborts", async () => {
+  test("that does not respond or is another service, until the signal aborts", async () => {
     const kinds = [
       (socket: { write(text: string): void }) => socket.write("SSH-2.0-x\r\n"),
       () => {},
@@ -201,8 +201,8 @@ describe("at the start the gateway waits for a NATS server", () => {
   });
 });
 
-describe("a NATS server that rejects a running gateway does not end it", () => {
-  test("after its token was changed, and the log states the begin and the end", async () => {
+describe("a NATS server that rejects a running gateway", () => {
+  test("after a change of the token does not end it; the log states the begin and the end", async () => {
     const folder = temporaryFolder();
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);
@@ -231,7 +231,7 @@ describe("a NATS server that rejects a running gateway does not end it", () => {
     expect(states).toEqual([false, true]);
   });
 
-  test("and is retried with growing pauses until the connection is closed", async () => {
+  test("is retried with growing pauses until the connection is closed", async () => {
     const server = await serverWith('authorization { token: "right" }');
     const connected = await tryToConnect({ natsUrl: server.url, natsToken: "right" }).link;
     await server.restart({ extraConfig: 'authorization { token: "other" }' });

@@ -102,8 +102,8 @@ test("nats-server reports in the stream's metadata that it stores batches correc
   expect(takesAtomicBatches(await configOf(plain))).toBe(false);
 });
 
-describe("nats-server", () => {
-  test("rejects a repeated batch completely, even if it knows only one of its messages", async () => {
+describe("for a repeated batch, nats-server", () => {
+  test("rejects all of it, even if it has only one of its messages", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const again of [
@@ -117,7 +117,7 @@ describe("nats-server", () => {
     expect(await stream.ids()).toEqual(["a", "b", "c"]);
   });
 
-  test("recognises the messages of a repeated batch when each is sent alone", async () => {
+  test("recognises each message that is sent alone", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const [at, id] of ["a", "b", "c", "d"].entries()) {
@@ -199,7 +199,7 @@ describe("nats-server stores nothing of a batch that it rejects", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("with 10210 at the first message or 10176 at the commit, for too many batches", async () => {
+  test("for too many batches: with 10210 at the first message or 10176 at the commit", async () => {
     const stream = await newStream();
     for (let open = 0; open < batchesOfServerMax; open++) {
       stream.publish(`open ${open}`, { id: `o${open}` }, 1);

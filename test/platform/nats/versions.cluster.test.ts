@@ -20,7 +20,7 @@ async function listen(address: string, name: string, port = 0): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-test("the versions of all servers of a cluster name are requested, and missing servers have none", async () => {
+test("for each server of the cluster the version is requested; a missing server has none", async () => {
   const port = await listen("127.0.0.1", "b");
   await listen("127.0.0.2", "c", port);
   const found = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 }));

@@ -25,8 +25,8 @@ function watched(server: { version: string; cluster?: string }, replicas: number
   return { warnings, reconnectTo };
 }
 
-describe("the log warns of a nats-server that may lose acknowledged events", () => {
-  test("with replicas or in a cluster", () => {
+describe("a warning about a nats-server that may lose acknowledged events is", () => {
+  test("logged with replicas or in a cluster", () => {
     for (const { warnings } of [
       watched({ version: "2.10.27" }, 3),
       watched({ version: "2.10.27", cluster: "C" }, 1),
@@ -41,12 +41,12 @@ describe("the log warns of a nats-server that may lose acknowledged events", () 
     expect(watched({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
   });
 
-  test("but not of 2.10.27 on a single node", () => {
+  test("logged for 2.10.21 on a single node, but not for 2.10.27", () => {
     expect(watched({ version: "2.10.27" }, 1).warnings).toEqual([]);
     expect(watched({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
   });
 
-  test("and of a node of another version after a reconnect, once", () => {
+  test("logged once for a node of another version after a reconnect", () => {
     const { warnings, reconnectTo } = watched({ version: "2.15.1", cluster: "C" }, 3);
     reconnectTo("2.12.1");
     reconnectTo("2.15.1");

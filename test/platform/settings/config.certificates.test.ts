@@ -41,7 +41,7 @@ describe("the settings for certificate files", () => {
     expect(faultsOf({ ...all, PENSTOCK_NATS_TOKEN: "t" })).toEqual([]);
   });
 
-  test("are rejected with every unusable file in one message", () => {
+  test("name every unusable file in one error message", () => {
     const missing = path.join(authority.folder, "missing.pem");
     const broken = file(
       "broken.pem",
@@ -62,7 +62,7 @@ describe("the settings for certificate files", () => {
     ]);
   });
 
-  test("are rejected for a key with a passphrase, a damaged key, or the key of another certificate", () => {
+  test("reject a key with a passphrase, a damaged key, or the key of another certificate", () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const locked = privateKey.export({
       type: "pkcs8",
@@ -81,7 +81,7 @@ describe("the settings for certificate files", () => {
     ]);
   });
 
-  test("are rejected without a key, without a NATS URL, or with two kinds of credentials", () => {
+  test("reject a certificate without a key or without a NATS URL, and two kinds of credentials", () => {
     expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile })).toEqual([
       "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither",
     ]);
@@ -99,7 +99,7 @@ describe("the settings for certificate files", () => {
     ["nats://u:s3cret@h/x", "must be nats://"],
     ["http://u:s3cret@h", "must be nats://"],
     ["nats://u:s3cret@", "must be nats://"],
-  ])("are rejected with the NATS URL %s", (url, fault) => {
+  ])("reject the NATS URL %s", (url, fault) => {
     const faults = faultsOf({ PENSTOCK_NATS_URL: url });
     expect(faults).toEqual([expect.stringContaining(fault)]);
     expect(faults.join()).not.toMatch(/s3cret|0ther/);

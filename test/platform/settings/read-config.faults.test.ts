@@ -26,13 +26,13 @@ describe("a wrong setting or argument", () => {
     expect(child.said.err).toContain("the project's id must match");
   });
 
-  test("has another exit code than a missing NATS, which has 1", async () => {
+  test("has the exit code 2; a missing NATS has 1", async () => {
     const child = penstock("project", "list", "--data-dir", temporaryFolder());
     expect(await ended(child)).toBe(1);
     expect(child.said.err).toContain("cannot find NATS");
   });
 
-  test("does not occur for --help, which lists the settings", async () => {
+  test("is not an error with --help, which lists the settings", async () => {
     const child = penstock("serve", "--help");
     expect(await ended(child)).toBe(0);
     expect(child.said.out).toContain("PENSTOCK_STREAM_BYTES_MAX");

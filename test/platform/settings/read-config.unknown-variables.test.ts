@@ -41,7 +41,7 @@ test.each([
   expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
 });
 
-test("several unknown variables are reported together, and those of other programs ignored", () => {
+test("several unknown variables are reported together; those of other programs are ignored", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
   expect(faultsOf(env)).toHaveLength(3);
 });
@@ -62,7 +62,7 @@ test.each([
   expect(faultsOf({ [variable]: "1" })).toEqual([]);
 });
 
-test("the variables of the project's tests are accepted when a gateway starts", () => {
+test("the variables that the project's tests set are accepted when a gateway starts", () => {
   expect(faultsOf({ PENSTOCK_TEST_CHROMIUM: "/usr/bin/chromium" })).toEqual([]);
   const names = Object.keys(settings) as (keyof typeof settings)[];
   expect(names.map(variableOf).filter((name) => name.startsWith("PENSTOCK_TEST"))).toEqual([]);

@@ -206,7 +206,7 @@ test("two frames that each hold a duplicate of the other are acknowledged when b
   await expect.poll(floor).toBe(3);
 });
 
-test("stop() neither waits for frames with duplicates of a returned frame, nor acknowledges them", async () => {
+test("stop() does not wait for frames with duplicates of a returned frame, and does not acknowledge them", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -221,7 +221,7 @@ test("stop() neither waits for frames with duplicates of a returned frame, nor a
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
 
-test("the next frame is delivered after a late acknowledgement that waits for another frame", async () => {
+test("the next frame is delivered after a late acknowledgement, even if that waits for another frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];

@@ -12,7 +12,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
   const binary = binaries[which === "the oldest" ? 1 : 0]!;
   const nats = await natsServerForFile({ syncInterval: "2m", binary });
 
-  test("delivers every event once and in order, of both lanes", async () => {
+  test("delivers every event of both streams once and in order", async () => {
     const connection = await freshStreams(nats);
     const live = await stored(connection, framesOf(300));
     const past = await stored(connection, framesOf(30, { lane: "historical" }));
@@ -79,7 +79,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     await takeAndAck(45);
   });
 
-  test("delivers as many frames as a program may hold without an acknowledgement", async () => {
+  test("delivers up to the maximum of frames that a program may hold without an acknowledgement", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(7));
     // At first, as many frames as fit by their expected size; one more once they turn out small.

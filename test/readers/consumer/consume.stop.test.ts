@@ -53,7 +53,7 @@ test("stop() ends a consumer whose address is still being looked up", async () =
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("a frame that is not acknowledged in time is redelivered, and a notice is sent", async () => {
+test("a frame that is not acknowledged in time is redelivered, with a notice", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(3));
   const { take, takeAndAck, notices } = reader(nats, { processingTimeoutMs: 500 });
@@ -80,7 +80,7 @@ test("the server does not redeliver a frame in progress", async () => {
   expect(types(notices)).not.toContain("processing_timed_out");
 });
 
-test("one notice is sent per frame and reason for lines that are not events", async () => {
+test("for lines that are not events, one notice is sent per frame and reason", async () => {
   const connection = await freshStreams(nats);
   const line = (uuid: string) =>
     storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");

@@ -23,7 +23,7 @@ test("a frame is acknowledged after the frames that hold its omitted duplicates"
   expect([sent, acks.isDeferred(3)]).toEqual([[1, 2, 3, 3], false]);
 });
 
-test("a frame is acknowledged immediately if it omits nothing, or only acknowledged events", () => {
+test("a frame is acknowledged immediately if it omits nothing or omits only acknowledged events", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   ack(1);
@@ -33,7 +33,7 @@ test("a frame is acknowledged immediately if it omits nothing, or only acknowled
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("two frames that each omit an event of the other do not wait for each other for ever", () => {
+test("two frames that each omit an event of the other are both acknowledged", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -59,7 +59,7 @@ test("a frame waits also for the frames for which the frame with its omitted eve
   expect(sent.sort()).toEqual([1, 2, 3, 4]);
 });
 
-test("a redelivered frame waits for the events that it omits then", () => {
+test("a redelivered frame waits for the events that it omits at its redelivery", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

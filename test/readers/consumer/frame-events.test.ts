@@ -43,7 +43,7 @@ function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
   return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
 }
 
-test("finds a duplicate in another frame of the project, not in the event's own frame", () => {
+test("the deduplication window finds a duplicate in another frame of the project, not in the event's own frame", () => {
   const window = windowAt({ ms: 0 });
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
@@ -51,7 +51,7 @@ test("finds a duplicate in another frame of the project, not in the event's own 
   expect(window.duplicateOf("shop/a", 3)).toBe(1);
 });
 
-test("is limited in number: the oldest are removed", () => {
+test("the deduplication window holds a maximum number of events, and drops the oldest", () => {
   const window = windowAt({ ms: 0 });
   for (const uuid of ["a", "b", "c", "d"]) window.duplicateOf(`shop/${uuid}`, 1);
   expect(window.size).toBe(3);
@@ -59,7 +59,7 @@ test("is limited in number: the oldest are removed", () => {
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
 });
 
-test("is limited in time", () => {
+test("the deduplication window is limited in time", () => {
   const clock = { ms: 0 };
   const window = windowAt(clock);
   window.duplicateOf("shop/a", 1);
@@ -70,7 +70,7 @@ test("is limited in time", () => {
   expect(window.size).toBe(1);
 });
 
-test("remembers nothing if its size is 0", () => {
+test("the deduplication window remembers nothing if its size is 0", () => {
   const window = windowAt({ ms: 0 }, 0);
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();

@@ -18,7 +18,7 @@ function comparePlaces(one: LinePlace, other: LinePlace): number {
   return 0;
 }
 
-test("stamps of one time sort by position, also for the other id of a link", () => {
+test("property stamps of one time sort by position, also for the other id of a link", () => {
   fc.assert(
     fc.property(place, place, (one, other) => {
       const a = { timeMs: 7, rank: rankOf(one) };
@@ -30,7 +30,7 @@ test("stamps of one time sort by position, also for the other id of a link", () 
   );
 });
 
-test("stamps sort by time before position", () => {
+test("property stamps sort by time, then by position", () => {
   const first = { timeMs: -62_167_219_200_000, rank: "z" };
   const second = { timeMs: 0, rank: "a" };
   expect(compareStamps(first, second)).toBeLessThan(0);

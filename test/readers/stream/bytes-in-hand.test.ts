@@ -4,7 +4,7 @@ import { BytesInHand } from "../../../src/readers/stream/bytes-in-hand.ts";
 
 function ignore(): void {}
 
-test("one stream may hold half of the reading memory, and the rest is left for others", () => {
+test("one stream may hold half of the reading memory; the rest is left for others", () => {
   const bytes = new BytesInHand(1_000);
   const one = bytes.join(ignore);
   expect(one.room()).toBe(500);
@@ -46,7 +46,7 @@ test("streams that are still read are asked to continue when memory is free", ()
   expect(other.room()).toBe(499);
 });
 
-test("the number of messages to request follows from the size of earlier ones, and is at least one", () => {
+test("the number of messages to request is at least one, and follows from the size of earlier ones", () => {
   const share = new BytesInHand(1e9).join(ignore);
   expect(share.messagesIn(1)).toBe(1);
   for (let frame = 0; frame < 200; frame++) share.add(1_000);

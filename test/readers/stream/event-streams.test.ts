@@ -113,7 +113,7 @@ test("a large lag is reported while more messages wait than the memory holds", a
   expect(streams.isFarBehind).toBe(false);
 });
 
-test("reading stays within its memory budget, and no stream waits for another", async () => {
+test("reading stays within its memory budget; no stream waits for another", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));
   const roomBytes = 40_000;
@@ -202,7 +202,7 @@ test("new messages are read when the server returns with an older copy", async (
   expect(all).toEqual(["tail_lost", ...ids]);
 });
 
-test("deleted messages are skipped, and only a stream with an unknown schema stops", async () => {
+test("deleted messages are skipped; only a stream with an unknown schema stops", async () => {
   await freshStreams();
   const manager = await jetstreamManager(connection);
   const some = frames(5);

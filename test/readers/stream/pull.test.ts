@@ -49,7 +49,7 @@ test("a pull delivers all messages from its start in order, then is drained", as
   expect(bytes.used).toBe(0);
 });
 
-test("a pull delivers no more than its memory budget allows, until delivered messages are released", async () => {
+test("a pull delivers no more than its memory budget allows, and continues when messages are released", async () => {
   const { pull, bytes } = await opened({ frames: 20, max: 6_000 });
   const taken: PulledMessage[] = [];
   let isReading = true;

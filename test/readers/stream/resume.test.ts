@@ -75,7 +75,7 @@ describe("an unchanged stream", () => {
     expect(found).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("continues when everything that was read has expired, but nothing else", async () => {
+  test("continues if everything that was read has expired, but nothing else", async () => {
     const asked = stream({ from: 4, ids: letters("de") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
@@ -174,7 +174,7 @@ describe("a stream without the newest messages that were read", () => {
     ["friday", 0, 4],
     ["monday", 9_000, 2],
   ])(
-    "stops until an operator accepts it, whatever its clock says: %s, %d ms",
+    "whatever its clock says, stops until an operator accepts it: %s, %d ms",
     async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
@@ -201,7 +201,7 @@ describe("a stream without the newest messages that were read", () => {
     });
   });
 
-  test("stops also if messages that may have been unread have expired", async () => {
+  test("also stops if messages that may have been unread have expired", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
@@ -257,7 +257,7 @@ const empty: AskedStream = {
   messageFrom: async () => undefined,
 };
 
-test("remembers reported messages until the reading has passed them, and adds nothing before it", () => {
+test("reported messages are remembered until the reading has passed them; earlier ones are not added meanwhile", () => {
   const before = [entry(1), entry(2)];
   let trail = [...trailReportedTo(before, 8)];
   expect(reportedTo({ sequence: 2, trail: before })).toBe(0);
@@ -270,7 +270,7 @@ test("remembers reported messages until the reading has passed them, and adds no
   expect(trail.map(({ sequence }) => sequence)).toEqual([1, 2, 8, 9]);
 });
 
-test("misses only unreported messages of those that have left the stream", async () => {
+test("messages that expired unread are not reported again", async () => {
   const place = { epoch: 1, created: "monday", sequence: 4, trail: trailReportedTo([], 8) };
   const state = { created: "monday", firstSequence: 12, lastSequence: 20, beginsAt: 1 };
   const { incidents } = await resume(place, empty, state, { acceptExpired: false });

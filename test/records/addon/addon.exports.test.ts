@@ -24,7 +24,7 @@ describe("the addon", () => {
       expect(exported.filter((name) => own.test(name))).toEqual([]);
     });
 
-    test("imports no part of its own code from the loader", () => {
+    test("does not import its own code from the loader", () => {
       const wanted = dynamicSymbolsOf(addonFile)
         .filter(({ defined }) => !defined)
         .map(({ name }) => name);

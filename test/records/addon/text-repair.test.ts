@@ -66,7 +66,7 @@ const bytes = fc.constantFrom(
 const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 
 describe("repairing UTF-8", () => {
-  test("replaces the same bytes as TextDecoder, in the addon and the reference, in steps of any size", () => {
+  test("replaces the same bytes as TextDecoder, in the addon and the reference, with steps of any size", () => {
     fc.assert(
       fc.property(
         fc.array(bytes, { maxLength: 24 }),
@@ -89,7 +89,7 @@ describe("repairing UTF-8", () => {
     );
   }, 60_000);
 
-  test("joins a surrogate pair encoded as two sequences, and no other surrogates", () => {
+  test("joins a surrogate pair that is encoded as two sequences, but no other surrogates", () => {
     const [high, low] = ["\xed\xa0\xbd", "\xed\xb8\x80"];
     const [emoji, bad] = ["\xf0\x9f\x98\x80", "\xef\xbf\xbd"];
     for (const [from, to] of [
@@ -151,9 +151,9 @@ describe("repairing NaN and Infinity", () => {
   }, 60_000);
 });
 
-describe("a text that is not repaired", () => {
+describe("a text", () => {
   test.each(["\xff", '"\xff"', "{\xff", "[\xff}", "{\xff]", "]\xff[", "}\xff{", "\xff{}"])(
-    "has no brackets of an object or array: %j",
+    "without the brackets of an object or array is not repaired: %j",
     (text) => {
       expect(repaired(text)).toBeUndefined();
     },
@@ -174,7 +174,7 @@ describe("the recorded places of a repair", () => {
     }
   });
 
-  test("are at most a million per kind, and later ones are replaced without a record", () => {
+  test("are at most a million per kind; later ones are replaced without a record", () => {
     const object = '{"a":NaN},';
     const body = Buffer.from(`[${object.repeat(repairPlacesMax)}{"a":NaN}]`);
     const noted = repairedBy(native, body, 100_000)!;

@@ -6,7 +6,7 @@ const closings = [
   { fromMs: 3_000, toMs: Number.POSITIVE_INFINITY },
 ];
 
-test("a request without an answer counts if it was written before the connections closed, or after a restart", () => {
+test("a request without an answer counts if it was written after a restart or before the connections closed", () => {
   expect(lostAnswers([999, 1_500, 2_999], closings, 2)).toEqual([
     "3 requests got no answer, of at most 2",
   ]);

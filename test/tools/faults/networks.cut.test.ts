@@ -80,7 +80,7 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
 
 describe("the network of the fault scenarios", () => {
   test.each(kinds)(
-    "%s: a silent cut stops only the traffic between two ends",
+    "%s: a cut without a reset stops only the traffic between the two nodes that it names",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.cut(1, 0, "silent");
@@ -117,7 +117,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a reset closes the connections between two ends, and prevents new ones",
+    "%s: a reset closes the connections between the two nodes that it names, and prevents new ones",
     async (kind) => {
       const { network, nodes, gateway, dial } = await start(kind);
       network.cut(0, 1, "reset");
@@ -134,7 +134,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: connections that a middlebox has forgotten after a cut are closed, and their data is lost",
+    "%s: connections that a middlebox has forgotten after a cut are closed; their data is lost",
     async (kind) => {
       const { network, nodes, dial } = await start(kind);
       network.cut(0, 1, "silent");
@@ -170,7 +170,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a slow link passes no more than its limit, and everything once the limit is lifted",
+    "%s: a slow link passes no more than its limit until the limit is lifted",
     async (kind) => {
       const { network, nodes } = await start(kind);
       const bytes = 400_000;

@@ -74,7 +74,7 @@ describe("the verdict of a fault run", () => {
     [["unknown"], 1],
     [["unknown", "refused", "acknowledged"], 2],
     [["unknown", "unknown", "unknown"], 3],
-  ])("allows an event with the attempts %j to be stored %d times", async (verdicts, times) => {
+  ])("allows that an event with the attempts %j is stored %d times", async (verdicts, times) => {
     expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([]);
   });
 
@@ -90,7 +90,7 @@ describe("the verdict of a fault run", () => {
     ]);
   });
 
-  test("reports a lost event, a stored one that was rejected, and a large request stored twice", async () => {
+  test("reports a lost event, a rejected event that is stored, and a large request that is stored twice", async () => {
     expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
       "1 acknowledged and not stored",
     ]);

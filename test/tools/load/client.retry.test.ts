@@ -18,7 +18,7 @@ async function refusesOnce() {
 }
 
 describe("the load test counts a 429 or 503 as rejected", () => {
-  test("and does not retry it without --retry", async () => {
+  test("without a retry if --retry is absent", async () => {
     const { url, cameAtMs } = await refusesOnce();
     const { code, result } = await load("--url", url, "--rate", "40", ...short);
     expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
@@ -27,7 +27,7 @@ describe("the load test counts a 429 or 503 as rejected", () => {
     expect(code).toBe(1);
   });
 
-  test("and retries it after its Retry-After with --retry", async () => {
+  test("and with --retry, sends the request again after its Retry-After", async () => {
     const { url, cameAtMs, bodies } = await refusesOnce();
     const { code, result } = await load(
       "--url",

@@ -8,7 +8,7 @@ import { load, short, startLoad } from "./load-kit.ts";
 
 const gateway = await gatewayForFile();
 
-describe("the load test against a gateway that keeps up", () => {
+describe("against a gateway that keeps up, the load test", () => {
   test("sends single compressed events from two threads, each of which is stored once", async () => {
     const project = await gateway.project();
     const { code, result } = await load(
@@ -82,7 +82,7 @@ describe("the load test against a gateway that keeps up", () => {
     expect(await gateway.events(project)).toHaveLength(2_000);
   });
 
-  test("ends early with the fix if the key is wrong", async () => {
+  test("ends early if the key is wrong, with the fix in the error", async () => {
     const { code, result } = await load(
       ...["--url", gateway.url, "--key", "phc_wrong"],
       ...["--rate", "20", "--duration", "600"],

@@ -27,7 +27,7 @@ describe("the load test", () => {
     expect(result.stored).toMatchObject({ storedOnce: 300, lost: 0 });
   });
 
-  test("does not slow down for a slow gateway, and does not send what exceeds its backlog", async () => {
+  test("does not slow down for a slow gateway; what exceeds its backlog is not sent", async () => {
     const url = await standIn((_, response) => {
       setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
     });

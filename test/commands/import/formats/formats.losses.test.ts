@@ -108,7 +108,7 @@ describe("import reads objects that are written as JSON text", () => {
   });
 
   test.each(["{'a': 1}", "plain", [1], 7, true, "[1,2]"])(
-    "but counts %j as a loss, with a note",
+    "except %j, which counts as a loss, with a note",
     async (value) => {
       for (const field of ["properties", "context"]) {
         const { batch, notes } = await converted({ ...track, [field]: value });
@@ -145,7 +145,7 @@ describe("import reads numeric times", () => {
     expect(batch[0]!["timestamp"]).toBe("2024-07-06T12:00:00.125Z");
   });
 
-  test.each(Object.entries(lineOf))("but not a zero in %s", async (format, line) => {
+  test.each(Object.entries(lineOf))("except a zero in %s", async (format, line) => {
     const file = fileWith(`${line("0")}\n`);
     const { err } = await runImport(["--dry-run", "--format", format, file]);
     expect(err).toContain(`${file}:1: stored: missing_timestamp`);
@@ -153,7 +153,7 @@ describe("import reads numeric times", () => {
 
   // A day, a day with a time, and ambiguous units.
   test.each(["20240706", "20240706120000", "2024", "50000000000"])(
-    "but not %s as a different time",
+    "%s as milliseconds",
     async (at) => {
       for (const [format, line] of Object.entries(lineOf)) {
         const { batch } = await converted(line(at), format);
@@ -162,7 +162,7 @@ describe("import reads numeric times", () => {
     },
   );
 
-  test("and uses the first of several times of a call", async () => {
+  test("and uses the first valid one of several times of a call", async () => {
     const call = { type: "track", event: "e", userId: "u", timestamp: "", originalTimestamp: 0 };
     const { batch } = await converted({ ...call, sentAt: 1720267200000 });
     expect(batch[0]!["timestamp"]).toBe(time);
@@ -201,7 +201,7 @@ describe("import from a line with several times", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("counts a loss if all times are invalid, but not if the line has no time", async () => {
+  test("counts a loss if all times are invalid, but none if the line has no time", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],
@@ -218,7 +218,7 @@ describe("import from a line with several times", () => {
   });
 });
 
-describe("a loss in an imported line is counted and fails the import", () => {
+describe("a loss in an imported line", () => {
   const call = { type: "track", event: "e", userId: "u", timestamp: time };
   const amplitude = { event_type: "e", user_id: "u", event_time: "2024-07-06 12:00:00" };
   test.each<[string, object | string, string]>([
@@ -233,7 +233,7 @@ describe("a loss in an imported line is counted and fails the import", () => {
     ["an unknown call", { type: "merge", userId: "u" }, "not stored: unknown_call"],
     ["half a line after a complete one", `${text(call)}{"type":"track"`, "not stored: not_json"],
     ["no distinct id", { ...call, userId: " " }, "not stored: no_distinct_id"],
-  ])("for %s", async (_, line, said) => {
+  ])("is counted and fails the import: %s", async (_, line, said) => {
     const bad = typeof line === "string" ? line : text(line);
     const good = text("event_type" in Object(line) ? amplitude : call);
     const file = fileWith(`${good}\n${`${bad}\n`.repeat(12)}`);
@@ -266,7 +266,7 @@ describe("a loss in an imported line is counted and fails the import", () => {
     expect([error, out]).toEqual([undefined, expect.stringContaining("3 events would be stored")]);
   });
 
-  test("with a note for bytes that are not UTF-8 in a converted line", async () => {
+  test("is counted with a note for bytes that are not UTF-8 in a converted line", async () => {
     const bytes = Buffer.from(`${text({ ...call, properties: { a: "?" } })}\n`);
     bytes[bytes.indexOf("?")] = 0xff;
     const { notes } = await bodiesOf([bytes]);

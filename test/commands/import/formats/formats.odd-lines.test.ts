@@ -20,7 +20,7 @@ test.each([
   expect(batch[0]!["timestamp"]).toBe(time);
 });
 
-describe("import of a time", () => {
+describe("import", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
     posthog: (at) => `{"event":"e","distinct_id":"u","timestamp":${at}}`,
     mixpanel: (at) => `{"event":"e","properties":{"distinct_id":"u","time":${at}}}`,
@@ -29,7 +29,7 @@ describe("import of a time", () => {
   };
 
   test.each(Object.entries(lineOf))(
-    "reports an invalid one in %s as invalid, not as missing",
+    "reports an invalid time in %s as invalid, not as missing",
     async (format, line) => {
       const times = ['"x"', "true", "{}", "1e300", "1e400", "-1e17"];
       const file = fileWith([...times, "null"].map((at) => `${line(at)}\n`).join(""));

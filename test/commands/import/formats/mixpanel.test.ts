@@ -25,7 +25,7 @@ const view = (properties: JsonObject): JsonObject => ({
 });
 const uuidOf = async (line: JsonObject) => (await eventsOf([line])).batch[0]!["uuid"];
 
-describe("an event has one uuid in all Mixpanel exports", () => {
+describe("in all Mixpanel exports, an event", () => {
   const monday = view({ distinct_id: "$device:d", $device_id: "d", mp_processing_time_ms: 1 });
   const before = { $distinct_id_before_identity: "$device:d" };
   test.each([
@@ -41,18 +41,18 @@ describe("an event has one uuid in all Mixpanel exports", () => {
         $mp_api_timestamp_ms: 3,
       }),
     ],
-  ])("even if %s", async (_, line) => {
+  ])("has one uuid even if %s", async (_, line) => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
-  test("and one distinct id, that of the device that sent it", async () => {
+  test("has one uuid and one distinct id, that of the device that sent it", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
     expect(batch[2]).toMatchObject({ properties: { $anon_distinct_id: "$device:d" } });
   });
 
-  test("even without a device", async () => {
+  test("has one uuid even without a device", async () => {
     const later = view({ distinct_id: "canonical", $distinct_id_before_identity: "a" });
     expect(await uuidOf(later)).toBe(await uuidOf(view({ distinct_id: "a" })));
   });
@@ -82,7 +82,7 @@ describe("an event has one uuid in all Mixpanel exports", () => {
         { distinct_id: "u", time: seconds },
       ],
     ),
-  ])("whether %s is a string or a number", async (_, one, other) => {
+  ])("has one uuid whether %s is a string or a number", async (_, one, other) => {
     expect(await uuidOf(view(one))).toBe(await uuidOf(view(other)));
   });
 
@@ -91,11 +91,11 @@ describe("an event has one uuid in all Mixpanel exports", () => {
     ["a different second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
     ["a different insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
     ["a different name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
-  ])("but not with %s", async (_, line) => {
+  ])("has another uuid with %s", async (_, line) => {
     expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
   });
 
-  test("but a different one for each of two users with the nil UUID as insert id", async () => {
+  test("has a different uuid for each of two users with the nil UUID as insert id", async () => {
     const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
     const { batch } = await eventsOf([view(nil), view(nil)]);
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
@@ -213,7 +213,7 @@ describe("import from Mixpanel links", () => {
     expect(batch).toMatchObject([{ ...link, properties: linked }]);
   });
 
-  test("nothing, but uses the user or the device of an event without a distinct id", async () => {
+  test("nothing for an event without a distinct id, and uses its user or device instead", async () => {
     const { batch } = await eventsOf([view({ $user_id: "u" }), view({ $device_id: "d" })]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["u", "$device:d"]);
   });
@@ -261,7 +261,7 @@ describe("import from Mixpanel links", () => {
   });
 
   test.each([[["a"]], [[]], ["x"], [["a", "a"]], [["a", null]]])(
-    "nothing and counts a loss for a $merge of %j",
+    "no ids for a $merge of %j, which counts as a loss",
     async (ids) => {
       const line = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
       const { batch, notes } = await eventsOf([line]);
@@ -320,7 +320,7 @@ describe("the time zone of a Mixpanel project", () => {
       "2026-04-31T00:00",
     ],
     ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
-  ])("has no time %j, and counts it as a loss", async (time) => {
+  ])("counts a loss for %j, which is no valid time", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);
     const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);
@@ -340,7 +340,7 @@ describe("the time zone of a Mixpanel project", () => {
     [99_999_999, "1973-03-03T09:46:39.000Z"],
     [86_400, "1970-01-02T00:00:00.000Z"],
     [100_000_000, "1973-03-03T09:46:40.000Z"],
-  ])("is not needed for %d, which is in seconds", async (time, timestamp) => {
+  ])("is not needed for the number %d, a time in seconds", async (time, timestamp) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })]);
     expect(new Date(`${batch[0]!["timestamp"]}Z`.replace("ZZ", "Z")).toISOString()).toBe(timestamp);
   });

@@ -117,7 +117,7 @@ describe("the metrics endpoint", () => {
     expect(series.get("penstock_request_body_bytes_sum")).toBe(20_005_400);
   });
 
-  test("counts events by lane, outcome and reason", async () => {
+  test("counts events by stream, outcome and reason", async () => {
     metrics = new Metrics();
     metrics.events("live", "none", 100);
     metrics.events("live", "duplicate", 7);

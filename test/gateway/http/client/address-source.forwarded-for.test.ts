@@ -92,7 +92,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     ["read once a connection", loadConnectionId()],
     ["read at every request", undefined],
   ])(
-    "gives each request's client on one proxy connection, whose own address is %s",
+    "gives the client of each request on one connection of a proxy, whose own address is %s",
     async (_how, connectionId) => {
       const server = await startTestServer({
         recordIp: true,
@@ -132,7 +132,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     expect(server.taken.at(-1)?.exchange.clientAddress).toBe(client);
   });
 
-  test("is ignored without trusted proxies, and if addresses are not recorded", async () => {
+  test("is ignored without trusted proxies, or if addresses are not recorded", async () => {
     for (const [recordIp, client] of [
       [true, proxy],
       [false, ""],
@@ -144,7 +144,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     }
   });
 
-  test("gives the expected address for random entries, and the same one when asked again", () => {
+  test("gives the expected address for random entries, also when it is asked for again", () => {
     const forwardedFor = createForwardedFor(trusts);
     const entry = fc.oneof(
       fc.ipV4(),
@@ -164,7 +164,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     );
   });
 
-  test("is read from the right, and only the last of 10,000 entries", () => {
+  test("is read from the right; of 10,000 entries at most 32 are checked", () => {
     let asked = 0;
     const forwardedFor = createForwardedFor((address) => {
       asked++;

@@ -55,7 +55,7 @@ describe("the cache of connection addresses", () => {
     },
   );
 
-  test("gets the id 0 for an object that is not a response", () => {
+  test("reads the id 0 from an object that is not a response", () => {
     const connectionId = loadConnectionId() as (value: unknown) => number;
     for (const value of [
       undefined,

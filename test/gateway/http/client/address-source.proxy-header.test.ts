@@ -220,7 +220,7 @@ describe("a PROXY protocol header", () => {
     expect(ids.size).toBeLessThan(rounds);
   });
 
-  test("leaves the address empty, logged once, if connections cannot be distinguished", async () => {
+  test("leaves the address empty if connections cannot be distinguished, with one log line", async () => {
     const connectionId = () => 7;
     const server = await startTestServer({
       recordIp: true,

@@ -215,7 +215,7 @@ describe("connection limits", () => {
     expect(limits.opened(opening(limits, "2001:db8:0:1::2"))).toBeUndefined();
   });
 
-  test("close a connection of the largest IPv6 /48, and within it of the largest /64", () => {
+  test("close a connection of the /48 with the most connections, and within it of the /64 with the most", () => {
     const closed: string[] = [];
     const limits = new ConnectionLimits({
       connectionsMax: 8,

@@ -40,7 +40,7 @@ const range = (start: number, end: number): number[] =>
 const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
 
 describe("the queue of new connections", () => {
-  test("reads a few connections at once, and many at a fixed rate per turn, the oldest and newest of an address", () => {
+  test("reads a few connections at once, but many at a fixed rate per turn: the oldest and newest of an address first", () => {
     const kit = new Kit();
     const half = readPerTurnMax / 2;
     const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];
@@ -104,7 +104,7 @@ describe("the queue of new connections", () => {
     expect(handshakesPerTurn(ms)).toBe(1);
   });
 
-  test("never resumes a connection that closed while it waited", () => {
+  test("does not resume a connection that closed while it waited", () => {
     const kit = new Kit();
     for (const id of range(0, readPerTurnMax + 3)) kit.open(id);
     kit.connections.closed(readPerTurnMax + 1);

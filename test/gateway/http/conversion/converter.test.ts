@@ -84,7 +84,7 @@ test.each([
   },
 );
 
-test("conversion takes bodies of the projects in turn, however many each sends", async () => {
+test("conversion alternates between projects, however many bodies each sends", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const many = Array.from({ length: 100 }, (_, at) => take(`a${at}`, { apiKey: "phc_a" }));
   const other = take("b", { apiKey: "phc_b" });
@@ -145,7 +145,7 @@ test("the conversion thread starts with the first body, ends when idle, and star
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("the conversion thread ends with the gateway, which rejects all bodies, including the current one", async () => {
+test("the conversion thread ends with the gateway, which rejects all bodies, also the current one", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

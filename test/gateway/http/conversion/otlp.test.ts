@@ -165,7 +165,7 @@ describe("an OpenTelemetry span as an event", () => {
     [{ "pydantic_ai.agent_name": "a" }, "$ai_span"],
     [{ "traceloop.span.kind": "workflow" }, "$ai_span"],
     [{ "eve.session.id": "s" }, "$ai_span"],
-  ])("with %j is %s; an $ai_span without a parent is an $ai_trace", (attributes, expected) => {
+  ])("with %j is %s (an $ai_span without a parent is an $ai_trace)", (attributes, expected) => {
     expect(eventOf({ parentSpanId, attributes }).event).toBe(expected);
     const root = expected === "$ai_span" ? "$ai_trace" : expected;
     expect(eventOf({ attributes }).event).toBe(root);
@@ -629,7 +629,7 @@ describe("an OpenTelemetry request", () => {
     );
   });
 
-  test("with an unknown content type is rejected; without one, the format is detected", () => {
+  test("is rejected with an unknown content type; without one, its format is detected", () => {
     expect(converted("x", "text/plain").code).toBe("invalid_payload");
     expect(converted(otlpJson([{ spans: [ai] }]), "").events).toHaveLength(1);
     const type = "application/json; charset=utf-8";

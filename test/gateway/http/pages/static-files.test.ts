@@ -180,7 +180,7 @@ describe("the SDK's scripts", () => {
     expect([server.finished, server.aborted]).toEqual([["static 200"], []]);
   });
 
-  test("close their connection, so that a pipelined request is not answered", async () => {
+  test("end with a closed connection, so that a pipelined request is not answered", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(100_000)) });
     const wire = await connectTo(server);
     const asked = head({}, "GET /static/array.js");

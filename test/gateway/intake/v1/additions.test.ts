@@ -101,7 +101,7 @@ describe("a v1 event's fields outside its properties", () => {
     [{ options: { product_tour_id: true } }],
     [{ options: { product_tour_id: 0.5 } }],
     [{ options: { other: "x".repeat(4_096) } }],
-  ])("are recorded under `replaced` if unreadable: %j", (event) => {
+  ])("are recorded under `replaced` if they are unreadable: %j", (event) => {
     const { properties } = withAdditions(event, 0);
     expect(properties).toEqual({ $lib: "sdk", $lib_version: "1" });
     const long = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
@@ -131,7 +131,7 @@ describe("a v1 event's fields outside its properties", () => {
   test.each([
     ["t", "t"],
     [12, "12"],
-  ])("turn the product tour %j into %j", (tour, text) => {
+  ])("with the product tour %j get %j", (tour, text) => {
     const read = withAdditions({ options: { product_tour_id: tour } }, 0);
     expect(read.properties).toMatchObject({ $product_tour_id: text });
   });

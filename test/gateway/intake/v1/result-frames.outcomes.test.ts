@@ -8,7 +8,7 @@ import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("the results of a v1 request", () => {
-  test("state the outcome of each event's frame, in any order of settlement", async () => {
+  test("state what happened to each event, in whatever order JetStream acknowledges the frames", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -122,7 +122,7 @@ describe("the results of a v1 request", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("lead to a charge for stored events and for the bytes of stored and dropped ones, and a refund of the rest", async () => {
+  test("lead to a charge for stored events and for the bytes of stored and dropped ones; the rest is refunded", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
@@ -145,7 +145,7 @@ describe("the results of a v1 request", () => {
     expect(leftOf("bytes", 10_000)).toBeCloseTo(burst.bytes - (bodyBytes * (stored + 20)) / 40);
   });
 
-  test("come from frames whose ids derive from their events, so a retry is recognised", async () => {
+  test("come from frames with ids that derive from the events, so a retry is recognised", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 16 }, () => event(60_000));
     const requestId = randomUUID();
@@ -167,7 +167,7 @@ describe("the results of a v1 request", () => {
     expect(new Set(frames.slice(0, before).map(({ messageId }) => messageId)).size).toBe(before);
   });
 
-  test("list all events of a batch longer than the table, and a repeated uuid at its end", async () => {
+  test("list all events of a batch longer than the table, also a repeated uuid at its end", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 40_000 }, () => event());
     const { answer, work } = send(batch);

@@ -45,7 +45,7 @@ describe("a quota meter", () => {
     burstSeconds: fc.constantFrom(0.01, 1, 10, 300),
   });
 
-  test("admits in ten minutes no more than the rate, a burst, and a burst of debt", () => {
+  test("admits in ten minutes no more than the rate plus a burst and a burst of debt", () => {
     const anyRequests = fc.array(
       fc.record({
         everyMs: fc.constantFrom(1, 20, 999, 30_000),
@@ -127,7 +127,7 @@ describe("a quota meter", () => {
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 65_536 });
   });
 
-  test("admits a request larger than the burst, and makes up for it before the next", () => {
+  test("admits a request larger than the burst, and then rejects requests until the debt is paid", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(150, 1))).toBe(0);
     const waitMs = waitMsOf(meter, costOf(1, 1));
@@ -229,7 +229,7 @@ describe("a quota meter", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("ignores an identical quota, keeps its debt when the quota changes, and drops it with the quota", () => {
+  test("ignores an identical quota, keeps its debt when the quota changes, and loses it when the quota is removed", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
     meter.setQuota(limits);
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);

@@ -36,7 +36,7 @@ describe("the meter of a deleted project", () => {
     expect(waitMsOf(registry.byKey("phc_shop")!.meter, costOf(1, 1))).toBeGreaterThan(60_000);
   });
 
-  test("is kept for the last few deleted projects", () => {
+  test("is retained for the last few deleted projects", () => {
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 2 });
     const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
     for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);

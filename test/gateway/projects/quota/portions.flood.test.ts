@@ -87,7 +87,7 @@ describe("a client that does not flood", () => {
     }
   });
 
-  test("gets small requests admitted alongside large ones that exceed the tokens", () => {
+  test("gets small requests admitted, even if it also sends large ones that exceed the tokens", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     waitMsOf(meter, costOf(50, 1));
     for (let count = 0; count < 10 * refusalsOfFlood; count++)

@@ -148,7 +148,7 @@ describe("a registry that lost projects", () => {
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   });
 
-  test("is not reported at the first start, which warns that every request is answered 401", async () => {
+  test("is not reported at the first start; a warning states that every request is answered 401", async () => {
     const registry = await registryOn(rig, newPlace(), 50);
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();

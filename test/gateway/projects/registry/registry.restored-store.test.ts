@@ -56,7 +56,7 @@ describe("after the registry's store was restored from a copy", () => {
     expect(registry.fault).toBeUndefined();
   });
 
-  test("a key created after the restore is valid, and the key that it replaced is not", async () => {
+  test("a key created after the restore is valid; the key that it replaced is not", async () => {
     const { server, connection } = rig;
     const place = newPlace();
     const copy = path.join(server.storeDir, "..", "copy");

@@ -26,13 +26,13 @@ async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
 }
 
 describe("the usage record", () => {
-  test("is empty if it is missing, and is not created by reading it", async () => {
+  test("is empty if it is missing; reading does not create it", async () => {
     const place = newPlace();
     expect(await readUsage(rig.connection, { ...place, nowMs: Date.now() })).toEqual([]);
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("removes the values that are unchanged for the longest when it is full", async () => {
+  test("loses the values that are unchanged for the longest when it is full", async () => {
     const place = newPlace();
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,
@@ -49,7 +49,7 @@ describe("the usage record", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("gets the other values while one cannot be written, and that value later", async () => {
+  test("gets the other values while one cannot be written, and gets that one later", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);

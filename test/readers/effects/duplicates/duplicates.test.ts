@@ -85,7 +85,7 @@ test("the deduplication memory forgets the oldest uuids when it is full, and sta
   expect(budget.bytes).toBe(0);
 });
 
-test("each stream is deduplicated independently, and one budget applies to all", () => {
+test("each stream is deduplicated independently; one budget applies to all", () => {
   const bytesMax = 64 * 1024;
   const streams = [{ lane: "live" }, { lane: "historical" }, { lane: "live" }] as const;
   const uuids = Array.from({ length: 8_000 }, (_, at) => (at * 7) % 2_500);

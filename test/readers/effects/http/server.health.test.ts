@@ -13,7 +13,7 @@ async function connected(base: string): Promise<Socket> {
   return socket;
 }
 
-test("the HTTP port of the effects answers health requests and no others when all its connections are used", async () => {
+test("when all its connections are used, the HTTP port of the effects answers health requests only", async () => {
   const base = await effectsHttp(readerOf({}));
   const sockets = await Promise.all(Array.from({ length: readers }, () => connected(base)));
   const statuses = async (): Promise<number[]> => {

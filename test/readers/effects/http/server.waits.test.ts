@@ -39,7 +39,7 @@ test("a request whose wait takes too long is answered 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("the number of waiting requests is limited, and a request that ends frees its slot", async () => {
+test("the number of waiting requests is limited; a request that ends frees its slot", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -84,7 +84,7 @@ test("a waiting request reads the database after the writer's commit if this pro
   expect(asked).toBe(3);
 });
 
-test("a waiting request polls the database if that lags behind its writer or the writer has ended", async () => {
+test("a waiting request polls the database if that lags behind its writer, or if the writer has ended", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };
@@ -117,7 +117,7 @@ test("a request that waited for a writer leaves nothing in memory", async () => 
   expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
-test("a client that does not read its answer is disconnected, and large answers wait meanwhile", async () => {
+test("a client that does not read its answer is disconnected; large answers wait until then", async () => {
   const text = JSON.stringify("x".repeat(30_000_000));
   const reader = readerOf({
     personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),

@@ -47,7 +47,7 @@ describe("a line of a stored frame", () => {
     expect(line).toMatchObject({ receivedAtMs: hourMs, timeMs: hourMs });
   });
 
-  test("has its own time if its clock is an hour ahead", () => {
+  test("has its own time if the clock of the gateway is an hour ahead", () => {
     const line = readLine(good, { storedAtMs: receivedAtMs - hourMs });
     expect(line).toMatchObject({ receivedAtMs, timeMs });
   });
@@ -59,7 +59,7 @@ describe("a line of a stored frame", () => {
     expect(readLine(recordOf({ kind: "new" })).usageClass).toBe("identified");
   });
 
-  test("has the same hash for any case of its uuid, and a different one in another project", () => {
+  test("has the same hash for any case of its uuid; in another project the hash differs", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
     // Another event under the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
@@ -108,7 +108,7 @@ describe("an unreadable line of a stored frame", () => {
       "invalid_field",
     ],
     ["another project's", recordOf({ project_id: "q" }), "wrong_project"],
-  ])("is reported, and the others are read: %s", (_, line, reason) => {
+  ])("is reported, and the other lines are read: %s", (_, line, reason) => {
     const { lines, unreadable } = readFrame(frameOf(`${good}\n${line}\n${good}\n`));
     expect([...lines.keys()]).toEqual([0, 2]);
     expect(lines.get(2)).toMatchObject({ ...lines.get(0), effect: expect.anything() as object });
@@ -166,7 +166,7 @@ describe("a stored frame", () => {
     }
   });
 
-  test("may be larger than any before it", () => {
+  test("may be larger than every frame before it", () => {
     const large = recordOf({ properties: { text: "x".repeat(3_000_000) } });
     expect([...readFrame(frameOf(`${large}\n${good}\n`)).lines.keys()]).toEqual([0, 1]);
     expect([...readFrame(frameOf(good)).lines.keys()]).toEqual([0]);

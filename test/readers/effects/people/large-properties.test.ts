@@ -26,7 +26,7 @@ function countedIn(rows: Rows): number {
   return [...persons, ...groups].filter((bytes) => bytes > 65_536).reduce((a, b) => a + b, 0);
 }
 
-test("the limit of large properties never rejects small ones, and properties that shrink stop counting", () => {
+test("the limit of large properties does not reject small ones; properties that shrink stop counting", () => {
   const large = new LargeProperties(200_000);
   expect(large.hasRoom("a", 0, 65_536)).toBe(true);
   large.move("a", 0, 65_536);

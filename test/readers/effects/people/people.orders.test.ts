@@ -112,7 +112,7 @@ function shuffled<T>(list: readonly T[], keys: Iterator<number>): T[] {
 const keys = fc.infiniteStream(fc.nat());
 
 describe("with any batches, cache size and failed commits", () => {
-  test("events without a refused link give the same people in any order, and if repeated", () => {
+  test("the same events without refused links give the same people in any order, also repeated", () => {
     fc.assert(
       fc.property(histories(["merge"]), keys, ways, (effects, key, way) => {
         const linkOrder = effects.filter(({ link }) => link !== undefined);
@@ -127,7 +127,7 @@ describe("with any batches, cache size and failed commits", () => {
     );
   });
 
-  test("events give the same people in any order that keeps the order of links", () => {
+  test("events give the same people in any order that keeps the order of the links", () => {
     const kinds = ["identify", "alias", "merge"] as const;
     const caps = fc.constantFrom(2, 3, 100);
     fc.assert(

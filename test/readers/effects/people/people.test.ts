@@ -51,7 +51,7 @@ describe("an event of an unknown distinct id", () => {
     });
   });
 
-  test("creates nothing more if another event of the same hour follows", () => {
+  test("creates only that person, even if another event of the same hour follows", () => {
     const { people, rows, run } = world();
     run({ timeMs: 10, distinctId: "a" });
     expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);
@@ -84,14 +84,14 @@ describe("links", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("create ids that were never seen, the event's own id first", () => {
+  test("create ids that are new, the event's own id first", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
     expect(rows.personOf("w")?.person).toMatchObject({ firstId: "v", mainId: "w" });
   });
 
-  test("do not merge two known persons, unless with $merge_dangerously", () => {
+  test("merge two known persons only with $merge_dangerously", () => {
     const { rows, run } = world();
     run(link("identify", "anon1", "one"), link("identify", "anon2", "two"));
     expect(run(link("identify", "one", "two")).links[0]?.outcome).toBe("refused_both_known");
@@ -152,7 +152,7 @@ describe("links", () => {
     },
   );
 
-  test("above the maximum of ids are refused, and the other id is not created", () => {
+  test("above the maximum of ids are refused; the other id is not created", () => {
     const { rows, run } = world({ idsMax: 3 });
     const outcomes = run(
       link("alias", "a", "b"),
@@ -243,7 +243,7 @@ describe("properties", () => {
     ]);
   });
 
-  test("above the size limit are rejected by name, and the others are set", () => {
+  test("above the size limit are rejected by name; the others are set", () => {
     const { rows, run } = world({ propertyBytesMax: 500 });
     const set = [
       ["a", "1"],
@@ -378,7 +378,7 @@ describe("a stored row whose properties were damaged by hand", () => {
     row: { project_id: projectId, uuid: personUuid(projectId, "a") },
   };
 
-  test("loses them, is logged, and processing continues", () => {
+  test("loses them with a log line; processing continues", () => {
     const { people, rows, logged, group } = editedWorld();
     const set = [["team", '"red"']] as const;
     applyAll(people, rows, [

@@ -260,7 +260,7 @@ describe("the effect of an event", () => {
     expect(readLine(line).effect).toMatchObject({ rejections: [], ...does });
   });
 
-  test("is nothing for an event without person data", () => {
+  test("is empty if the event has no person data", () => {
     for (const fields of [{}, { $set: {} }, { event: "$exception", ...set }, noPerson])
       expect(readLine(recordOf(fields)).isPlain).toBe(true);
     expect(readLine(recordOf(set)).isPlain).toBe(false);

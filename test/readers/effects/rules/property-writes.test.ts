@@ -14,12 +14,12 @@ function written(members: string, more: Readonly<Record<string, unknown>> = {}):
     .effect;
 }
 
-describe("a property value that is stored as sent", () => {
+describe("the property value", () => {
   test.each([
     ...["1", "-0", "1.50", "1E3", "1e400", "-1e-10000", "9007199254740993", "0.1e+2"],
     ...["1234567890".repeat(40), '"x"', '"é😀"', "true", "false", "null", '""', "[]", "{}"],
     ...['[1,2.0,"a"]', '{"a":{"b":[null]}}', `${"[".repeat(100)}${"]".repeat(100)}`],
-  ])("%s", (json) => {
+  ])("%s is stored as it was sent", (json) => {
     expect(written(`"a":${json}`)).toMatchObject({
       person: { set: [["a", json]] },
       rejections: [],
@@ -27,19 +27,19 @@ describe("a property value that is stored as sent", () => {
   });
 });
 
-describe("a property value that is normalised", () => {
+describe("the unusual property value", () => {
   test.each([
     ['"a\\u0000b"', '"a\ufffdb"'],
     ['"\\ud800"', '"\ufffd"'],
     ['{"\\u0000":"\\udc00"}', '{"\ufffd":"\ufffd"}'],
     ['"\\u00e9\\/\\n"', '"é/\\n"'],
     ['[ 1 , { "a" : 1.0 } ]', '[1,{"a":1.0}]'],
-  ])("%s", (json, plain) => {
+  ])("%s is stored normalised as %s", (json, plain) => {
     expect(written(`"a":${json}`).person?.set).toEqual([["a", plain]]);
   });
 });
 
-describe("an invalid property is rejected, and the others are written,", () => {
+describe("an invalid property is rejected and the others are written", () => {
   test.each([
     ["1e10001", "number_out_of_range"],
     ["-1E-99999999999999999999", "number_out_of_range"],
@@ -48,7 +48,7 @@ describe("an invalid property is rejected, and the others are written,", () => {
     [`${"[".repeat(101)}${"]".repeat(101)}`, "too_deep"],
     [`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`, "too_deep"],
     [`${"[ ".repeat(100_000)}${"]".repeat(100_000)}`, "too_deep"],
-  ])("with the value %.40s", (json, reason) => {
+  ])("if its value is %.40s", (json, reason) => {
     const { person, rejections } = written(`"before":1,"a":${json},"behind":2`);
     expect(person?.set).toEqual([
       ["before", "1"],
@@ -84,7 +84,7 @@ describe("an invalid property is rejected, and the others are written,", () => {
   });
 });
 
-test("an event writes at most 1,000 properties, and one rejection per field reports the others", () => {
+test("an event writes at most 1,000 properties; one rejection per field reports the others", () => {
   const names = (letter: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${letter}${at}`);
   const objectOf = (all: readonly string[]) => Object.fromEntries(all.map((name) => [name, 1]));
@@ -121,7 +121,7 @@ describe("property names", () => {
     },
   );
 
-  test("are unescaped, and the last of each is written", () => {
+  test("are unescaped; the last of each is written", () => {
     const { person } = written('"a":1,"\\u0061":2,"b\\u0000":1,"b\ufffd":2,"\\ud800":3');
     expect(person?.set).toEqual([
       ["a", "2"],

@@ -48,7 +48,7 @@ test("the counters of frequent ids distinguish ids with equal hashes", () => {
   );
 });
 
-test("the counters overstate no id, and miss none with more than 1/64 of the events", () => {
+test("the counters count no id too high, and find every id with more than 1/64 of the events", () => {
   fc.assert(
     fc.property(ids, (sent) => {
       const hot = new HotIds();

@@ -62,7 +62,7 @@ class Project {
 }
 
 describe("a project's spike", () => {
-  test("begins after two minutes above the threshold, and ends after five below three quarters of it", () => {
+  test("begins after two minutes above the threshold; it ends after five minutes below three quarters of it", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
     // The baseline is the mean of 60 minutes of 10, and one cut at 500.
@@ -150,7 +150,7 @@ describe("a project's spike", () => {
 });
 
 describe("a hot id", () => {
-  test("is reported for the minutes in which it has over 6,000 events", () => {
+  test("is reported for each minute in which it has over 6,000 events", () => {
     const project = new Project().ofIds({ a: 100, hot: 7_000 }).ofIds({ hot: 7_500, b: 20_000 });
     project.ofIds({ hot: 5_000 }).minutes(0);
     expect(project.spikes()).toMatchObject([
@@ -163,7 +163,7 @@ describe("a hot id", () => {
     expect(project.spikes()[2]).toMatchObject({ peak: 7_000, events: 6_600 + 7_000 });
   });
 
-  test("is found among many ids, and no other is reported instead", () => {
+  test("is found among many ids; no other id is reported instead", () => {
     const ids: Record<string, number> = {};
     for (let at = 0; at < 300; at++) ids[`cold ${at}`] = 30;
     ids["hot"] = 7_000;

@@ -123,7 +123,7 @@ describe("a spike", () => {
     });
   });
 
-  test("ends for a project that stopped sending when its partition receives other events", () => {
+  test("ends, for a project that stopped sending, with the next events of its partition", () => {
     const elsewhere = at(90, { projectId: "q", partition: 1 });
     expect(keptOf([...twoMinutesAbove, elsewhere]).spikes.size).toBe(0);
     const same = keptOf([...twoMinutesAbove, at(90, { projectId: "q", isDuplicate: true })]);

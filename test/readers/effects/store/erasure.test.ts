@@ -106,7 +106,7 @@ describe.each(databases)("erasing a person in $kind", (of) => {
     "ü",
     "😀".slice(0, 1).toWellFormed(),
     "more than 100 group types",
-  ])("keeps the rejections of other ids: %j", async (id) => {
+  ])("keeps the rejections of other persons if its id is %j", async (id) => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];

@@ -62,7 +62,7 @@ test.each([
   ["verify-full", "authority", undefined],
   ["verify-full", "stranger", "certificate"],
 ])(
-  "the PostgreSQL store connects or fails with sslmode=%s and the root certificate of '%s'",
+  "with sslmode=%s and the root certificate '%s', the PostgreSQL store connects or fails as expected",
   async (mode, root, fault) => {
     const ca = { "": undefined, authority, stranger }[root]?.caFile;
     const url = `${await newDatabase(server)}?sslmode=${mode}`;

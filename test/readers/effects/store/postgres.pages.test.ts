@@ -21,7 +21,7 @@ test("a page has all rows if there are no more than the limit", async () => {
   expect(page).toEqual({ results: ["a", "b"], next: undefined });
 });
 
-test("a page omits the row beyond the limit, and its last row leads to the next page", async () => {
+test("a page omits the row beyond the limit; its last row leads to the next page", async () => {
   const { page, read } = await pageOf([1, 1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: "key-b" });
   expect(read).toBe(2);

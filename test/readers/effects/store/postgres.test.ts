@@ -95,7 +95,7 @@ test("the PostgreSQL store reports the older last commit after a restore from an
 });
 
 test.each(["stop", "kill"] as const)(
-  "the PostgreSQL store fails a commit after a %s of the server, and the next one works",
+  "the PostgreSQL store fails a commit after a %s of the server, but not the next one",
   async (how) => {
     const { url, store } = await newStore();
     await store.commit(annCommit);
@@ -169,7 +169,7 @@ test("an earlier connection of a writer that the server still holds cannot commi
   expect(await store.members(project, ["bob"])).toEqual([personRow("bob")]);
 });
 
-test("the PostgreSQL store closes and releases its lock although the server does not respond", async () => {
+test("the PostgreSQL store closes and releases its lock even if the server does not respond", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   await store.reader.totals();
@@ -238,7 +238,7 @@ test("the PostgreSQL store looks up rows by index, however many a project has", 
   expect(Number(counted?.["rows"])).toBeLessThan(5_000);
 });
 
-test("the PostgreSQL store reads only the persons that fit a page, and pages list all persons", async () => {
+test("the PostgreSQL store reads only the persons that fit a page; the pages list all persons", async () => {
   const { url, store } = await newStore();
   const members = Array.from({ length: 1_000 }, (_, index) => personRow(`id-${index}`));
   await store.commit(commitOf(0, { members }));

@@ -78,7 +78,7 @@ test("another process cannot write the SQLite database alongside the writer", as
   expect(inProcess("open", file)).toEqual(["opened"]);
 });
 
-test("a removed lock file blocks no process, and its writer detects that the lock is lost", async () => {
+test("a removed lock file blocks no process; its writer detects that the lock is lost", async () => {
   const file = newFile();
   const store = await newStore(file);
   expect(await store.holdsLock()).toBe(true);
@@ -88,7 +88,7 @@ test("a removed lock file blocks no process, and its writer detects that the loc
   expect(await store.holdsLock()).toBe(false);
 });
 
-test("every SQLite commit is complete after a kill -9, and the lock is free", async () => {
+test("after a kill -9, every SQLite commit is complete and the lock is free", async () => {
   const file = newFile();
   const writer = spawn(process.execPath, [child, "writeForEver", file], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -108,7 +108,7 @@ test("every SQLite commit is complete after a kill -9, and the lock is free", as
   expect((await store.reader.totals()).persons).toBe(2 * commits);
 });
 
-test("a SQLite commit that does not fit on the disk leaves nothing, and the next one works", () => {
+test("a SQLite commit that does not fit on the disk leaves nothing; the next one works", () => {
   const file = newFile();
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
@@ -146,7 +146,7 @@ test("a SQLite writer whose thread has ended reopens with its lock", async () =>
   expect(inProcess("open", file)[0]).toContain("another `penstock effects` writes to it");
 });
 
-test("the SQLite files are accessible to their owner only, and keep a mode that was set", async () => {
+test("the SQLite files are accessible to their owner only; a mode that was set later is kept", async () => {
   const file = newFile();
   const store = await newStore(file);
   await store.commit(commitOf(0, {}));
@@ -162,7 +162,7 @@ test("the SQLite files are accessible to their owner only, and keep a mode that 
   expect(modes(names)).toEqual(new Set([0o640]));
 });
 
-test("reading a missing SQLite database names the command that creates it", async () => {
+test("the error of reading a missing SQLite database names the command that creates it", async () => {
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
@@ -170,7 +170,7 @@ test("reading a missing SQLite database names the command that creates it", asyn
   );
 });
 
-test("opening a SQLite database names a missing folder, and a file that is not a database", async () => {
+test("the error of opening a SQLite database names a missing folder or a file that is not a database", async () => {
   const missing = new SqliteStore({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => missing.close());
   await expect(missing.open()).rejects.toThrow(

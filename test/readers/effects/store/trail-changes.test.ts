@@ -15,7 +15,7 @@ const trail: fc.Arbitrary<TrailEntry[]> = fc
   .map((some) => some.sort((one, other) => one.sequence - other.sequence))
   .map((some) => some.map(({ sequence, copy }) => entry(sequence, `${copy}-${sequence}`)));
 
-test("the stored changes turn the earlier list of message ids into the later one", () => {
+test("from the earlier list of message ids, the stored changes give the later one", () => {
   fc.assert(
     fc.property(trail, trail, (before, after) => {
       const { removed, added } = trailChanges(before, after);

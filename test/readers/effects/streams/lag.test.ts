@@ -17,7 +17,7 @@ function frame(messageId: string): TestFrame {
   return { lane: "live", projectId: "p", messageId, events };
 }
 
-test("all messages of a recreated stream are lag, whatever was applied of the old one", async () => {
+test("for a recreated stream all its messages are lag, whatever was applied of the deleted stream", async () => {
   const nats = await startNatsServer({ syncInterval: "2m" });
   onTestFinished(() => nats.remove());
   const connection = await connect({ servers: nats.url });

@@ -49,12 +49,12 @@ test("a sketch has the error of 2,048 registers over many sets of ids", () => {
   expect(deviation).toBeLessThan(0.025);
 });
 
-test("a sketch estimates no ids as 0, and few ids exactly", () => {
+test("the estimate of a sketch is 0 for no ids, and exact for few ids", () => {
   expect(new IdSketch().estimate()).toBe(0);
   for (const total of [1, 2, 5]) expect(sketchOf(numbered(total, String)).estimate()).toBe(total);
 });
 
-test("joined sketches in any order equal the sketch of all ids byte for byte", () => {
+test("joined sketches equal the sketch of all ids byte for byte, whatever the order of joining", () => {
   // Parts on both sides of the size at which a sketch is no longer a list.
   const parts = fc.array(fc.tuple(fc.nat(1_000), fc.nat(600)), { minLength: 1, maxLength: 6 });
   fc.assert(

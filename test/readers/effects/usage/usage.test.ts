@@ -50,7 +50,7 @@ function counted(...lines: (Partial<StoredLine> & { isDuplicate?: boolean })[]):
   return kept;
 }
 
-test("usage counts events and duplicates by project, UTC day, lane and class", () => {
+test("usage counts events and duplicates by project, UTC day, stream and class", () => {
   const historical = storedFrame({ lane: "historical" });
   const kept = counted(
     {},
@@ -86,7 +86,7 @@ test("active ids are those of live events with a person, without duplicates", ()
   ]);
 });
 
-test("a day whose ids were all seen is not written again", () => {
+test("a day is not written again if all its ids were seen before", () => {
   const kept = new Kept();
   const usage = new Usage();
   usage.count(storedLine({ distinctId: "a" }), false);

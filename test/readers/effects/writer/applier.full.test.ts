@@ -107,7 +107,7 @@ test("applying one large frame yields to other work on the event loop", async ()
   expect(turns).toBeGreaterThan(5);
 });
 
-test("persons with large properties are read a few at a time and written in parts", async () => {
+test("persons with large properties are read a few at a time and written in steps", async () => {
   const text = JSON.stringify("x".repeat(400_000));
   const stamp = { timeMs: 1, rank: "" };
   const asked: number[] = [];

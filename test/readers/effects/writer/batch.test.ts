@@ -12,7 +12,7 @@ test("a batch holds a maximum of events, and twice as many while another batch i
   expect(batch.hasRoom(10, true)).toBe(false);
 });
 
-test("a batch ends when parts of it are written, however few events it has", () => {
+test("a batch ends when some of its rows are written, however few events it has", () => {
   const batch = new Batch();
   expect(batch.hasRoom(10, true)).toBe(true);
   batch.hasParts = true;

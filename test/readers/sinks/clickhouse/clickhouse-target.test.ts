@@ -319,7 +319,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(1);
   });
 
-  test("reports a wrong password without showing it, and a table without a required column", async () => {
+  test("reports a wrong password without showing it, and reports a table without a required column", async () => {
     const wrong = new ClickHouseTarget({
       url: url.replace(clickhouse.password, "hunter2"),
       database,

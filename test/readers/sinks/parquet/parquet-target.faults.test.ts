@@ -97,7 +97,7 @@ test("a Parquet sink creates its folder once the first file can be written", asy
   await target.close();
 });
 
-test("a Parquet sink does not write to a folder with events but without its own state", async () => {
+test("a Parquet sink does not write to a folder that has events but not the sink's own state", async () => {
   const folder = newFolder();
   mkdirSync(path.join(folder, "events"), { recursive: true });
   const { writer } = startSink(connection, parquetTarget(folder));
@@ -203,7 +203,7 @@ test.each([
   ["before its manifest", "_penstock/manifest.json.new"],
   ["after its manifest", "events/project_id=shop/day=2026-11-23"],
 ])(
-  "a Parquet sink adds no batch to a segment whose commit failed %s until it is committed",
+  "if its commit failed %s, a Parquet sink adds no batch to the segment until it is committed",
   async (_, name) => {
     const folder = newFolder();
     const target = parquetTarget(folder, { segmentBytesMax: 1 });

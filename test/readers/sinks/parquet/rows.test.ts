@@ -10,7 +10,7 @@ function event(projectId: string, properties: Uint8Array): SinkRecord {
   return sinkRecord({ storedAtMs, projectId, properties });
 }
 
-test("the rows of a project and day are grouped, in any order of events", () => {
+test("rows are grouped by project and day, whatever the order of the events", () => {
   const events = ["a", "b", "a"].map((project) => event(project, json(1)));
   const { runs, bytes } = rowsOf({ events, rejected: [], incidents: [] }, 0);
   expect(runs.map(({ folder, rows }) => [folder, rows])).toEqual([
@@ -30,7 +30,7 @@ test("large rows are split into files that DuckDB can read at once", () => {
   expect(bytes.length).toBe(40 * rowBytesMax);
 });
 
-test("each row has its own times, address, kind and flags, whatever those before it have", () => {
+test("each row has its own times, address, kind and flags, whatever is in the rows before it", () => {
   const base = event("a", json(1));
   const changes: Partial<SinkRecord["origin"]>[] = [
     ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],

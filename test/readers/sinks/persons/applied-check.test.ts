@@ -24,7 +24,7 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
     undefined,
   ],
   ["in a stream of a different NATS server", { created: late, epoch: 1 }, true],
-])("a sink decides whether to wait for effects whose position is: %s", (_, found, isOther) => {
+])("a sink decides whether to wait for effects whose position is %s", (_, found, isOther) => {
   const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
   expect(missing?.isOther).toBe(isOther);
 });

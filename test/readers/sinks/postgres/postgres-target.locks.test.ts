@@ -53,7 +53,7 @@ test("a column that was altered while the sink ran leaves no PostgreSQL lock", a
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a target in which another process has written leaves no PostgreSQL lock", async () => {
+test("no PostgreSQL lock remains after another process has written to the target", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();

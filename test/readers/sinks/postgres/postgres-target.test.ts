@@ -195,7 +195,7 @@ test("the PostgreSQL sink rejects lines that are not records or that PostgreSQL 
   expect(counts).toMatchObject({ events: 2, rejected: 10, duplicates: 0 });
 });
 
-test("the PostgreSQL sink omits projects and lanes that are not selected", async () => {
+test("the PostgreSQL sink omits projects and streams that are not selected", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(2), { count: 40, partitions: 2 });
   await storeFrames(connection, frames);

@@ -44,14 +44,14 @@ test.each([
   ['["a\\\\\\",1e1000"]', false],
   ["[12345678901234567890e2]", false],
   ["{}", false],
-])("%s: %s", (json, isHuge) => {
+])("PostgreSQL may reject a number in the JSON %s: %s", (json, isHuge) => {
   expect(hasHugeNumber(Buffer.from(json))).toBe(isHuge);
 });
 
 test.each([
   [60_000, false],
   [70_000, true],
-])("%i numbers of a thousand digits each: %s", (count, isHuge) => {
+])("PostgreSQL may reject JSON with %i numbers of a thousand digits each: %s", (count, isHuge) => {
   const json = Buffer.from(JSON.stringify(Array(count).fill(0)).replaceAll("0", "1e-999"));
   expect(hasHugeNumber(json)).toBe(isHuge);
 });

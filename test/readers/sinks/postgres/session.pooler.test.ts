@@ -43,7 +43,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("behind a pooler, the PostgreSQL sink writes nothing in another sink's session, and reports why", async () => {
+test("behind a pooler, the PostgreSQL sink writes nothing in another sink's session, and reports the reason", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");

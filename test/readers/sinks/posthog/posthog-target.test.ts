@@ -55,7 +55,7 @@ function hasBad({ body }: UpstreamRequest): boolean {
   return body.batch.some(({ properties }) => properties["bad"] === true);
 }
 
-test("the PostHog sink delivers every event of every stream once, in order per project and lane", async () => {
+test("the PostHog sink delivers every event of every stream once, in order per project and stream", async () => {
   const frames = randomFrames(numbersFrom(21), { count: 80, partitions: 2 });
   await storeFrames(connection, frames);
   upstream.play = () => delay(2, undefined);
@@ -110,7 +110,7 @@ test("the PostHog sink delivers an event as it was stored, with its address and 
   });
 });
 
-test("the PostHog sink delivers each event in order through outages of every kind, and rejects none", async () => {
+test("the PostHog sink delivers each event in order through outages of every kind; it rejects none", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder, limits: { requestEventsMax: 9, answerMsMax: 100 } });
   let asked = 0;
@@ -363,7 +363,7 @@ test("the PostHog sink reports a project key unknown to the upstream, and still 
     .toMatch(/for the keys of typo: a PostHog/);
 });
 
-test("a second PostHog sink on the same target waits for rejections of the first", async () => {
+test("a second PostHog sink on the same target retries after two 503 answers, and writes the event once", async () => {
   const target = targetTo(upstream);
   await startSink(connection, target).writer.close();
   let refused = 0;

@@ -30,11 +30,11 @@ test.each([
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
   ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
-])("takes a 200 as accepting all: %s", (_, said) => {
+])("the PostHog sink reads a 200 as acceptance of all events: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
 
-test("rejects only the events that a Penstock gateway drops and names", () => {
+test("the PostHog sink rejects only the events that a Penstock gateway drops and names", () => {
   const said = {
     ...{ status: "Ok", accepted: 1, dropped: 2 },
     ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
@@ -71,11 +71,11 @@ test.each([
   [500, "", "retry"],
   [503, "", "retry"],
   [599, "", "retry"],
-] as const)("reads %d with %j: %s", (status, said, kind) => {
+] as const)("for the answer %d with %j, the PostHog sink decides: %s", (status, said, kind) => {
   expect(read(status, said).kind).toBe(kind);
 });
 
-test("reads the wait time in seconds or as a date, and limits it", () => {
+test("the wait that an upstream asks for is read in seconds or as a date, and is limited", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
     return answer.kind === "retry" ? answer.afterMs : undefined;
@@ -90,7 +90,7 @@ test("reads the wait time in seconds or as a date, and limits it", () => {
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("shows one short line of an answer, and the detail of a problem", () => {
+test("the error for an upstream answer has one short line of it, and the detail of a problem", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";
