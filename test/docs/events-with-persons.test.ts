@@ -87,7 +87,7 @@ test("--ddl --with-person prints the tables with the person_uuid column", async 
 });
 
 test.each([
-  [[], /--with-person: read .*effects.sqlite: there is no such file.*PENSTOCK_EFFECTS_URL/],
+  [[], /--with-person: cannot read .*effects.sqlite: there is no such file.*PENSTOCK_EFFECTS_URL/],
   [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: there is no such file/],
   [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
 ])("a sink with persons reports an invalid effects database: %j", async (args, said) => {
