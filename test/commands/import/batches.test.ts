@@ -134,6 +134,13 @@ describe("import sends the other lines and reports", () => {
     expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
   });
 
+  test("one note for an array of events with invalid uuids", async () => {
+    const array = ["x", "y", "z"].map((wrong) => line({ uuid: wrong }).trim()).join(",");
+    const { lines, notes } = await bodiesOf([`[${array}]\n`]);
+    expect(lines).toEqual([[1, 1, 1]]);
+    expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
+  });
+
   test("an array of events on a line", async () => {
     const array = `[${numbered(2).trim()},7,${numbered(3).trim()}]\n`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${array}${numbered(4)}`]);
