@@ -71,11 +71,15 @@ export class BatchMaker {
   make(lines: readonly Line[], notes: LineNote[], lastLine: number): Batch {
     const { format, hash } = this.#options;
     const work = new BatchWork(notes);
-    const items = format.needsConversion === undefined ? undefined : this.#scanned(lines);
-    for (const [index, { bytes, number }] of lines.entries()) {
+    const isScanned = format.needsConversion !== undefined;
+    const items = isScanned ? this.#scanned(lines, this.#scanner) : undefined;
+    for (const [index, line] of lines.entries()) {
+      const { bytes, number } = line;
       work.line = number;
       hash.add(bytes);
-      const item = format.needsConversion?.(bytes) === false ? items?.[index] : undefined;
+      let item: Item | undefined;
+      if (format.needsConversion?.(bytes) === false)
+        item = items === undefined ? this.#scanned([line], this.#lineScanner)?.[0] : items[index];
       if (item === undefined || !this.#pass(work, bytes, item)) this.#convert(work, bytes);
     }
     const { items: texts, lines: numbers, links } = work;
@@ -83,9 +87,8 @@ export class BatchMaker {
     return { items: texts, lines: numbers, links, notes, lastLine, fingerprint };
   }
 
-  /** Scans all lines at once. Returns undefined unless each line is a single JSON value. */
-  #scanned(lines: readonly Line[]): Item[] | undefined {
-    const scanner = this.#scanner;
+  /** Scans the lines at once. Returns undefined unless each line is a single JSON value. */
+  #scanned(lines: readonly Line[], scanner: Scanner): Item[] | undefined {
     const { length } = lines;
     const texts = lines.map(({ bytes }) => bytes);
     const body = bodyOf(lineHead, texts);
@@ -231,7 +234,11 @@ class BatchWork {
     this.#notes = notes;
   }
 
+  /** Adds a note. A warning that repeats the note before it is left out. */
   note(code: string, { detail, isStored }: Pick<LineNote, "detail" | "isStored">): void {
+    const last = this.#notes.at(-1);
+    if (isStored && last?.line === this.line && last.code === code && last.detail === detail)
+      return;
     this.#notes.push({ line: this.line, code, detail, isStored });
   }
 

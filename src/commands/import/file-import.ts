@@ -46,7 +46,7 @@ export class FileImport {
   #bytesTotal: number | undefined = undefined;
   #check: EventCheck | undefined = undefined;
   #last: Batch | undefined = undefined;
-  #done: Pick<ImportState, "lines" | "fingerprint"> = { lines: 0, fingerprint: "" };
+  #done: Pick<ImportState, "lines" | "fingerprint" | "sending"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
   /** Whether small bodies are padded. A gateway may reject a padded body as too large. */
@@ -150,7 +150,8 @@ export class FileImport {
       targetDifference(state.target, targetOf(url, key)) !== undefined ||
       (format !== undefined && format.name !== state.format);
     if (state.lines === 0 && isOther) return undefined;
-    this.#done = { lines: state.lines, fingerprint: state.fingerprint };
+    const { lines, fingerprint, sending } = state;
+    this.#done = { lines, fingerprint, ...(sending !== undefined && { sending }) };
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(

@@ -61,6 +61,7 @@ export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown
 /** Cache time of an offset. No zone changes its offset twice in a quarter of an hour. */
 const quarterMs = 900_000;
 const cachedMax = 10_000;
+const offsetMinutesMax = 18 * 60;
 
 export class TimeZone {
   readonly #format: Intl.DateTimeFormat;
@@ -69,6 +70,9 @@ export class TimeZone {
 
   /** `text` is a zone, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if it is unknown. */
   constructor(text: string) {
+    const offset = /^[+-](\d\d):?(\d\d)$/.exec(text);
+    if (offset !== null && Number(offset[1]) * 60 + Number(offset[2]) > offsetMinutesMax)
+      throw new RangeError(`no time zone is ${text} from UTC`);
     this.#format = new Intl.DateTimeFormat("en-US", {
       ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
       ...{ year: "numeric", month: "numeric", day: "numeric" },

@@ -25,6 +25,12 @@ test("import sends a line with a uuid unchanged, byte by byte", async () => {
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
+test("import sends a line unchanged that is in a request with a malformed line", async () => {
+  const odd = `{ "event":"e", "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
+  const { bodies } = await bodiesOf([`${odd}\nnot json\n`]);
+  expect(bodies[0]).toContain(`"batch":[${odd}]`);
+});
+
 test("import treats a raw carriage return between tokens as white space", async () => {
   const [event] = await sentOf('{\r"event":\r"a\\\\","uuid":"u"\r,"distinct_id":"\\""}\r\r\n');
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
@@ -109,13 +115,15 @@ describe("import sends the other lines and reports", () => {
     ["JSON that closes the batch", `],"batch":[${line()}`, "not_json"],
     ["a line that is too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
   ])("%s", async (_, bad, code) => {
-    const { bodies, lines, notes } = await bodiesOf([`\n${numbered(1)}${bad}${numbered(2)}`], {
-      lineBytesMax: 1_000,
-    });
+    const { bodies, lines, notes } = await bodiesOf(
+      [`\n${line({ n: 1 })}${bad}${line({ n: 2 })}`],
+      {
+        lineBytesMax: 1_000,
+      },
+    );
     expect(notes).toMatchObject([{ line: 3, code, isStored: false }]);
     expect(lines).toEqual([[2, 4]]);
-    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
-    expect(sent.map(({ properties: { n } }) => n)).toEqual([1, 2]);
+    expect(JSON.parse(bodies[0]!).batch.map((event: { n: number }) => event.n)).toEqual([1, 2]);
   });
 
   test.each([
@@ -132,6 +140,13 @@ describe("import sends the other lines and reports", () => {
     expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
     expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
     expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
+  });
+
+  test("one note for an array of events with invalid uuids", async () => {
+    const array = ["x", "y", "z"].map((wrong) => line({ uuid: wrong }).trim()).join(",");
+    const { lines, notes } = await bodiesOf([`[${array}]\n`]);
+    expect(lines).toEqual([[1, 1, 1]]);
+    expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
   });
 
   test("an array of events on a line", async () => {

@@ -71,3 +71,24 @@ test("the state of an import is not bound to an address that never answered", as
   expect(error).toBeUndefined();
   expect(out).toContain("5 events stored");
 });
+
+test("an import killed twice in the same request repeats it unchanged after the file grew", async () => {
+  const all = lines(13);
+  const file = fileWith(all.slice(0, 10).join(""));
+  const state = `${file}.penstock-import`;
+  const { port, bodies } = await answeringServer({}, () => {
+    if (bodies.length === 1) copyFileSync(state, `${state}.then`);
+  });
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
+  await runImport(args);
+  const [last] = bodies.splice(0);
+  copyFileSync(`${state}.then`, state);
+  appendFileSync(file, all.slice(10).join(""));
+  for (const _ of ["killed", "resumed"]) {
+    bodies.splice(0);
+    await runImport(args);
+    expect(bodies).toHaveLength(2);
+    expect(bodies[0]).toBe(last);
+    copyFileSync(`${state}.then`, state);
+  }
+});
