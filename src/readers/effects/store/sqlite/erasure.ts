@@ -9,7 +9,8 @@ import {
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
-import { Database, faults, isBusy } from "./database.ts";
+import { isBusy } from "../../../../platform/base/files.ts";
+import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 import { numbered } from "./statements.ts";
 
