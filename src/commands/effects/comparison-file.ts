@@ -5,8 +5,8 @@ import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import { makeFolder } from "../../platform/base/files.ts";
 import type { StorePlace } from "../../readers/effects/store/open.ts";
-import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
 import { isWriterLocked, takeWriterLock } from "../../readers/effects/store/sqlite/database.ts";
+import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
 import { removeDatabase } from "../../readers/effects/store/sqlite/replace-file.ts";
 import { CommandError } from "../context.ts";
 

@@ -4,8 +4,8 @@
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import {
-  isBusy,
   type FileLock,
+  isBusy,
   makeOwnFile,
   mustBePlain,
   takeFileLock,
