@@ -101,10 +101,21 @@ async function run(
     if (!context.stop.aborted) await once(context.stop, "abort");
     log.info({}, "stopping");
   } finally {
-    // The effects apply later events at the next start.
-    await Promise.all([gateway?.close(), effects?.close()]);
-    await embedded?.close();
+    await closeAll(gateway, effects, embedded);
   }
+}
+
+/** Closes everything, whatever fails, and then throws the first error. */
+async function closeAll(
+  gateway: Running | undefined,
+  effects: EffectsChild | undefined,
+  embedded: EmbeddedNats | undefined,
+): Promise<void> {
+  // Events that the gateway stores after the effects stop are applied at the next start.
+  const closed = await Promise.allSettled([gateway?.close(), effects?.close()]);
+  closed.push(...(await Promise.allSettled([embedded?.close()])));
+  const failed = closed.find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") throw failed.reason;
 }
 
 async function embed(

@@ -11,7 +11,11 @@ import {
   isMirrorOf,
   parseProject,
 } from "../../gateway/projects/registry/bucket.ts";
-import { isMarked, lossMark, storedEvents } from "../../gateway/projects/registry/loss-mark.ts";
+import {
+  haveEventsBeenStored,
+  isMarked,
+  lossMark,
+} from "../../gateway/projects/registry/loss-mark.ts";
 import { firstProject } from "../../platform/base/errors.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
@@ -90,7 +94,7 @@ async function emptyFinding(
   { prefix }: RegistryQuestion,
   state: "gone" | "empty",
 ): Promise<Finding> {
-  if (!(await storedEvents(connection, prefix)).any) {
+  if (!(await haveEventsBeenStored(connection, prefix))) {
     return check.warn("there are no projects yet: every key gets a 401", add);
   }
   return check.fail(

@@ -6,6 +6,7 @@ import path from "node:path";
 import { makeFolder } from "../../platform/base/files.ts";
 import type { StorePlace } from "../../readers/effects/store/open.ts";
 import { isWriterLocked, takeWriterLock } from "../../readers/effects/store/sqlite/database.ts";
+import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
 import { removeDatabase } from "../../readers/effects/store/sqlite/replace-file.ts";
 import { CommandError } from "../context.ts";
 
@@ -17,6 +18,7 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
   const folder = folderFor(place, path.resolve(dataDir));
   const name = place.kind === "sqlite" ? path.basename(place.file) : "effects";
   const file = path.join(folder, `${name}.verify`);
+  mustBeOurs(file);
   if (isWriterLocked(file))
     throw new CommandError(`verify: another verify is running on ${file}: wait until it ends`);
   const lock = takeWriterLock(file);
@@ -26,6 +28,24 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
     lock.close();
   }
   return file;
+}
+
+/**
+ * Throws a CommandError if this user cannot open an existing file: a killed run of root may have
+ * left a file that only root can open.
+ */
+function mustBeOurs(file: string): void {
+  for (const end of ["", "-wal", "-shm", ".writer-lock"]) {
+    const name = `${file}${end}`;
+    if (isAbsent(name)) continue;
+    try {
+      accessSync(name, constants.R_OK | constants.W_OK);
+    } catch {
+      throw new CommandError(
+        `verify: ${name} belongs to another user: if no other verify is running, remove all files named ${path.basename(file)}*`,
+      );
+    }
+  }
 }
 
 function folderFor(place: StorePlace, dataDir: string): string {

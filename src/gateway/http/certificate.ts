@@ -9,6 +9,8 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
+/** Checks after which an unusable pair is read again, as the cause may be outside its files. */
+const checksBetweenTries = 60;
 
 /** Maximum length of an RSA key without a warning: longer keys make handshakes slow. */
 const rsaBitsMax = 2_048;
@@ -70,6 +72,7 @@ export class CertificateWatch {
   /** The state of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
+  #checksToNextTry = 0;
   #isClosed = false;
   #timer: NodeJS.Timeout;
 
@@ -99,7 +102,8 @@ export class CertificateWatch {
   async #check(): Promise<void> {
     const state = await stateOf(this.#options.files);
     if (this.#isClosed) return;
-    if (state === this.#stateSeen && state !== this.#stateSettled) this.#take(state);
+    if (state !== this.#stateSeen) this.#checksToNextTry = 0;
+    else if (state !== this.#stateSettled && this.#checksToNextTry-- === 0) this.#take(state);
     this.#stateSeen = state;
     this.#timer = this.#later();
   }
@@ -112,6 +116,7 @@ export class CertificateWatch {
       this.#stateSettled = state;
       this.#failure = "";
     } catch (error) {
+      this.#checksToNextTry = checksBetweenTries;
       const failure = `${state} ${(error as Error).message}`;
       if (failure === this.#failure) return;
       this.#failure = failure;

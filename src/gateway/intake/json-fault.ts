@@ -42,8 +42,8 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const after = body.toString("latin1", offset, offset + bytesAround);
   const character = after[0]!;
   const last = before.trimEnd().at(-1) ?? "";
-  if (character < " ")
-    return "in a string, write line breaks and control characters as \\n or \\u....; outside a string, remove it";
+  const controlHint = after.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
+  if (controlHint !== undefined) return controlHint;
   if (body[offset - 1] === Ascii.Backslash)
     return "JSON has no such escape: write a backslash as two";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "\\u must be followed by four hexadecimal digits";
@@ -57,6 +57,65 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character))
     return afterValueHint(body, offset, character);
   return undefined;
+}
+
+/**
+ * Returns the hint for a control character. There is none for white space between names and values,
+ * because the actual error is before it.
+ */
+function hintAtControl(body: Buffer, offset: number): string | undefined {
+  const isWithin = isWithinString(body, offset);
+  const within = "in a string, write line breaks and control characters as \\n or \\u....";
+  if (isWithin === true) return within;
+  if (isWithin === undefined) return `${within}; outside a string, remove it`;
+  if (isSpace.test(String.fromCharCode(body[offset]!))) return undefined;
+  return "control characters are not allowed outside strings: remove it";
+}
+
+/**
+ * Returns whether `offset` is inside a string; undefined if the bytes read before it are ambiguous.
+ */
+function isWithinString(body: Buffer, offset: number): boolean | undefined {
+  let start = Math.max(0, offset - bytesAround);
+  // The part must not begin after a backslash, because a quote there would not end a string.
+  while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
+    start--;
+  const before = body.toString("latin1", start, offset);
+  const fromOutside = endsWithinString(before, false);
+  const fromWithin = start === 0 ? undefined : endsWithinString(before, true);
+  if (fromOutside === undefined || fromWithin === undefined) return fromOutside ?? fromWithin;
+  return fromOutside === fromWithin ? fromOutside : undefined;
+}
+
+const isSpace = /[ \t\r\n]/;
+/** A character of punctuation, of a number, or of `true`, `false` and `null`. */
+const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
+
+/**
+ * Returns whether a part of a JSON text ends inside a string. `beginsWithin`: whether the part
+ * begins inside a string. Returns undefined if no JSON text has such a part.
+ */
+function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
+  let isWithin = beginsWithin;
+  /** The last character outside strings, ignoring white space. After a string it is `"`. */
+  let last = "";
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (isWithin) {
+      if (character === "\\") at++;
+      else if (character < " ") return undefined;
+      else if (character === '"') isWithin = false;
+      last = '"';
+    } else if (character === '"') {
+      if (last !== "" && !"{[:,".includes(last)) return undefined;
+      isWithin = true;
+    } else if (!isSpace.test(character)) {
+      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character)))
+        return undefined;
+      last = character;
+    }
+  }
+  return isWithin;
 }
 
 const notJson: ReadonlyMap<string, string> = new Map([

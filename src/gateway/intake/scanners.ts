@@ -3,7 +3,7 @@
 // it is placed, it counts against the limits of its project and stream.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
-import { atMost } from "../../platform/base/retry.ts";
+import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
@@ -168,12 +168,13 @@ export async function awaitRoom(
   room: Promise<void>,
   { scanners, arrival, firstItem }: { scanners: Scanners; arrival: Arrival; firstItem: number },
 ): Promise<void> {
-  let hasRoom = false;
-  void room.then(() => {
-    hasRoom = true;
-  });
-  await atMost(patienceMs, room);
-  if (hasRoom) return;
+  const over = new AbortController();
+  try {
+    const patience = pauseUntilAborted(patienceMs, over.signal, { ref: false });
+    if ((await Promise.race([room.then(() => "room"), patience])) === "room") return;
+  } finally {
+    over.abort();
+  }
   scanners.rest(arrival);
   await room;
   if (work.pending.failed) return;

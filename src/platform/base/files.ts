@@ -10,7 +10,7 @@ import { StoreError } from "./store-error.ts";
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants;
 const ownerOnly = 0o600;
 const folderOfOwner = 0o700;
-const sqliteBusy = 5;
+const busyCode = 5;
 
 /**
  * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
@@ -110,9 +110,16 @@ export function takeFileLock(file: string): FileLock | "busy" {
     return { isHeld: () => inodeOf(file) === inode, close: () => lock.close() };
   } catch (error) {
     lock.close();
-    if (error instanceof Error && "errcode" in error && error.errcode === sqliteBusy) return "busy";
+    if (isBusy(error)) return "busy";
     throw error;
   }
+}
+
+/** Returns whether another connection to an SQLite file holds a lock. */
+export function isBusy(error: unknown): boolean {
+  return (
+    error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode
+  );
 }
 
 function inodeOf(file: string): number | undefined {

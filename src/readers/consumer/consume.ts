@@ -8,7 +8,7 @@ import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
 import { findStreams, type StreamName } from "../stream/stored-stream.ts";
-import { checkedOptions, waitMsMax } from "./checked-options.ts";
+import { checkedOptions } from "./checked-options.ts";
 import { DeferredAcks } from "./deferred-acks.ts";
 import { frameEvents, UuidWindow } from "./frame-events.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
@@ -190,13 +190,14 @@ class Consumption implements EventConsumer {
 
   /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
-    const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, this.#ended.signal]);
-    const ended = pauseUntilAborted(waitMsMax, signal).then(() => undefined);
+    const { signal } = this.#ended;
+    const { promise: ended, resolve } = Promise.withResolvers<undefined>();
+    const end = () => resolve(undefined);
+    signal.addEventListener("abort", end, { once: true });
     try {
       return await Promise.race([ask(), ended]);
     } finally {
-      over.abort();
+      signal.removeEventListener("abort", end);
     }
   }
 

@@ -1,10 +1,10 @@
 // Queries NATS for the unread part of each stream, and for the time until its oldest message
 // leaves. Works even if the streams are not read.
 
-import type { JetStreamManager } from "@nats-io/jetstream";
+import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
-import { ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
+import { bytesMaxOf, ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 import { type StreamName, storedStream } from "../stream/stored-stream.ts";
 import type { SinkPosition } from "./sink-target.ts";
 
@@ -22,8 +22,12 @@ export interface UnreadStream extends StreamName {
 
 interface Asked {
   readonly atMs: number;
+  readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
+  /** Bytes that the stream can store before it discards its oldest unread message. */
+  readonly bytesLeft: number;
+  readonly bytesPerMs: number;
   readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
 }
 
@@ -61,11 +65,7 @@ export class UnreadWatch {
         const oldest = isBehind
           ? await storedStream(manager, stream).messageFrom(sequence + 1)
           : undefined;
-        const { state, config } = info;
-        const ageMsMax =
-          config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
-        const lastSequence = state.last_seq;
-        this.#asked.set(stream, { atMs: nowMs, lastSequence, ageMsMax, oldest });
+        this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
       } catch {
         // The gauges disappear when the state is too old.
       }
@@ -91,9 +91,28 @@ const nothingKnown = {
   retentionSeconds: undefined,
 };
 
+function askedOf(
+  { created, state, config }: StreamInfo,
+  { nowMs, oldest, before }: { nowMs: number; oldest: Asked["oldest"]; before: Asked | undefined },
+): Asked {
+  const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
+  const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
+  const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
+  // A stream loses messages by size only if it discards old messages for new ones.
+  const isBounded = config.discard !== DiscardPolicy.New;
+  const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
+  const isSame = before?.created === created && nowMs > before.atMs;
+  const messages = isSame ? Math.max(0, state.last_seq - before.lastSequence) : 0;
+  return {
+    ...{ atMs: nowMs, created, lastSequence: state.last_seq, ageMsMax, oldest },
+    bytesLeft: Math.max(0, bytesMax - unread * messageBytes),
+    bytesPerMs: isSame ? (messages * messageBytes) / (nowMs - before.atMs) : 0,
+  };
+}
+
 function unreadOf(
   { sequence, trail }: SinkPosition,
-  { lastSequence, ageMsMax, oldest }: Asked,
+  { lastSequence, ageMsMax, bytesLeft, bytesPerMs, oldest }: Asked,
   nowMs: number,
 ): Omit<UnreadStream, keyof StreamName | "sequence"> {
   const retentionSeconds = ageMsMax / 1_000;
@@ -107,10 +126,12 @@ function unreadOf(
   // Unread messages were stored after the last written one.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
+  const byAgeMs = storedAtMs + ageMsMax - nowMs;
+  const bySizeMs = bytesPerMs > 0 ? bytesLeft / bytesPerMs : Number.POSITIVE_INFINITY;
   return {
     lastSequence,
     lagSeconds: Math.max(0, nowMs - storedAtMs) / 1_000,
-    expirySeconds: Math.max(0, storedAtMs + ageMsMax - nowMs) / 1_000,
+    expirySeconds: Math.max(0, Math.min(byAgeMs, bySizeMs)) / 1_000,
     retentionSeconds,
   };
 }

@@ -139,7 +139,9 @@ describe("certificate renewal", () => {
     const { http } = renewing.server;
     const renew = http.renewCertificate.bind(http);
     const faults = ["EMFILE", "EMFILE", "EIO"];
+    const triedMonotonicMs: number[] = [];
     http.renewCertificate = () => {
+      triedMonotonicMs.push(performance.now());
       const fault = faults.shift();
       if (fault !== undefined) throw new Error(fault);
       renew();
@@ -147,6 +149,8 @@ describe("certificate renewal", () => {
     install(renewing, await authority.server({ name: "next" }));
     await until(() => renewing.said("info").length === 1, "it was renewed");
     expect(faults).toEqual([]);
+    const [first = 0, second = 0] = triedMonotonicMs;
+    expect(second - first).toBeGreaterThan(2 * 50);
     expect(renewing.logged.map(([level]) => level)).toEqual(["error", "error", "info"]);
     expect(shownBy(await secure(renewing))).toBe("next");
   });

@@ -42,8 +42,31 @@ describe("the problem for invalid JSON", () => {
     ['{"a":.5}', 5, /must begin with a digit/],
     ['{"a":"x\\qy"}', 8, /no such escape: write a backslash as two/],
     ['{"a":"\\u12"}', 10, /four hexadecimal digits/],
-    ['{"a":"x\ny"}', 7, /unexpected line break .*: in a string, .* as \\n or \\u\.{4};/],
-    ['{"a":1,\u0001"b":2}', 7, /unexpected control character .*; outside a string, remove it$/],
+    ['{"a":"x\ny"}', 7, /unexpected line break .*write line breaks/],
+    [
+      '{"a":1,\u0001"b":2}',
+      7,
+      /unexpected control character .*: control characters are not allowed outside strings/,
+    ],
+    ['{"a":"x","b":[1, 2]\u0000}', 19, /outside strings/],
+    ['{"a":"x"}\u0000', 9, /outside strings/],
+    ['{"a":"x\u0001y"}', 7, /: in a string, .*as \\n or \\u\.{4}$/],
+    ['{"a":"x\\"\u0001y"}', 9, /: in a string, .*\.{4}$/],
+    ['{"a":"x\\\\"\u0001}', 10, /outside strings/],
+    ['{"a":tru\n}', 8, /unexpected line break at byte offset 8$/],
+    [`{"a":"${"word, ".repeat(200)}\u0001"}`, 1_206, /: in a string, .*\.{4}$/],
+    [`{"a":"${'\\"'.repeat(400)}\u0001"}`, 806, /: in a string, .*\.{4}$/],
+    [`{"a":[${'"word", '.repeat(200)}\u0001"x"]}`, 1_606, /outside strings/],
+    [
+      `{"a":[${"100, ".repeat(200)}\u0001"x"]}`,
+      1_006,
+      /: in a string, .*; outside a string, remove it$/,
+    ],
+    [
+      `{"a":"${"1".repeat(1_000)}\u0001"}`,
+      1_006,
+      /: in a string, .*; outside a string, remove it$/,
+    ],
     ['{"event":"e"', 12, /it ends too early, at byte offset 12$/],
     [
       '{"event":"e"}\n{"event":"f"}\n',
@@ -93,6 +116,37 @@ describe("the problem for invalid JSON", () => {
       markBytes: 3,
     });
     expect(detail).toContain("at offset 3");
+  });
+
+  test("states correctly whether a control character is inside a string", () => {
+    let inString = 0;
+    let all = 0;
+    const texts = fc.oneof(
+      fc.json({ maxDepth: 4 }),
+      fc
+        .array(fc.string({ minLength: 0, maxLength: 300 }), { maxLength: 20 })
+        .map((value) => JSON.stringify(value)),
+      fc
+        .array(fc.constantFrom("tr", "false", 'a"b', "\\", ",", '","', ":1,"), { maxLength: 300 })
+        .map((value) => JSON.stringify(value)),
+    );
+    fc.assert(
+      fc.property(texts, fc.nat(), (text, place) => {
+        const ascii = text.replaceAll(/[^ -~]/g, "x");
+        const at = place % ascii.length;
+        const places = placesOf(ascii);
+        const { detail } = problemOf(`${ascii.slice(0, at)}\u0001${ascii.slice(at)}`);
+        if (!detail.includes("control character at")) return;
+        all++;
+        if (detail.includes("outside a string")) return;
+        inString++;
+        expect(detail).toContain(
+          places[at] === true ? ": in a string" : "not allowed outside strings",
+        );
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(inString).toBeGreaterThan(0.9 * all);
   });
 
   test("shows some characters around the error, with unreadable ones as question marks", () => {
@@ -160,3 +214,15 @@ describe("the problem for invalid JSON", () => {
     );
   });
 });
+
+/** Whether each position is inside a string, determined by reading from the start. */
+function placesOf(text: string): boolean[] {
+  const places: boolean[] = [];
+  let isWithin = false;
+  for (let at = 0; at < text.length; at++) {
+    places[at] = isWithin;
+    if (isWithin && text[at] === "\\") places[++at] = true;
+    else if (text[at] === '"') isWithin = !isWithin;
+  }
+  return places;
+}

@@ -1,6 +1,7 @@
-// The time until unread events leave their stream.
+// The time until unread events leave their stream: by age, and by size if the stream discards old
+// messages.
 
-import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { nanosPerMs } from "../../../src/platform/nats/api.ts";
@@ -17,16 +18,20 @@ const hourMs = 3_600_000;
 /** A stream with this many messages of 1,000 bytes, of which the first two are written. */
 async function watched(stream: string, messages: number, config: Partial<StreamConfig>) {
   await manager.streams.add({ name: stream, subjects: [`${stream}.>`], ...config });
-  for (let nth = 0; nth < messages; nth++)
-    await connection.request(`${stream}.a`, new Uint8Array(1_000));
+  const publish = async (count: number): Promise<void> => {
+    for (let nth = 0; nth < count; nth++)
+      await connection.request(`${stream}.a`, new Uint8Array(1_000));
+  };
+  await publish(messages);
   const position: SinkPosition = {
     ...{ stream, lane: "live", partition: 0, epoch: 1, created: "", sequence: 2, trail: [] },
   };
-  return new UnreadWatch(connection, () => [position]);
+  const watch = new UnreadWatch(connection, () => [position]);
+  return { watch, publish };
 }
 
 test("the time until unread events expire follows from the age of the oldest one", async () => {
-  const watch = await watched("A", 5, { max_age: hourMs * nanosPerMs });
+  const { watch } = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
   const [one] = watch.streams(nowMs + 10_000);
@@ -38,9 +43,27 @@ test("the time until unread events expire follows from the age of the oldest one
 });
 
 test("the time until unread events expire is infinite if all are written", async () => {
-  const watch = await watched("B", 2, { max_age: hourMs * nanosPerMs });
+  const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([
     { lagSeconds: 0, expirySeconds: Number.POSITIVE_INFINITY },
   ]);
+});
+
+test.each([
+  [DiscardPolicy.Old, true],
+  [DiscardPolicy.New, false],
+])("the time until unread events expire by size, with discard %s: %s", async (discard, leaves) => {
+  const name = `C${discard}`;
+  const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
+  const nowMs = Date.now();
+  await watch.ask(manager, nowMs);
+  await publish(10);
+  await watch.ask(manager, nowMs + 10_000);
+  const [one] = watch.streams(nowMs + 10_000);
+  const seconds = one?.expirySeconds ?? 0;
+  // One message a second, and room for some 75 more before the oldest unread one is discarded.
+  if (leaves) expect(seconds).toBeGreaterThan(60);
+  if (leaves) expect(seconds).toBeLessThan(90);
+  else expect(seconds).toBe(Number.POSITIVE_INFINITY);
 });

@@ -2,6 +2,7 @@
 // complete. Without the mark, the loss of the other projects could not be detected after the first
 // is added again. The mark is an entry, so that it is copied with the others.
 
+import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import { isFromLeader, managerOf, NoLeaderError } from "../../../platform/nats/api.ts";
@@ -83,16 +84,9 @@ export async function storedEvents(
   prefix: string,
 ): Promise<StoredEvents> {
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
-  const streams: { name: string; subjects: string }[] = [];
-  for (const lane of lanes) {
-    const subjects = `${prefix}.${lane}.>`;
-    for await (const name of manager.streams.names(subjects)) streams.push({ name, subjects });
-  }
-  const ask = async ({ name, subjects }: (typeof streams)[number]) => {
-    const info = await manager.streams.info(name, { subjects_filter: subjects });
-    if (!isFromLeader(info)) throw new NoLeaderError(name);
-    return info;
-  };
+  const streams = await streamsOf(manager, prefix);
+  const ask = ({ name, subjects }: LaneStream) =>
+    ledInfo(manager, name, { subjects_filter: subjects });
   const projectIds = new Set<string>();
   let any = false;
   for (let at = 0; at < streams.length; at += askedAtOnce) {
@@ -105,6 +99,41 @@ export async function storedEvents(
     }
   }
   return { any, projectIds };
+}
+
+/** Returns `any` of the stored events without listing subjects, so within the time of a check. */
+export async function haveEventsBeenStored(
+  connection: NatsConnection,
+  prefix: string,
+): Promise<boolean> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  for (const { name } of await streamsOf(manager, prefix))
+    if ((await ledInfo(manager, name)).state.last_seq > 0) return true;
+  return false;
+}
+
+interface LaneStream {
+  readonly name: string;
+  readonly subjects: string;
+}
+
+async function streamsOf(manager: JetStreamManager, prefix: string): Promise<LaneStream[]> {
+  const found: LaneStream[] = [];
+  for (const lane of lanes) {
+    const subjects = `${prefix}.${lane}.>`;
+    for await (const name of manager.streams.names(subjects)) found.push({ name, subjects });
+  }
+  return found;
+}
+
+async function ledInfo(
+  manager: JetStreamManager,
+  name: string,
+  options?: Partial<StreamInfoRequestOptions>,
+): Promise<StreamInfo> {
+  const info = await manager.streams.info(name, options);
+  if (!isFromLeader(info)) throw new NoLeaderError(name);
+  return info;
 }
 
 /** Describes the loss if an empty bucket had projects; undefined if it may be new. */

@@ -43,7 +43,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_expiry_seconds: {
     type: "gauge",
-    help: "Time until the oldest message that is not in the target leaves its stream, by lane and by age; absent if nothing waits or nothing leaves.",
+    help: "Time until the oldest message that is not in the target leaves its stream, by lane: by age, or at the current rate by size if the stream discards old messages; absent if nothing waits or nothing leaves.",
   },
   penstock_sink_retention_seconds: {
     type: "gauge",

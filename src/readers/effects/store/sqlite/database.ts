@@ -5,6 +5,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import {
   type FileLock,
+  isBusy,
   makeOwnFile,
   mustBePlain,
   takeFileLock,
@@ -205,15 +206,6 @@ const remedies: Readonly<Record<number, string>> = {
   14: "the file cannot be opened: check that the folder exists and that this user may use it",
   26: "the file is not an SQLite database: use another one, or delete it",
 };
-
-const busyCode = 5;
-
-/** Returns whether another connection holds a lock. */
-export function isBusy(error: unknown): boolean {
-  return (
-    error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode
-  );
-}
 
 /** Runs `work`. Converts errors of SQLite to StoreErrors. */
 export function faults<Result>(what: string, work: () => Result): Result {

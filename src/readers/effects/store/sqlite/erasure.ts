@@ -2,6 +2,7 @@
 // also truncates the log.
 
 import { setTimeout as delay } from "node:timers/promises";
+import { isBusy } from "../../../../platform/base/files.ts";
 import {
   type ErasedPeople,
   type ErasingSql,
@@ -9,7 +10,7 @@ import {
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
-import { Database, faults, isBusy } from "./database.ts";
+import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 import { numbered } from "./statements.ts";
 

@@ -20,9 +20,9 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { mustBeSingle, newFile } from "../../../../platform/base/files.ts";
+import { isBusy, mustBeSingle, newFile } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
-import { faults, isBusy } from "./database.ts";
+import { faults } from "./database.ts";
 
 interface Replacing {
   readonly file: string;

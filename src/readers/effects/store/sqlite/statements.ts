@@ -101,5 +101,5 @@ export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[
 
 /** Converts parameters such as `$1` to those of SQLite. */
 export function numbered(sql: string): string {
-  return sql.replaceAll(/\$(\d)/g, "?$1");
+  return sql.replaceAll(/\$(\d+)/g, "?$1");
 }
