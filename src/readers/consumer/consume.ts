@@ -191,9 +191,12 @@ class Consumption implements EventConsumer {
   /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
-    const { promise: ended, resolve } = Promise.withResolvers<undefined>();
-    const end = () => resolve(undefined);
-    signal.addEventListener("abort", end, { once: true });
+    let end = () => {};
+    // Node 20 has no Promise.withResolvers.
+    const ended = new Promise<undefined>((resolve) => {
+      end = () => resolve(undefined);
+      signal.addEventListener("abort", end, { once: true });
+    });
     try {
       return await Promise.race([ask(), ended]);
     } finally {
