@@ -191,6 +191,7 @@ class Consumption implements EventConsumer {
   /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
+    if (signal.aborted) return undefined;
     let end = () => {};
     // Node 20 has no Promise.withResolvers.
     const ended = new Promise<undefined>((resolve) => {
