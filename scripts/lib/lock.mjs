@@ -70,7 +70,7 @@ function readOwner() {
   }
 }
 
-/** Describes the process that still holds the lock; undefined if there is none. */
+/** Describes the process that still holds the lock, or undefined. */
 function holderOf({ pid, groups }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
   const left = groups.find(isGroupAlive);

@@ -234,7 +234,7 @@ class BatchWork {
     this.#notes = notes;
   }
 
-  /** Adds a note. A warning that repeats the note before it is left out. */
+  /** Adds a note. A warning that repeats the note before it is skipped. */
   note(code: string, { detail, isStored }: Pick<LineNote, "detail" | "isStored">): void {
     const last = this.#notes.at(-1);
     if (isStored && last?.line === this.line && last.code === code && last.detail === detail)

@@ -97,7 +97,7 @@ export class Work implements RequestFacts {
   // Whether events without a timestamp get a warning. Set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
-  /** The JSON token of an unreadable `sent_at`; undefined if there is none. */
+  /** The JSON token of an unreadable `sent_at`, or undefined. */
   unreadableSentAt: Buffer | undefined = undefined;
   tally!: Tally;
   pending!: PendingRequest;
@@ -128,7 +128,7 @@ export class Work implements RequestFacts {
     return this.table[Header.RowCount]!;
   }
 
-  /** Reads the next rows of a longer batch. Returns their number; 0 if there are none. */
+  /** Reads the next rows of a longer batch. Returns their number. */
   async nextRows(): Promise<number> {
     const { table } = this;
     if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;

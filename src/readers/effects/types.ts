@@ -272,7 +272,7 @@ export interface Position {
   readonly partition: number;
   readonly epoch: number;
   readonly created: string;
-  /** The last applied frame; 0 if there is none. */
+  /** The last applied frame, or 0. */
   readonly sequence: number;
   /** The latest applied frames, at most 1,000, newest last. */
   readonly trail: readonly TrailEntry[];

@@ -12,7 +12,7 @@ export interface UnreadStream extends StreamName {
   readonly sequence: number;
   /** Last sequence of the stream; like the next fields, undefined without an answer. */
   readonly lastSequence: number | undefined;
-  /** Age of the oldest unwritten frame; 0 if there is none. */
+  /** Age of the oldest unwritten frame, or 0. */
   readonly lagSeconds: number | undefined;
   /** Time until that frame leaves the stream; Infinity if it stays or there is none. */
   readonly expirySeconds: number | undefined;

@@ -96,7 +96,7 @@ interface Uncertainty {
   readonly isNewer: boolean;
   /** Whether the stream is older than the last message that was read: another NATS, or a copy. */
   readonly predatesTrail: boolean;
-  /** Last message of the stream from before the last one that was read; 0 if there is none. */
+  /** Last message of the stream from before the last one that was read, or 0. */
   readonly olderTo: number;
 }
 
@@ -346,7 +346,7 @@ async function uncertaintyOf(
   };
 }
 
-/** Returns the last message in the range that was stored by `ms`; 0 if there is none. */
+/** Returns the last message in the range that was stored by `ms`, or 0. */
 async function olderTo(
   ms: number,
   stream: AskedStream,

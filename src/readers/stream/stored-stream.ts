@@ -15,7 +15,7 @@ export interface StreamState {
   readonly created: string;
   /** Sequence of the first message; in an empty stream, the next sequence. */
   readonly firstSequence: number;
-  /** Last assigned sequence; 0 if there is none. */
+  /** Last assigned sequence, or 0. */
   readonly lastSequence: number;
   /** The sequence at which the stream began. */
   readonly beginsAt: number;

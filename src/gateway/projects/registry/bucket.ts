@@ -60,7 +60,7 @@ function replicasError(error: unknown, replicas: number): unknown {
   });
 }
 
-/** Opens the bucket without creating it; undefined if there is none. Rejects like `openBucket`. */
+/** Opens the bucket, or returns undefined if it does not exist. Rejects like `openBucket`. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -295,7 +295,7 @@ export interface BucketReader {
   readonly name: string;
   /** Returns the state; undefined without a bucket. Rejects without the leader's answer. */
   state(): Promise<BucketState | undefined>;
-  /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
+  /** Returns the leader's first entry at or after the sequence, or undefined. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 

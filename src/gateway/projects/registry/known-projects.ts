@@ -19,7 +19,7 @@ export interface Reading {
   readonly entries: ReadonlyMap<string, EntryNews>;
   /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** The loss that an empty bucket shows; undefined if there is none. */
+  /** The loss that an empty bucket shows, or undefined. */
   readonly loss?: string | undefined;
 }
 
@@ -76,7 +76,7 @@ export class KnownProjects {
     return this.#known.get(projectId)?.stated;
   }
 
-  /** The error that earlier states of the bucket show; undefined if there is none. */
+  /** The error that earlier states of the bucket show, or undefined. */
   get fault(): string | undefined {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
