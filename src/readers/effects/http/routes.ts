@@ -121,13 +121,17 @@ function noSuchUuid(asked: Asked): Promise<ReadProblem> {
   );
 }
 
+const suggestionsMax = 50;
+
 /** `what` states what the project lacks. A project is known from its first applied event. */
 async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
   const known = await reader.projects();
   if (known.includes(projectId) || known.length >= projectsMax)
     return problem("not_found", `the project ${projectId} has ${what}`);
   const most = typosMax(projectId);
-  const near = nearest(known, (one) => lettersApart(projectId, one, most), most);
+  // Comparing with more projects would take tens of milliseconds of CPU per request.
+  const few = known.length > suggestionsMax ? [] : known;
+  const near = nearest(few, (one) => lettersApart(projectId, one, most), most);
   const meant = near === undefined ? "" : `; did you mean ${near}?`;
   return problem("not_found", `no event of a project ${projectId} has been applied${meant}`);
 }
