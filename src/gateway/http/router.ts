@@ -156,14 +156,15 @@ export class Router {
     // Requests of the newer protocol and converted bodies cannot be sent in a query.
     const isPostAlone = label === "v1" || conversion !== undefined;
     const allow = methodsAt(isPostAlone);
-    const method = request.getMethod();
-    if (method === "options") preflight(response, request, { label, path, allow });
-    else if (method === "post") begin(response, request, posted);
-    else if (method === "get" && !isPostAlone)
+    // Methods are case-sensitive (RFC 9110, 9.1), and filters in front of the gateway rely on that.
+    const method = request.getCaseSensitiveMethod();
+    if (method === "OPTIONS") preflight(response, request, { label, path, allow });
+    else if (method === "POST") begin(response, request, posted);
+    else if (method === "GET" && !isPostAlone)
       begin(response, request, { label, path, isGet: true });
     else {
       const verdict = { ...METHOD_NOT_ALLOWED, allow };
-      begin(response, request, { label, path, verdict, headOnly: method === "head" });
+      begin(response, request, { label, path, verdict, headOnly: method === "HEAD" });
     }
   }
 

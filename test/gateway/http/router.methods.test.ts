@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer, until } from "../../kit/http-server.ts";
 
 describe("the capture endpoints", () => {
-  test.each(["PUT", "PATCH", "DELETE", "TRACE"])(
+  test.each(["PUT", "PATCH", "DELETE", "TRACE", "pOsT"])(
     "return 405 for %s, and close the connection",
     async (method) => {
       const server = await startTestServer();
