@@ -2,6 +2,7 @@ import { randomFillSync } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
 import type { QuickInflater } from "../gateway/body/inflate.ts";
 import { watchCertificate } from "../gateway/http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../gateway/http/client/address-source.ts";
@@ -27,6 +28,15 @@ import { eventIdentity } from "../records/record-template.ts";
 import { UuidSource } from "../records/uuid.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
+
+/**
+ * V8 inlines more functions than by default into the loops over the events of a body, which then
+ * take less CPU. Node accepts these flags neither in NODE_OPTIONS nor in a worker's options.
+ */
+const inliningFlags = [
+  "--max-inlined-bytecode-size=1000",
+  "--max-inlined-bytecode-size-cumulative=2500",
+];
 
 export interface DataPath {
   readonly admission: Admission;
@@ -138,6 +148,7 @@ type IntakeTools = Pick<
 function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   const { Inflater, returnLargeBlocks, threadCpuMs } = loadAddon();
   returnLargeBlocks();
+  for (const flag of inliningFlags) setFlagsFromString(flag);
   return {
     createScanner: createNativeScanner,
     workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
