@@ -71,7 +71,7 @@ export class Checks {
   }
 
   admitNow(work: Work): Problem | undefined {
-    // Without a hint the body has just arrived in one piece, so its deadline cannot have passed.
+    // If there is no hint, the body has just arrived in one piece: its deadline has not passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
@@ -124,7 +124,7 @@ export class RefusalHints {
 
   /** Adds a hint on a name that looks like a typo of the missing key or batch. */
   withHint(problem: Problem, work: Work): Problem {
-    // For any other root type, the table has no further information.
+    // If the root is neither an object nor an array, the table has no further information.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);
@@ -142,7 +142,7 @@ const names: ReadonlyMap<string, string> = new Map([
   ["js", "posthog-js-lite"],
 ]);
 
-/** Returns the SDK's name and version, from an untrusted client; "" if the event has none. */
+/** Returns the SDK's name and version as the first event states them; "" if it does not. */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;
