@@ -14,8 +14,8 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * The kind of a queue. On the live lane, large requests have their own (`bulk`), so that a single
- * event does not wait for megabytes. History has one kind, to preserve its order.
+ * On the live lane, large requests have a queue of their own (`bulk`), so that a single event does
+ * not wait for megabytes. History has one kind of queue, to preserve its order.
  */
 type QueueKind = Lane | "bulk";
 
@@ -39,7 +39,7 @@ const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, histori
 /** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/** Returns the window of a stream: a share of the process's, so that no stuck stream uses it up. */
+/** A stream gets a share of the process's window, so that no stuck stream uses up all of it. */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));

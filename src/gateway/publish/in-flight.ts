@@ -145,7 +145,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** Starts to end frames without waiters: during a drain, no retry can join them. */
+  /** Ends frames that have no waiters left, from now on: during a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -250,7 +250,7 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit meanwhile, and may lose what it acknowledges.
+      // The stream was found unfit meanwhile, and may lose messages that it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -263,8 +263,9 @@ export class InFlight {
   }
 
   /**
-   * The sequence is not above an earlier acknowledged one, whose message is therefore lost. Such a
-   * stream may store neither: its disk may be full, or another stream may have replaced it.
+   * Called if a new message got a sequence that is not above an acknowledged one. The earlier
+   * message is then lost, and the new one may not be stored either: the disk may be full, or
+   * another stream may have replaced this one.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
