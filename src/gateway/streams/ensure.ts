@@ -78,8 +78,8 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. Then ensures them again after
-   * each reconnect. Rejects if waiting cannot help, or if the signal aborts.
+   * Ensures every stream, and waits while JetStream is not ready. From then on, the streams are
+   * ensured after each reconnect. Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     let reconnects: number;
