@@ -1,5 +1,5 @@
 // Extracts the question of a flags request, without the time of sending, so that a repeated
-// question is recognized. Compares bytes, because different large numbers have the same parsed
+// question is recognized. It remains bytes, because different large numbers have the same parsed
 // value.
 
 import { gunzipSync } from "node:zlib";
@@ -14,7 +14,7 @@ const timedChars = { min: 6, max: 8 };
 
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
-/** Returns the question; undefined if it is too long. Unreadable ones are compared as bytes. */
+/** Returns undefined if the question is too long. An unreadable body is its own question. */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -23,7 +23,7 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // Only the upstream knows which `data` it reads, so a second one makes a different question.
+  // Only the upstream knows which field `data` it reads, so all of them are part of the question.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -51,7 +51,7 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Decodes base64; undefined for other forms, which decoders may read differently. */
+/** Returns undefined unless the text is canonical base64, which all decoders read alike. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;

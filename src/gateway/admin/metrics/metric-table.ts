@@ -6,9 +6,9 @@ import type { MetricRow } from "../../../platform/metrics/table.ts";
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
 const histogram = (help: string) => ({ type: "histogram", help }) as const;
-/** Returns a gauge. `across` combines the values of several workers. */
+/** `across` is how the values of several workers are combined. */
 const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
-/** Returns a gauge that is absent without the feature that it measures. */
+/** For a gauge that is absent if the feature that it measures is not in use. */
 const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 
