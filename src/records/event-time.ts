@@ -86,7 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** Returns an integer without creating a string, for posthog-js's offsets; else NaN. */
+/** Parses an integer, as in posthog-js's offsets, without creating a string; otherwise NaN. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

@@ -1,5 +1,5 @@
-// Checks the arguments of a call and extracts the pointers. Throws for wrong arguments, and
-// converts none.
+// Checks the arguments of a call and extracts the pointers. Throws if an argument is wrong. Does
+// not convert arguments.
 
 #include "call.h"
 
@@ -84,7 +84,7 @@ bool get_call(napi_env env, napi_callback_info info, Task task, Call& call) {
     return false;
   }
   if (task == Task::kScanPart && !take_part(env, arguments + 1, job.body)) {
-    napi_throw_type_error(env, nullptr, "EventScanner: the part's offsets lie outside the body");
+    napi_throw_type_error(env, nullptr, "EventScanner: the part's offsets are outside the body");
     return false;
   }
   napi_value table = nullptr;

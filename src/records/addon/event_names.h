@@ -18,17 +18,17 @@ enum KeyPlace : uint32_t {
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** Meanings of the name of an event's member, besides Field. This one is `$distinct_id`. */
+/** The meaning of `$distinct_id` in an event. All lower numbers are those of Field. */
 inline constexpr uint32_t kOtherDistinctId = 8;
 /** The number of an ExtraPart is added to this one. */
 inline constexpr uint32_t kFirstExtraName = 16;
 /** The number of a KeyPlace is added to this one. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** The meaning of `token` in the properties, besides Property. */
+/** The meaning of `token` in the properties. All lower numbers are those of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** Meanings of a name in the envelope, besides the header's words. This one is `sentAt`. */
+/** The meaning of `sentAt` in the envelope. All lower numbers are words of the header. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
 /** The number of a KeyPlace is added to this one. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
@@ -96,7 +96,7 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
 /** Length of "historical_migration", the longest name that is recognised with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/** The name without its escapes, written to `room`; empty if it is longer, or not ASCII. */
+/** The name without its escapes, written to `room`; empty if it does not fit, or is not ASCII. */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

@@ -99,9 +99,7 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/**
- * Further parts of a row, which few items have: kHasExtra in the row shows whether this one has.
- */
+/** The words of an extra, which few items have: the bit kHasExtraShift shows whether one does. */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
@@ -180,7 +178,7 @@ inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 /** Maximum length of a valid key. Longer tokens are equal only if all bytes are. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
-/** The longest text whose error scan_at_once locates. */
+/** Maximum length of a text whose error scan_at_once locates. */
 inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 
 inline constexpr size_t kNoScan = SIZE_MAX;
@@ -200,10 +198,10 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks
-   * between tokens were replaced with spaces. Otherwise the text is unchanged and the header is
-   * zero except for kErrorOffset and, if the text can be repaired, kMalformed, kNonFinite and
-   * kRepairedBytes.
+   * Validates the whole text and fills the header, the first rows and their extras. If it returns
+   * kOk, it has replaced line breaks between tokens with spaces. Otherwise the text is unchanged,
+   * and the header is zero except for kErrorOffset and, if the text can be repaired, kMalformed,
+   * kNonFinite and kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 

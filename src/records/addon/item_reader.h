@@ -29,7 +29,7 @@ struct RowPlace {
 
 class ItemReader {
  public:
-  /** `reads_key` is whether the item may name a key. */
+  /** `reads_key` is whether the item may have the API key. */
   ItemReader(Walk& walk, RowPlace place, bool reads_key)
       : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
     std::memset(row_, 0, kRowWords * sizeof *row_);
@@ -50,7 +50,7 @@ class ItemReader {
 
   /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first non-empty value among this number of places of the key; Absent without any. */
+  /** The first non-empty value in the first `places` of KeyPlace; Absent if there is none. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {
@@ -118,7 +118,7 @@ class ItemReader {
   TokenType other_distinct_id_type_ = kAbsent;
   uint32_t properties_flags_ = 0;
   uint64_t property_types_ = 0;
-  // Spans are valid only if the types say so.
+  // A span is valid only if its type is not kAbsent.
   Token other_distinct_id_;
   Token property_distinct_ids_[2];
   Token keys_[kEventKeyPlaces];

@@ -2,9 +2,9 @@
 // which may exceed the number of ends that were written.
 //
 // readLines(text: Uint8Array, table: Uint32Array, ends: Uint32Array, place: Uint32Array, lines:
-// Uint32Array): number. `place`: the number of lines, the line of the table's first row, the offset
-// of that line, and the two words of the key for the hashes of events. `lines` has room for all
-// rows. Returns the number of lines that it read.
+// Uint32Array): number. `place` has the number of lines, the index and the offset of the first
+// row's line, and the two words of the key for the hashes of events. `lines` has room for all rows.
+// Returns the number of lines that it read.
 
 #include "lines.h"
 
@@ -42,7 +42,7 @@ napi_value join_lines_call(napi_env env, napi_callback_info info) {
     return throw_type_error(env, "joinLines: expects a Uint8Array, two offsets and a Uint32Array");
   }
   if (start > end || end > text.length)
-    return throw_type_error(env, "joinLines: the offsets lie outside");
+    return throw_type_error(env, "joinLines: the offsets are outside the text");
   return count_of(env, join_lines(text.bytes, start, end, ends.words, ends.length));
 }
 

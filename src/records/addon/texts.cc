@@ -39,7 +39,7 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
   }
   if (start > end || end > body.length || at > target.length || end - start > target.length - at) {
     napi_throw_type_error(env, nullptr,
-                          "normalise: the offsets lie outside, or the target is too small");
+                          "normalise: the offsets are outside, or the target is too small");
     return nullptr;
   }
   const bool apart =
@@ -80,7 +80,7 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
                           words.words[4]};
   if (until > body.length || progress.read > body.length || progress.written > text.length ||
       progress.malformed > malformed.length || progress.non_finite > non_finite.length) {
-    napi_throw_type_error(env, nullptr, "repair: the progress lies outside");
+    napi_throw_type_error(env, nullptr, "repair: the progress is outside the body or the text");
     return nullptr;
   }
   const bool fits =
