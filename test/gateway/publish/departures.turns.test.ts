@@ -20,10 +20,7 @@ interface TestFrame {
   readonly sends: number;
 }
 
-/**
- * A stream with queues that always have another frame, whose oldest frame is acknowledged each
- * time.
- */
+/** A stream whose queues always have another frame. Its oldest frame is acknowledged each time. */
 class Kit {
   readonly departures = new Departures<TestFrame>(
     { takesAtomicBatches: false },
