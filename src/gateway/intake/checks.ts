@@ -4,6 +4,7 @@
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
+import { type Member, membersOf } from "../../platform/base/json-bytes.ts";
 import { Header, Row, ScanStatus, TokenType } from "../../records/table.ts";
 import type { BodyHint, Exchange } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
@@ -11,7 +12,6 @@ import type { Publisher } from "../publish/port.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { scanProblem } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
-import { type Member, membersOf } from "./json-bytes.ts";
 import {
   expansionOf,
   overCaps,
@@ -43,7 +43,7 @@ export class Checks {
   /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#options.publisher.refusal(bytes);
-    return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
+    return code === undefined ? undefined : { code, detail: cannotStore };
   }
 
   /** Rejects a large body of a project far over its quota, before the body takes a scanner. */
@@ -103,6 +103,7 @@ export class Checks {
   }
 }
 
+const cannotStore = "The gateway cannot store events now: send the request again later";
 const tooLate: Problem = {
   code: "timeout",
   detail: "The request timed out before any of it was stored: send it again",

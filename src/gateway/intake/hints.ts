@@ -3,13 +3,13 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
+import { type Member, membersOf, type ObjectSpan } from "../../platform/base/json-bytes.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { DropCode } from "../../platform/base/warnings.ts";
-import type { ItemView } from "../../records/item-view.ts";
+import { type ItemView, isString, typeAt } from "../../records/item-view.ts";
 import { FieldShift, Header, MoreShift, Row, TokenType } from "../../records/table.ts";
 import { warningBit } from "../../records/verdict.ts";
-import { type Member, membersOf, type ObjectSpan } from "./json-bytes.ts";
 
 type ValueKind = "string" | "array" | "object" | "any";
 
@@ -189,12 +189,12 @@ function idHint(item: ItemView, typos: Typos): string {
 }
 
 function fieldType({ table, row }: ItemView, shift: number): TokenType {
-  return ((table[row + Row.FieldTypes]! >>> shift) & 0xf) as TokenType;
+  return typeAt(table[row + Row.FieldTypes]!, shift);
 }
 
 function itemWord({ body, table, row }: ItemView): string {
-  const type = ((table[row + Row.MoreTypes]! >>> MoreShift.Item) & 0xf) as TokenType;
-  if (type !== TokenType.PlainString && type !== TokenType.EscapedString) {
+  const type = typeAt(table[row + Row.MoreTypes]!, MoreShift.Item);
+  if (!isString(type)) {
     return type === TokenType.EmptyString ? "an empty string" : words[type];
   }
   const isJson = body[table[row + Row.ItemStart]! + 1] === Ascii.OpenBrace;

@@ -4,9 +4,6 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
-import type { Lane } from "../../platform/base/lane.ts";
-import type { BodyHint, Peek } from "../http/port.ts";
-import type { ProjectLookup } from "../projects/project.ts";
 import {
   endOfValue,
   type MemberSpan,
@@ -16,7 +13,10 @@ import {
   startOfValue,
   stringStart,
   walkMembers,
-} from "./json-bytes.ts";
+} from "../../platform/base/json-bytes.ts";
+import type { Lane } from "../../platform/base/lane.ts";
+import type { BodyHint, Peek } from "../http/port.ts";
+import type { ProjectLookup } from "../projects/project.ts";
 import { withoutMark } from "./work.ts";
 
 /** Maximum bytes that a peek reads from the start. */

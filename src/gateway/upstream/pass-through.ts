@@ -102,7 +102,7 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // Its readers hold a shared answer, because the cache may evict it before they have read it.
+    // A shared answer is held by its readers, because the cache may evict it before they read it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 

@@ -24,8 +24,6 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/** Headers of requests for flag definitions, which SDKs on servers send with a key of their own. */
-const ofFeatures = ["authorization"];
 /** Matches headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
 const codings = ["br", "gzip", "deflate", "zstd"];
@@ -61,7 +59,8 @@ export function passedHead(
     if (value !== "" && isPlain(value)) headers[name] = value;
   };
   for (const name of toUpstream) put(name, request.getHeader(name));
-  if (kind === "features") for (const name of ofFeatures) put(name, request.getHeader(name));
+  // SDKs on servers request flag definitions with a key of their own.
+  if (kind === "features") put("authorization", request.getHeader("authorization"));
   request.forEach((name, value) => {
     if (ofSdks.test(name)) put(name, value);
   });

@@ -71,10 +71,6 @@ export class UpstreamClient {
     return this.#inflight;
   }
 
-  isAwayFor(kind: PassedKind): boolean {
-    return this.#statusFor(kind).isAway;
-  }
-
   /** Never rejects. `body` must not change until the answer is available. */
   async ask(
     head: PassedHead,
@@ -82,7 +78,7 @@ export class UpstreamClient {
     gone: AbortSignal,
   ): Promise<UpstreamAnswer | NoAnswer> {
     const { requestsMax, monotonicMs } = this.#options;
-    const status = this.#statusFor(head.kind);
+    const status = separateKinds.has(head.kind) ? this.#statusOfOthers : this.#status;
     const { isAway: isProbe, isProbed, awayUntilMs } = status;
     if (isProbe && (isProbed || monotonicMs() < awayUntilMs)) return "away";
     if (this.#inflight >= requestsMax) return "full";
@@ -110,10 +106,6 @@ export class UpstreamClient {
 
   close(): void {
     this.#agent.destroy();
-  }
-
-  #statusFor(kind: PassedKind): UpstreamStatus {
-    return separateKinds.has(kind) ? this.#statusOfOthers : this.#status;
   }
 
   #send(

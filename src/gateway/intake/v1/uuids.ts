@@ -7,6 +7,7 @@ import { randomFillSync } from "node:crypto";
 import { Ascii } from "../../../platform/base/ascii.ts";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { halfSipHash } from "../../../platform/base/half-sip-hash.ts";
+import { typeAt } from "../../../records/item-view.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../records/table.ts";
 import { hexDigits, UuidForm, unescapedUuid, uuidForm } from "../../../records/uuid.ts";
 import { invalidPayload } from "../envelope.ts";
@@ -174,7 +175,7 @@ class UuidReader {
   #readRow(row: number): void {
     const table = this.#table;
     const index = this.uuids.length;
-    const type = (table[row + Row.FieldTypes]! >>> FieldShift.Uuid) & 0xf;
+    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Uuid);
     const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
     const body = this.#body;
     const isPlain =

@@ -2,7 +2,7 @@
 // JSON, the results are meaningless but within the bounds, and the time is still linear.
 
 import type { Buffer } from "node:buffer";
-import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
+import { Ascii, isJsonSpace, stringEnd } from "./ascii.ts";
 
 export function spaceEnd(body: Buffer, start: number, end: number): number {
   let at = start;
