@@ -107,13 +107,10 @@ class TokenBucket {
   }
 
   #fill(monotonicMs: number): void {
-    const elapsedMs = monotonicMs - this.#filledMonotonicMs;
+    const { burst, perSecond } = this.#rate;
+    const refilled = ((monotonicMs - this.#filledMonotonicMs) / 1_000) * perSecond;
     this.#filledMonotonicMs = monotonicMs;
-    // A clock that went back adds nothing, and removes nothing.
-    if (elapsedMs > 0) {
-      const { burst, perSecond } = this.#rate;
-      this.#level = Math.min(burst, this.#level + (elapsedMs / 1_000) * perSecond);
-    }
+    this.#level = Math.min(burst, this.#level + refilled);
   }
 }
 
@@ -333,14 +330,11 @@ class Portions {
 
   waitMs(monotonicMs: number): number {
     if (this.#refusals < refusalsOfFlood) return 0;
-    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
-    // A clock that went back blocks no project.
-    return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
+    return Math.max(0, this.#sinceMonotonicMs + portionMs - monotonicMs);
   }
 
   refused(monotonicMs: number): void {
-    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
-    if (elapsedMs >= 0 && elapsedMs < portionMs) {
+    if (monotonicMs - this.#sinceMonotonicMs < portionMs) {
       this.#refusals++;
       return;
     }
