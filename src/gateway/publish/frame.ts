@@ -21,8 +21,6 @@ export class FrameQueue {
   readonly subject: string;
   readonly stream: StreamState;
   readonly departures: Departures<Frame>;
-  /** Maximum number of unacknowledged frames. `Departures` may allow more. */
-  readonly window: number;
   /** True for a bulk or historical queue, whose frames wait for live frames. */
   readonly background: boolean;
   /** The shared frame to which lines are appended; undefined before the first line. */
@@ -40,13 +38,12 @@ export class FrameQueue {
   constructor(
     stream: StreamState,
     departures: Departures<Frame>,
-    options: { lane: Lane; subject: string; window: number; background: boolean },
+    options: { lane: Lane; subject: string; background: boolean },
   ) {
     this.stream = stream;
     this.departures = departures;
     this.lane = options.lane;
     this.subject = options.subject;
-    this.window = options.window;
     this.background = options.background;
   }
 

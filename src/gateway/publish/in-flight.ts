@@ -174,7 +174,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues the frame of a split batch until the window has room. The batch was in no window. */
+  /** Queues the frame of a split batch until the window has room: batches do not count there. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -242,7 +242,7 @@ export class InFlight {
     // Only a new message shows that the stream stores: even a leader without a majority recognizes
     // messages that another request had stored.
     if (outcome === "stored") noteStored(stream, monotonicMs);
-    // A caller-named frame may have been stored by another request, before this one was sent.
+    // If the caller set the id, another request may have stored such a frame before this one.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
     if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
       this.#suspectStream(frame, ack.seq, monotonicMs);
