@@ -19,7 +19,6 @@ import {
   noRoomCodes,
 } from "../../platform/nats/api.ts";
 import { type NatsLink, serverPlaces } from "../../platform/nats/link.ts";
-import { headerBytesMax } from "../../platform/nats/names.ts";
 import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
 import { clusterVersions, storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import {
@@ -158,10 +157,7 @@ export async function ensureStreams(
   log: EnsureOptions["log"],
 ): Promise<string[]> {
   const jsm = await managerOf(connection, { timeoutMs: ensureTimeoutMs });
-  const messageBytes = Math.min(
-    settings.frameBytesMax + headerBytesMax,
-    connection.info?.max_payload ?? 0,
-  );
+  const messageBytes = fullMessageBytes(settings.frameBytesMax, connection.info?.max_payload ?? 0);
   const wanted = wantedConfigs(settings);
   const batchRule = new BatchRule(connection, log);
   for (const config of wanted)

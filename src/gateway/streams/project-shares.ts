@@ -231,7 +231,7 @@ class Exchange {
     const { name, reading } = ledger.state;
     if (reading === undefined) return;
     const { created } = reading;
-    // Three parts, unlike the key of a usage record.
+    // This key has three parts, unlike that of a usage record.
     const key = `streams.shares.${name}`;
     const entry = await bucket.get(key);
     const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
