@@ -10,10 +10,8 @@ import {
   apiCodes,
   apiPrefixOf,
   isApiError,
-  isFromLeader,
   ledStreamInfo,
   managerOf,
-  NoLeaderError,
 } from "../../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
@@ -125,7 +123,7 @@ type ParsedProject =
       readonly ok: false;
       /** The error in the value, without the value. */
       readonly fault: string;
-      /** Whether the entry's keys belong to no project: 401. Otherwise they may be valid: 503. */
+      /** Whether the entry's keys belong to no project (401). Otherwise they may be valid (503). */
       readonly isUnowned: boolean;
     };
 
@@ -264,23 +262,16 @@ async function lastSequenceAtHub(
   stream: string,
   hubDomain: string,
 ): Promise<number> {
-  try {
-    const hub = await managerOf(connection, {
-      domain: hubDomain,
-      timeoutMs: registryTimeoutMs,
+  const failure = (why: string, cause?: unknown) =>
+    new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, { cause });
+  const options = { domain: hubDomain, timeoutMs: registryTimeoutMs };
+  const info = await managerOf(connection, options)
+    .then((hub) => ledStreamInfo(hub, stream))
+    .catch((error: Error) => {
+      throw failure(`does not answer: ${error.message}`, error);
     });
-    const info = await hub.streams.info(stream);
-    if (!isFromLeader(info)) throw new NoLeaderError(stream);
-    return info.state.last_seq;
-  } catch (error) {
-    const missing = isApiError(error, apiCodes.streamNotFound);
-    const why = missing
-      ? "has no projects yet: run `penstock gather` there"
-      : `does not answer: ${(error as Error).message}`;
-    throw new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, {
-      cause: error,
-    });
-  }
+  if (info === undefined) throw failure("has no projects yet: run `penstock gather` there");
+  return info.state.last_seq;
 }
 
 export interface BucketState {

@@ -7,7 +7,7 @@ import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import { atMost, pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import {
   apiCodes,
   isApiError,
@@ -257,9 +257,7 @@ export class UsageWriter {
   /** Writes the remaining counts, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
-    const written = new AbortController();
-    await Promise.race([this.#writeRest(), pauseUntilAborted(endMsMax, written.signal)]);
-    written.abort();
+    await atMost(endMsMax, this.#writeRest());
   }
 
   async #keepWriting(): Promise<void> {
