@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
+import type { WorkersReadiness } from "../workers/supervisor.ts";
 
 /** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
@@ -27,12 +28,6 @@ interface AdminServerOptions {
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
   readonly portName?: PortName;
-}
-
-interface WorkersReadiness {
-  readonly ready: number;
-  readonly workers: number;
-  readonly reasons: readonly string[];
 }
 
 interface Answer {

@@ -73,8 +73,9 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts one more frame. The `ownBytes` of a frame with lines of this request only count towards
-   * the project's share before they are stored, because a large request sends megabytes ahead.
+   * Counts one more frame. `ownBytes` is the size of a frame of this request alone; 0 for a shared
+   * frame. It counts towards the project's share before the frame is stored, because a large
+   * request sends megabytes ahead.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;

@@ -71,8 +71,8 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // With no other flag, the item is read unchanged: this is possible with escaped or repeated
-      // names, and of a distinct id that is an object or array only the beginning is read.
+      // Without other flags, the item can be read unchanged: escaped or repeated names do not
+      // prevent it, and of a distinct id that is an object or array only the beginning is read.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `The event must be normalised, and is larger than the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);

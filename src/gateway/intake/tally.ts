@@ -19,24 +19,23 @@ import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 /** Maximum number of errors in an answer, and of warnings. Further ones are only counted. */
 export const itemNotesMax = 20;
 
+/** Why an event has its outcome. */
+export type EventReason =
+  /** The event is stored. */
+  | "none"
+  /** An earlier attempt stored the event. */
+  | "duplicate"
+  /** The event may be stored or not. */
+  | "timeout"
+  /** The request was rejected as a whole. */
+  | "rate_limited"
+  | "performance_event"
+  | DropCode
+  | ItemErrorCode;
+
 /** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
-  events(
-    lane: Lane,
-    reason:
-      // The events are stored.
-      | "none"
-      // An earlier attempt stored the events.
-      | "duplicate"
-      // The events may be stored or not.
-      | "timeout"
-      // The request was rejected as a whole.
-      | "rate_limited"
-      | "performance_event"
-      | DropCode
-      | ItemErrorCode,
-    count: number,
-  ): void;
+  events(lane: Lane, reason: EventReason, count: number): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;

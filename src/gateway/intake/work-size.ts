@@ -13,7 +13,7 @@ import type { Work } from "./work.ts";
 
 /** Maximum bytes of a small body. With few events it takes 0.05 ms, so it is not deferred. */
 export const littleBytesMax = 2_048;
-/** Maximum number of events that are few. A small body may contain 70: ten times the work. */
+/** A small body with more events may be deferred. It can contain 70: ten times the work. */
 export const fewEventsMax = 8;
 /** Maximum bytes of a body that is scanned on the event loop: 0.8 ms in the worst case. */
 export const scannedAtOnceBytesMax = 131_072;
@@ -28,7 +28,7 @@ export function placingBytesOf(bytes: number, events: number, isSlow: boolean): 
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
-/** Returns the row after the last row of the slice that begins at `start`. It has at least one. */
+/** Returns the row after the slice that begins at `start`. A slice has at least one row. */
 export function endOfSlice(
   table: Uint32Array,
   start: number,

@@ -25,7 +25,7 @@ interface SupervisorOptions {
   readonly signal: AbortSignal;
 }
 
-interface WorkersReadiness {
+export interface WorkersReadiness {
   readonly ready: number;
   readonly workers: number;
   readonly reasons: readonly string[];

@@ -2,9 +2,9 @@
 // Label values are bounded: never a project, a key or a path that a client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type ErrorCode, errorTable, type ItemErrorCode } from "../../../platform/base/errors.ts";
+import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
-import { type DropCode, type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
+import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
 import {
   type Histogram,
   LabeledCounters,
@@ -15,6 +15,7 @@ import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
+import type { EventReason } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -53,16 +54,7 @@ const outcomeOfReason = {
   unreadable_event: "error",
   rate_limited: "refused",
   timeout: "unknown",
-} as const satisfies Record<
-  | "none"
-  | "duplicate"
-  | "performance_event"
-  | DropCode
-  | "rate_limited"
-  | "timeout"
-  | ItemErrorCode,
-  EventOutcome
->;
+} as const satisfies Record<EventReason, EventOutcome>;
 
 type EventOutcome =
   /** JetStream acknowledged the event, even if the request got an error. */
@@ -71,15 +63,14 @@ type EventOutcome =
   | "duplicate"
   /** A `$performance_event`, which is not stored. The counts of the answer exclude it. */
   | "removed"
-  /** The event broke a rule that clients are only warned of. */
+  /** The event broke a rule, and the answer lists it as a warning. */
   | "dropped"
-  /** The event broke a rule whose violation the answer reports as an error. */
+  /** The event broke a rule, and the answer lists it as an error. */
   | "error"
   /** The request was rejected. It may be retried, so one event can be counted several times. */
   | "refused"
   /** There was no PubAck by the deadline. */
   | "unknown";
-type EventReason = keyof typeof outcomeOfReason;
 
 /** The functions that return the current value of a gauge, or one value per series. */
 type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
@@ -266,17 +257,12 @@ export class Metrics extends MetricSet<MetricName> {
 const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
-interface EventLoopDelay {
-  /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
-  samples(): Sample[];
-  close(): void;
-}
-
-function watchEventLoopDelay(): EventLoopDelay {
+function watchEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {
-    samples() {
+    /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
+    samples(): Sample[] {
       const samples = [
         { labels: { stat: "p50" }, value: delaySeconds(histogram.percentile(50)) },
         { labels: { stat: "p99" }, value: delaySeconds(histogram.percentile(99)) },

@@ -71,7 +71,7 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /** Also true if the next event does not fit, as can happen to one of hundreds of kilobytes. */
+  /** Also true if the next event does not fit, for example because it has hundreds of kilobytes. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
