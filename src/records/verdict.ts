@@ -53,6 +53,14 @@ export class Slice {
   end = 0;
 }
 
+type StoredUuid =
+  /** The token is stored unchanged. */
+  | "sent"
+  /** `uuidText` is stored. */
+  | "converted"
+  /** A generated uuid is stored. */
+  | "new";
+
 /** Reused for all items. If a `…Text` is undefined, the record copies the token. */
 export class Verdict {
   /** Why the event is not stored. `removed` is reported only in answers that list each event. */
@@ -69,13 +77,7 @@ export class Verdict {
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
-  uuid:
-    /** The token is stored unchanged. */
-    | "sent"
-    /** `uuidText` is stored. */
-    | "converted"
-    /** A generated uuid is stored. */
-    | "new" = "sent";
+  uuid: StoredUuid = "sent";
   uuidText = "";
   /** The stored time in milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
