@@ -47,6 +47,12 @@ struct Call {
   napi_value body;
 };
 
+/** Throws a TypeError, and returns null. */
+napi_value throw_type_error(napi_env env, const char* message);
+
+/** Describes a function of the module, or a method of a class. */
+napi_property_descriptor method(const char* name, napi_callback callback);
+
 /** Reads a Uint32Array, which is empty if it is detached. Returns false if it is not one. */
 bool get_words(napi_env env, napi_value value, Table& words);
 

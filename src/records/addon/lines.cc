@@ -22,11 +22,6 @@ napi_value count_of(napi_env env, size_t count) {
   return result;
 }
 
-napi_value throw_type_error(napi_env env, const char* message) {
-  napi_throw_type_error(env, nullptr, message);
-  return nullptr;
-}
-
 napi_value join_lines_call(napi_env env, napi_callback_info info) {
   size_t count = 4;
   napi_value arguments[4];
@@ -79,10 +74,8 @@ napi_value read_lines_call(napi_env env, napi_callback_info info) {
 
 bool set_lines(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      {"joinLines", nullptr, join_lines_call, nullptr, nullptr, nullptr, napi_default_method,
-       nullptr},
-      {"readLines", nullptr, read_lines_call, nullptr, nullptr, nullptr, napi_default_method,
-       nullptr},
+      method("joinLines", join_lines_call),
+      method("readLines", read_lines_call),
   };
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;
