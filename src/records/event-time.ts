@@ -12,7 +12,7 @@ import {
   extraOf,
   FieldShift,
   hasExtra,
-  MoreShift,
+  PropertyShift,
   Row,
   TokenType,
 } from "./table.ts";
@@ -50,7 +50,7 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   }
   verdict.timestampSentMs = sentMs;
   const ignoresSentAt =
-    typeAt(table[row + Row.MoreTypes]!, MoreShift.IgnoreSentAt) === TokenType.True;
+    typeAt(table[row + Row.PropertyTypes]!, PropertyShift.IgnoreSentAt) === TokenType.True;
   let ms = ignoresSentAt ? sentMs : sentMs - request.skewMs;
   const offsetType = typeAt(extraTypes(item), ExtraShift.Offset);
   if (!isNothing(offsetType)) {

@@ -187,7 +187,6 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
   const properties = table[row + Row.PropertyTypes]!;
-  const more = table[row + Row.MoreTypes]!;
   switch (kind) {
     case Kind.Alias:
     case CustomEvent.Merge:
@@ -227,11 +226,11 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
       }
       return;
     case Kind.Pageview:
-      if (!isName(typeAt(more, MoreShift.CurrentUrl)))
+      if (!isName(typeAt(properties, PropertyShift.CurrentUrl)))
         verdict.warnings |= warningBit.missing_current_url;
       return;
     case Kind.Screen:
-      if (!isName(typeAt(more, MoreShift.ScreenName)))
+      if (!isName(typeAt(properties, PropertyShift.ScreenName)))
         verdict.warnings |= warningBit.missing_screen_name;
       return;
     case Kind.Set:

@@ -109,7 +109,7 @@ export const Row = {
   PropertiesDistinctIdEnd: 17,
   FieldTypes: 18,
   PropertyTypes: 19,
-  /** TokenTypes of three properties and of the item, MoreShift.HasExtra, and ItemFlag bits. */
+  /** TokenType of the item, MoreShift.HasExtra, and ItemFlag bits. */
   MoreTypes: 20,
   Words: 21,
 } as const;
@@ -153,25 +153,23 @@ export const FieldShift = {
 
 /** The bit positions in Row.PropertyTypes, for reserved keys directly inside `properties`. */
 export const PropertyShift = {
-  Alias: 0,
-  GroupType: 4,
-  GroupKey: 8,
-  SurveyId: 12,
-  Set: 16,
-  GroupSet: 20,
-  Groups: 24,
-  ProcessPersonProfile: 28,
+  SurveyId: 0,
+  Set: 4,
+  GroupSet: 8,
+  Groups: 12,
+  ProcessPersonProfile: 16,
+  CurrentUrl: 20,
+  ScreenName: 24,
+  IgnoreSentAt: 28,
 } as const;
 
+/** The bit positions in Row.MoreTypes. */
 export const MoreShift = {
-  CurrentUrl: 0,
-  ScreenName: 4,
   /** TokenType of the item. If it is not Object, all other words of the row are zero. */
-  Item: 8,
-  IgnoreSentAt: 12,
+  Item: 0,
   /** A bit that is set if at least one field of Extra is present. */
-  HasExtra: 16,
-  Flags: 20,
+  HasExtra: 4,
+  Flags: 8,
 } as const;
 
 /** The bit positions in Extra.Types. */

@@ -71,17 +71,14 @@ PENSTOCK_INLINE uint32_t item_name_of(const Key& key) {
 PENSTOCK_INLINE uint32_t property_of(const Key& key) {
   switch (key.length) {
     case 4: return is(key, "$set") ? kPropertySet : kNoName;
-    case 5: return is(key, "alias") ? kAlias : is(key, "token") ? kPropertyToken : kNoName;
+    case 5: return is(key, "token") ? kPropertyToken : kNoName;
     case 6: return is(key, "$unset") ? kPropertyUnset : kNoName;
     case 7: return is(key, "$groups") ? kGroups : kNoName;
     case 9: return is(key, "$set_once") ? kPropertySetOnce : kNoName;
     case 10:
       if (is(key, "$survey_id")) return kSurveyId;
-      return is(key, "$group_set") ? kGroupSet : is(key, "$group_key") ? kGroupKey : kNoName;
-    case 11:
-      return is(key, "distinct_id")   ? kPropertyDistinctId
-             : is(key, "$group_type") ? kGroupType
-                                      : kNoName;
+      return is(key, "$group_set") ? kGroupSet : kNoName;
+    case 11: return is(key, "distinct_id") ? kPropertyDistinctId : kNoName;
     case 12:
       if (is(key, "$current_url")) return kCurrentUrl;
       return is(key, "$screen_name")   ? kScreenName

@@ -125,30 +125,26 @@ enum ExtraPart : uint32_t {
 
 /**
  * The keys that are recognised inside `properties`: type at bit 4 * property of 64 bits. The first
- * eight are kPropertyTypes; the others are in kMoreTypes, in the row's spans or in its extra.
+ * eight are kPropertyTypes; the others are in the row's spans or in its extra.
  */
 enum Property : uint32_t {
-  kAlias = 0,
-  kGroupType = 1,
-  kGroupKey = 2,
-  kSurveyId = 3,
-  kPropertySet = 4,
-  kGroupSet = 5,
-  kGroups = 6,
-  kProcessPersonProfile = 7,
-  kCurrentUrl = 8,
-  kScreenName = 9,
-  kPropertyDistinctId = 10,
-  kPropertySetOnce = 11,
-  kPropertyUnset = 12,
-  kPropertyOtherDistinctId = 13,
-  kIgnoreSentAt = 15,
+  kSurveyId = 0,
+  kPropertySet = 1,
+  kGroupSet = 2,
+  kGroups = 3,
+  kProcessPersonProfile = 4,
+  kCurrentUrl = 5,
+  kScreenName = 6,
+  kIgnoreSentAt = 7,
+  kPropertyDistinctId = 8,
+  kPropertySetOnce = 9,
+  kPropertyUnset = 10,
+  kPropertyOtherDistinctId = 11,
 };
 
-inline constexpr uint32_t kItemTypeShift = 8;
-inline constexpr uint32_t kIgnoreSentAtShift = 12;
-inline constexpr uint32_t kHasExtraShift = 16;
-inline constexpr uint32_t kItemFlagsShift = 20;
+inline constexpr uint32_t kItemTypeShift = 0;
+inline constexpr uint32_t kHasExtraShift = 4;
+inline constexpr uint32_t kItemFlagsShift = 8;
 
 enum ItemFlag : uint32_t {
   kItemEscapedKey = 1,

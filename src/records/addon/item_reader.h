@@ -58,10 +58,8 @@ class ItemReader {
     const uint32_t flags = flags_ | properties_flags_ | walk_.flags;
     set_span(row_ + kItemStart, item);
     row_[kPropertyTypes] = static_cast<uint32_t>(types);
-    row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) |
-                       static_cast<uint32_t>(item.type) << kItemTypeShift |
-                       static_cast<uint32_t>(type_in(types, kIgnoreSentAt)) << kIgnoreSentAtShift |
-                       flags << kItemFlagsShift;
+    const auto item_type = static_cast<uint32_t>(item.type);
+    row_[kMoreTypes] = item_type << kItemTypeShift | flags << kItemFlagsShift;
     const TokenType id_type = type_in(types, kPropertyDistinctId);
     if (id_type != kAbsent) put_field(kPropertiesDistinctId, property_distinct_ids_[0], id_type);
     if (((types & kRareProperties) | extra_types_ | other_distinct_id_type_) != 0)
