@@ -12,7 +12,7 @@ import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 /** Maximum number of code points, as in PostHog's columns for ids and group keys. */
 export const distinctIdCharactersMax = 400;
 
-/** Number of characters of a SHA-256 in base64url, which follows a tilde. */
+/** Number of characters of a SHA-256 in base64url. A tilde precedes it. */
 const hashCharacters = 43;
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
@@ -28,8 +28,8 @@ interface DistinctIdText {
 
 /**
  * Returns the stored text of a token that the record writer cannot copy: an escaped or long string,
- * or another value, as compact JSON. Parses only the beginning. Not for Absent, Null or
- * EmptyString.
+ * or a value that is not a string, as compact JSON. Parses only the beginning of the token. The
+ * type must not be Absent, Null or EmptyString.
  */
 export function distinctIdText(
   body: Buffer,
@@ -66,7 +66,7 @@ function shortened(text: string): string {
     : withHash(text, Buffer.from(text));
 }
 
-/** Appends the hash of `all`, the whole id, which begins with the text. */
+/** `text` is the beginning of the id, and `all` the whole id. */
 function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }

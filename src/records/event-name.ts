@@ -6,8 +6,12 @@ import { FieldShift, Row, TokenType } from "./table.ts";
 import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
-/** Further kinds of events. Old browser SDKs sent `Performance` for each request of a page. */
-export const NoKind = { Nameless: -1, Performance: -2 } as const;
+/** Kinds of events that are not stored. */
+export const NoKind = {
+  Nameless: -1,
+  /** Old browser SDKs sent this event for each request of a page. */
+  Performance: -2,
+} as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
 
 /** Custom events that need a certain property to have an effect. */
@@ -56,7 +60,7 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
       })),
 );
 
-/** Returns the kind. A name whose first 4 KiB are blank counts as blank: `Nameless`. */
+/** An event whose name begins with 4 KiB of white space counts as `Nameless`. */
 export function kindOf({ body, table, row }: ItemView): SpecialKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   if (!isString(type)) return NoKind.Nameless;

@@ -12,7 +12,7 @@ import {
   extraOf,
   FieldShift,
   hasExtra,
-  MoreShift,
+  PropertyShift,
   Row,
   TokenType,
 } from "./table.ts";
@@ -50,7 +50,7 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   }
   verdict.timestampSentMs = sentMs;
   const ignoresSentAt =
-    typeAt(table[row + Row.MoreTypes]!, MoreShift.IgnoreSentAt) === TokenType.True;
+    typeAt(table[row + Row.PropertyTypes]!, PropertyShift.IgnoreSentAt) === TokenType.True;
   let ms = ignoresSentAt ? sentMs : sentMs - request.skewMs;
   const offsetType = typeAt(extraTypes(item), ExtraShift.Offset);
   if (!isNothing(offsetType)) {
@@ -86,7 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** Returns an integer without creating a string, for posthog-js's offsets; else NaN. */
+/** Parses an integer, as in posthog-js's offsets, without creating a string; otherwise NaN. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

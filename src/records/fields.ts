@@ -42,7 +42,7 @@ export interface RecordField {
   /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined without one of its own. */
+  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if the field has none. */
   readonly column?: string;
   /** A description in one sentence of Markdown. */
   readonly description: string;
@@ -167,7 +167,7 @@ export const recordFields = {
     from: "`$set_once`, also in `properties`",
     most: `${mergedBytesMax / 1_024} KiB if the top level and \`properties\` both have it`,
     column: "set_once",
-    description: "Properties to set on the person if it has none of the name.",
+    description: "Properties to set on the person, unless it has them already.",
   },
   $unset: {
     type: "names",

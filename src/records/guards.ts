@@ -1,6 +1,6 @@
 // The rules for one event, which docs/reference/event-fields.md describes: first reasons to drop
-// it, then errors, then warnings. An item that is not plain was normalised before, except if it is
-// too large and only its distinct id is not plain. Creates no object for the event, and writes only
+// it, then errors, then warnings. An item that is not plain was normalised before, unless it is too
+// large and can be read unchanged. The rules create no object for the event, and write only
 // repairs.
 
 import { Buffer } from "node:buffer";
@@ -182,12 +182,11 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/** Warns if an event lacks a value that its name requires. It is stored and has no effect. */
+/** Warns if an event lacks a value that its name requires. It is stored, but has no effect. */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
   const properties = table[row + Row.PropertyTypes]!;
-  const more = table[row + Row.MoreTypes]!;
   switch (kind) {
     case Kind.Alias:
     case CustomEvent.Merge:
@@ -227,11 +226,11 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
       }
       return;
     case Kind.Pageview:
-      if (!isName(typeAt(more, MoreShift.CurrentUrl)))
+      if (!isName(typeAt(properties, PropertyShift.CurrentUrl)))
         verdict.warnings |= warningBit.missing_current_url;
       return;
     case Kind.Screen:
-      if (!isName(typeAt(more, MoreShift.ScreenName)))
+      if (!isName(typeAt(properties, PropertyShift.ScreenName)))
         verdict.warnings |= warningBit.missing_screen_name;
       return;
     case Kind.Set:
@@ -242,7 +241,7 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   }
 }
 
-/** Returns whether the text, a name in quotes, occurs anywhere in the item's `properties`. */
+/** Returns whether `name`, which includes its quotes, occurs anywhere in `properties`. */
 function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   return body.subarray(start, end).includes(name);

@@ -1,9 +1,9 @@
 import type { Buffer } from "node:buffer";
 import { Extra, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "./table.ts";
 
-/** An item. `row` is the index of its row's first word. */
 export interface ItemRow {
   readonly table: Uint32Array;
+  /** The index of the row's first word. */
   readonly row: number;
 }
 
@@ -18,7 +18,7 @@ export function typeAt(word: number, shift: number): TokenType {
   return ((word >>> shift) & 0xf) as TokenType;
 }
 
-/** Returns the TokenTypes of rare fields, see ExtraShift; 0 without an extra. */
+/** Returns the types of rare fields, at the positions in ExtraShift; 0 if there is no extra. */
 export function extraTypes({ table, row }: ItemRow): number {
   return hasExtra(table, row) ? table[extraOf(table, row) + Extra.Types]! : 0;
 }
@@ -27,7 +27,7 @@ export function isString(type: TokenType): type is StringToken {
   return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
-/** Returns whether a value is absent. Clients also send null for that. */
+/** Returns whether a value is absent. Clients also send null for an absent value. */
 export function isNothing(
   type: TokenType,
 ): type is typeof TokenType.Absent | typeof TokenType.Null {
@@ -53,9 +53,9 @@ export function itemFlags({ table, row }: ItemRow): number {
 }
 
 /**
- * Returns whether the item can be judged from the table. If its distinct id is an object or array
- * it must be normalised first, because the stored text must not depend on spelling, except if the
- * item is too large.
+ * Returns whether the item can be judged from the table. An item whose distinct id is an object or
+ * array must be normalised first, unless it is too large, because the stored text must not depend
+ * on spelling.
  */
 export function isPlain(item: ItemRow): boolean {
   return (

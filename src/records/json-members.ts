@@ -1,5 +1,5 @@
-// Iterates over the members of a JSON object, or the elements of an array, by their bytes. Uses one
-// pass without recursion, so length and depth are no problem. The text must be valid, as scanned.
+// Iterates over the members of a JSON object, or the elements of an array, by their bytes. Takes
+// one pass without recursion, whatever the length and depth. The text must have been scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -32,7 +32,7 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** An iterator over many texts in turn. Call `begin`, then `next` until it returns false. */
+/** For each text, call `begin`, and then `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -54,7 +54,7 @@ export class JsonMembers {
     this.#body = body;
   }
 
-  /** Begins with body[start, end), an object or an array with its brackets. */
+  /** body[start, end) is an object or an array, and includes its brackets. */
   begin(body: Buffer, start: number, end: number): void {
     this.#body = body;
     this.#at = start + 1;

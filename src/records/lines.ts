@@ -11,7 +11,7 @@ export const Line = {
   Flags: 0,
   /** The TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /** A time as a double of two words, in ms since the epoch; NaN for none. So the next three. */
+  /** Milliseconds since 1970, as a double of two words; NaN if absent. So are the next three. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
@@ -57,9 +57,9 @@ export interface LineFunctions {
    */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Writes Line.Words words for each row of a scan's table that has a line, and returns their
-   * number. `place`: the number of lines, the line of the first row, its offset, and the two words
-   * of the key for hashes.
+   * Writes Line.Words words for each row of a scan's table that has a line, and returns the number
+   * of such rows. `place` has the number of lines, the index and the offset of the first row's
+   * line, and the two words of the key for hashes.
    */
   readonly readLines: (
     text: Buffer,
@@ -83,7 +83,7 @@ export class RecordView {
   /** The id of the project; "" if the record has no valid one. */
   projectId = "";
   profileType: TokenType = TokenType.True;
-  /** The words of this line, from the index `at` on. */
+  /** The words of all lines. Those of this line begin at `at`. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;

@@ -18,13 +18,13 @@ interface NativeScanner {
   release(): void;
 }
 
-/** The functions of the addon. `layout` has its numbers of table.ts, as "Group.Name": number. */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   /** The class of QuickInflater in gateway/body/inflate.ts. */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
+  /** The addon's copy of the numbers in table.ts and lines.ts, by "Group.Name". */
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
   readonly repair: (
@@ -35,22 +35,22 @@ interface Addon extends LineFunctions {
     nonFinite: Uint32Array,
     progress: Uint32Array,
   ) => void;
-  /** Makes the process return freed blocks of 4 MiB and more to the system at once. */
+  /** Makes the process return freed blocks of 4 MiB and more to the system immediately. */
   readonly returnLargeBlocks: () => void;
   /** Returns the calling thread's CPU time in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;
 }
 
-const addonPlaces = [
+const addonUrls = [
   "./addon/build/Release/event_scan.node",
   "../../src/records/addon/build/Release/event_scan.node",
-].map((place) => new URL(place, import.meta.url));
+].map((path) => new URL(path, import.meta.url));
 
 let loaded: Addon | undefined;
 
-/** Returns the addon. Throws if it is not built, does not load, or is not of this source. */
+/** Throws if the addon is not built, does not load, or was built from another source. */
 export function loadAddon(): Addon {
-  loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);
+  loaded ??= ofThisVersion(loadNativeModule("scanner", addonUrls) as Addon);
   return loaded;
 }
 
@@ -65,7 +65,7 @@ function ofThisVersion(addon: Addon): Addon {
   );
 }
 
-/** Creates a scanner of one body at a time for one thread. `rows` is the size of the table. */
+/** The scanner scans one body at a time. `rows` is the size of its table. */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();
   const table = new Uint32Array(tableWords(rows));

@@ -1,12 +1,13 @@
-// Parses times in other formats than ISO 8601, if they mean the same moment to every reader.
+// Parses timestamps in formats other than ISO 8601, if they mean the same time to every reader.
 // Excluded are a time without a date, a date without a year, and ambiguous orders of day and month
 // (`05.06.2026`). Must not use the clock or the machine's time zone.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
-/** Maximum characters of a time with the name of a zone, perhaps escaped as \uXXXX. */
+/** Maximum characters of a timestamp, which may have the name of a zone. */
 const charsMax = 128;
+/** Each character may be written as \uXXXX. */
 const tokenBytesMax = 6 * charsMax + 2;
 
 const minuteMs = 60_000;
@@ -46,7 +47,7 @@ const zone = String.raw`(?:\s*(?<zone>[a-z]{1,3}|[+-]\d\d(?::?\d\d)?))?`;
 const time = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?(?:\s*(?<half>[ap]m))?${zone}`;
 const timeOfDay = String.raw`(?:,?\s+(?:at\s+)?${time})?`;
 
-/** The formats. No text matches two of them. */
+/** No text matches two of these formats. */
 const forms: readonly RegExp[] = [
   // 2026-11-22 07:00:00 UTC, 2026/11/22 07:00, 2026.11.22
   String.raw`${year}(?<mark>[-/.])${number}\k<mark>${day}${timeOfDay}`,
@@ -68,8 +69,8 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Matches texts that name their zone twice, with the part that states the moment. */
-const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
+/** Matches timestamps that state their zone twice. The replacement states it once. */
+const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] = [
   // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A name of a zone without an
   // offset is only exact for UTC.
   [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
@@ -85,15 +86,15 @@ const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** Matches .NET's JSON: milliseconds since 1970, and perhaps the zone for displaying the moment. */
+/** Matches a date in .NET's JSON: milliseconds since 1970, and an offset only for display. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** Matches the form of years after 9999, but with four significant digits. */
+/** Matches a year that is written like one after 9999, but has four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
-/** Lengths of the integer part of a number since 1970. The first 13 digits are milliseconds. */
+/** Numbers of integer digits of an epoch time. The first 13 digits are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/** Returns the moment of a JSON token in milliseconds since 1970; NaN for other texts. */
+/** Parses a JSON token to milliseconds since 1970; NaN if it is not a timestamp. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
@@ -120,7 +121,7 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** The moment, in UTC if the text has no zone; NaN if the text is not a time. */
+  /** Milliseconds since 1970, in UTC if the text has no zone; NaN if it is not a timestamp. */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -144,14 +145,14 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/** Removes a second name of the zone, which the offset before it makes redundant. */
+/** Removes the second statement of the zone, if there are two. */
 function withoutZoneName(text: string): string {
-  for (const [ending, moment] of zoneEndings)
-    if (ending.test(text)) return text.replace(ending, moment);
+  for (const [ending, replacement] of zoneEndings)
+    if (ending.test(text)) return text.replace(ending, replacement);
   return text;
 }
 
-/** Converts a number since 1970: 10 digits are seconds, 13 milli-, 16 micro-, 19 nanoseconds. */
+/** Converts an epoch time: 10 digits are seconds, 13 milli-, 16 micro-, and 19 nanoseconds. */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
   if (zeroTimes.has(withoutExponent(number))) return year1Ms;
@@ -160,13 +161,13 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** Returns the digits of a number, which as a double's JSON may be 1.7953308E9. */
+/** Returns the digits of a number that may be written as 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
 const year1Ms = -62_135_596_800_000;
-/** The zero time in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
+/** The beginning of year 1 in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
 const zeroTimes: ReadonlySet<string> = new Set([
   ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
 ]);
@@ -203,7 +204,7 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/** Returns the year; NaN for 50 to 69, which mean the last century in mail (RFC 2822, 4.3) only. */
+/** Returns NaN for the years 50 to 69, which mean the last century only in mail (RFC 2822, 4.3). */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;

@@ -1,6 +1,6 @@
 // Merges `$set`, `$set_once` and `$unset` from the top level and from `properties` into the fields
-// stored at the top level. Two objects are joined, and the addon keeps the last of each name, so
-// that numbers keep their digits. Accepts plain items only.
+// stored at the top level. Two objects are joined as text, and the addon keeps the last member of
+// each name, so that numbers keep their digits. Accepts plain items only.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -8,9 +8,9 @@ import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./it
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/** Maximum bytes to merge, which takes about 7 ms: as much as PostHog stores for a person. */
+/** Maximum bytes that are merged, in about 7 ms. PostHog stores as much for a person. */
 export const mergedBytesMax = 524_288;
-/** Maximum bytes of names to merge, which takes 2 ms at worst. */
+/** Maximum bytes of names that are merged, in at most 2 ms. */
 export const namesBytesMax = 65_536;
 /** Bytes that joining two objects adds: two braces and a comma. */
 const punctuationBytes = 3;
@@ -22,10 +22,10 @@ export interface JsonText {
   readonly end: number;
 }
 
-/** Writes the plain form, and returns its length, like `normalise`. Throws without one. */
+/** Writes the plain form of the text, and returns its length. Throws if that is not possible. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/** The table's words with a field's spans at both levels; 0 if the field is absent. */
+/** The words of the table with a field's spans at both levels; 0 if the field is absent. */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -51,7 +51,7 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // The joined members of both places. `#merged` has their plain form. Both are reused.
+  // `#joined` has the members of both levels, and `#merged` their plain form. They are reused.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -61,7 +61,7 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /** Merges the fields into slices, valid until the next call. Returns false for too large ones. */
+  /** Sets the slices, which are valid until the next call. Returns false if they are too large. */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -156,7 +156,7 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /** Replaces a small buffer. Earlier slices of the event stay in the replaced one. */
+  /** Replaces a buffer that is too small. Earlier slices of the event stay in the replaced one. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -166,7 +166,7 @@ export class PersonFields {
   }
 }
 
-/** Returns the span of a list of names or null; otherwise 0, with a warning. */
+/** Returns 0 if the value is not a list of names. Warns of it, unless it is null. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
@@ -191,8 +191,8 @@ function nameObjectBytesMax(listBytes: number): number {
 }
 
 /**
- * Collects lists of names as in `$unset` as the keys of one object, in which the addon removes
- * duplicates. The buffer must have enough room.
+ * Collects lists of names, such as `$unset`, as the keys of one object, from which the addon
+ * removes duplicates. The buffer must have enough room.
  */
 class NameObject {
   readonly #target: Buffer;

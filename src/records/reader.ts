@@ -1,6 +1,6 @@
 // Reads the stored records of a frame by the offsets that the addon returns. All lines are scanned
 // as one batch. If that fails, they are scanned one by one, so that a line that is not JSON affects
-// no other. Here, any JSON object is a record.
+// no other line. Any JSON object counts as a record here.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -15,7 +15,7 @@ import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows 
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** Rows of a table. Most frames have fewer lines. */
+/** Number of rows of a table. Most frames have fewer lines. */
 export const frameRows = 1_024;
 
 /** Mask of line indexes: reading pauses after a line whose index has all these bits. */
@@ -46,7 +46,7 @@ interface ScannedText {
 }
 
 export class RecordReader {
-  /** The key of the hashes of events. Only hashes of one reader are comparable. */
+  /** The key of the hashes of events. Hashes of different readers cannot be compared. */
   readonly uuidKey = randomFillSync(new Uint32Array(2));
   readonly #scanner: Scanner;
   readonly #joinLines = loadAddon().joinLines;
@@ -232,7 +232,7 @@ function scannedText(body: Buffer, shift: number): ScannedText {
 }
 
 function isScanned(status: ScanStatus): boolean {
-  if (status === ScanStatus.OutOfMemory) throw new Error("Scanning a frame: no memory");
+  if (status === ScanStatus.OutOfMemory) throw new Error("Cannot scan a frame: no memory");
   return status === ScanStatus.Ok;
 }
 

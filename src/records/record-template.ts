@@ -22,9 +22,9 @@ export interface RecordContext {
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
-/** Offset of the time of receipt in `#received`, the text after the timestamp. */
+/** Offset of the time of receipt in `#received`, which is the text after the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/** Maximum number of cached heads: one per project that sends at the same time. */
+/** Maximum number of cached heads. Each project that sends needs one. */
 const headsMax = 1_024;
 
 /** Returns two texts for each kind: without a person profile, and with one. */
@@ -165,12 +165,12 @@ const receivedAtOfRecord = Buffer.from(beforeReceivedAt);
 const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
-/** Copied parts of an event: one hash of them takes a third of the time of several. */
+/** Parts of an event are copied here: hashing them in one call is three times as fast. */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * Returns a hash of what a client sent as an event, without values that the gateway adds, so that a
- * repetition is recognised. `sentWith` states which these are, because a record does not show it.
+ * Returns a hash of the values in a record that the client sent, so that a repetition is
+ * recognised. `sentWith` states which values the gateway has added: the record does not show it.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   // No text of a client contains these bytes, because quotes in it are escaped.

@@ -28,10 +28,10 @@ const closingBytes = 2;
 
 /** Minimum bytes of a stored item without a name: {"distinct_id":1} and a comma. */
 const storedItemBytesMin = 18;
-/** Maximum bytes of a record beyond its item: constant text, times and an escaped distinct id. */
+/** Maximum bytes of a record beyond its item: constant text, timestamps, an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
-/** Returns the bytes for planning frames, from the body only, so that a retry is split alike. */
+/** Estimates the bytes of the records from the body only, so that a retry is split alike. */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes +
@@ -39,10 +39,10 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/** Maximum bytes of history in shared frames: own frames make an import's body recognisable. */
+/** Maximum bytes of history in shared frames. Own frames make an import's body recognisable. */
 export const sharedHistoryBytesMax = 524_288;
 
-/** Usual bytes of constant text, project id, address, id and times, minus an item's punctuation. */
+/** Usual bytes of constant text, project id, address, id and timestamps, minus an item's commas. */
 const recordOverheadBytes = 256;
 
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
@@ -143,7 +143,7 @@ export class JsonRecordWriter implements RecordWriter {
   }
 }
 
-/** Writes a time, if possible as a copy, which is three times as fast. */
+/** Writes the timestamp, if possible as a copy, which is three times as fast. */
 function writeMoment(
   item: ItemView,
   verdict: Verdict,

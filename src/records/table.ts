@@ -1,7 +1,7 @@
-// The layout of the scan table, which both scanners write and the rules for events read. The C++
+// The layout of the scan table, which the scanner writes and the rules for events read. The C++
 // side (addon/event_scan.h) has the same numbers, and loading the addon compares them. A span is
-// two words, the offsets [start, end) of a raw JSON token, quotes included; zero if Absent. If a
-// key is repeated, the last one counts.
+// two words: the offsets [start, end) of a raw JSON token, quotes included. Both are 0 if the value
+// is Absent. If a key is repeated, the last one counts.
 
 export const TokenType = {
   Absent: 0,
@@ -32,15 +32,15 @@ export const ScanStatus = {
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 
-/** The longest body for which `scanAtOnce` returns the reason. */
+/** Maximum bytes of a body for which `scanAtOnce` returns the reason. */
 export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 
 /** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** TokenType of the root. An Array's items are the rows. Other types have no further words. */
+  /** TokenType of the root. If it is neither Object nor Array, there are no further words. */
   RootType: 1,
-  /** The envelope's `batch`. If it is Absent in an object, the body is one event, in row 0. */
+  /** TokenType of `batch`. If it is Absent in an object, the body is one event, in row 0. */
   BatchType: 2,
   /** The number of items of `batch` or the array, with or without a row; 1 for one event. */
   ItemCount: 3,
@@ -63,12 +63,12 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
-  /** The length of `Repair.malformed`. This and `NonFinite` are 0 without `RepairedBytes`. */
+  /** The length of `Repair.malformed`. This and `NonFinite` are 0 if `RepairedBytes` is. */
   Malformed: 16,
   /**
-   * Size of the repaired body; 0 if it cannot be repaired. Set with InvalidUtf8 if the body may be
-   * an object or an array, and with InvalidJson if only words for numbers that JSON lacks are
-   * wrong.
+   * Size of the repaired body; 0 if it cannot be repaired. It is set with InvalidUtf8 if the body
+   * may be an object or an array, and with InvalidJson if the only errors are words for numbers
+   * that JSON lacks, such as NaN.
    */
   RepairedBytes: 17,
   /**
@@ -109,14 +109,14 @@ export const Row = {
   PropertiesDistinctIdEnd: 17,
   FieldTypes: 18,
   PropertyTypes: 19,
-  /** TokenTypes of three properties and of the item, MoreShift.HasExtra, and ItemFlag bits. */
+  /** TokenType of the item, MoreShift.HasExtra, and ItemFlag bits. */
   MoreTypes: 20,
   Words: 21,
 } as const;
 
 /**
  * Indexes of the words of an extra, which has the fields that few items have. Every row has room
- * for one at `extraOf`, which has a meaning only with the bit at MoreShift.HasExtra.
+ * for one at `extraOf`. Its words have a meaning only if the bit at MoreShift.HasExtra is set.
  */
 export const Extra = {
   PropertiesSetStart: 0,
@@ -153,25 +153,23 @@ export const FieldShift = {
 
 /** The bit positions in Row.PropertyTypes, for reserved keys directly inside `properties`. */
 export const PropertyShift = {
-  Alias: 0,
-  GroupType: 4,
-  GroupKey: 8,
-  SurveyId: 12,
-  Set: 16,
-  GroupSet: 20,
-  Groups: 24,
-  ProcessPersonProfile: 28,
+  SurveyId: 0,
+  Set: 4,
+  GroupSet: 8,
+  Groups: 12,
+  ProcessPersonProfile: 16,
+  CurrentUrl: 20,
+  ScreenName: 24,
+  IgnoreSentAt: 28,
 } as const;
 
+/** The bit positions in Row.MoreTypes. */
 export const MoreShift = {
-  CurrentUrl: 0,
-  ScreenName: 4,
   /** TokenType of the item. If it is not Object, all other words of the row are zero. */
-  Item: 8,
-  IgnoreSentAt: 12,
+  Item: 0,
   /** A bit that is set if at least one field of Extra is present. */
-  HasExtra: 16,
-  Flags: 20,
+  HasExtra: 4,
+  Flags: 8,
 } as const;
 
 /** The bit positions in Extra.Types. */
@@ -193,7 +191,7 @@ export const ExtraShift = {
 export const ItemFlag = {
   /** A key of the item or of its `properties` has an escape. */
   EscapedKey: 1,
-  /** A key is repeated in `properties` or deeper. The table has the last one of other keys. */
+  /** A key is repeated in `properties` or deeper. Keys repeated in the item itself do not count. */
   DuplicateKey: 2,
   /** A string anywhere in the item, key or value, has \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
@@ -201,28 +199,28 @@ export const ItemFlag = {
   TooDeep: 8,
   /** A number has more than `numberDigitsMax` digits. */
   LongNumber: 16,
-  /** A key of an object further inside than `properties` has an escape. */
+  /** A key of an object deeper than `properties` has an escape. */
   EscapedInnerKey: 32,
 } as const;
 
-/** Maximum levels. ClickHouse and simdjson have limits of about 1,000, other readers of 128. */
+/** Maximum nesting. ClickHouse and simdjson accept about 1,000 levels, some readers only 128. */
 export const depthMax = 100;
 /** Maximum digits of a number. Python reads 4,300; no double has more than 309 before its point. */
 export const numberDigitsMax = 400;
 
-/** Maximum recorded positions of each kind. Later errors are replaced, but not recorded. */
+/** Maximum number of recorded positions of each kind. Later errors are replaced, not recorded. */
 export const repairPlacesMax = 1_048_576;
 
-/** Growth from which "?" replaces malformed UTF-8, so that no text triples its length. */
+/** If a text has grown by this, "?" replaces malformed UTF-8: no text may triple its length. */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
   readonly text: Buffer;
   /** Offsets of the first replaced UTF-8 after each `{`, ascending, which identify the events. */
   readonly malformed: Uint32Array;
-  /** Header.NonFinite offsets of the first `null` in place of a number after each `{`. */
+  /** Offsets of the first `null` in place of a number after each `{`, ascending. */
   readonly nonFinite: Uint32Array;
-  /** Bytes read and written, numbers of offsets, and the scanner's state; zeros at first. */
+  /** Bytes read and written, numbers of offsets, and the scanner's state. All are 0 at first. */
   readonly progress: Uint32Array;
 }
 
@@ -253,10 +251,10 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
 export const rowsMax = 65_536;
 
 /**
- * A scanner of one body at a time with its table, which is valid until the next `scan` or
- * `scanMore`. A body that scans Ok is exactly what JSON.parse accepts, given valid UTF-8, and the
- * scan has overwritten raw line breaks with spaces, so that any slice fits one NDJSON line. Other
- * bodies are unchanged.
+ * Scans one body at a time into its table, which is valid until the next `scan` or `scanMore`. A
+ * body is Ok if it is valid UTF-8 and JSON.parse accepts it. The scan has then overwritten its raw
+ * line breaks with spaces, so that any slice fits one NDJSON line. A body that is not Ok is
+ * unchanged.
  */
 export interface Scanner {
   readonly table: Uint32Array;
@@ -272,15 +270,16 @@ export interface Scanner {
   scanMore(body: Buffer): void;
   /**
    * Writes the plain form of a JSON value to the target, which needs as much room as the value and
-   * must not overlap it. Returns its length, or a negative NotNormal; NotJson also for values
-   * deeper than `depthMax`. Plain form: one spelling of strings, U+FFFD for U+0000 and lone
-   * surrogates, the last member of each name, unchanged numbers, no white space.
+   * must not overlap it. Returns its length, or a negative NotNormal: NotJson also if the value is
+   * deeper than `depthMax`. In plain form, strings have one spelling, U+FFFD replaces U+0000 and
+   * lone surrogates, only the last member of each name is left, numbers are unchanged, and there is
+   * no white space.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
    * Continues a repair until about `until` bytes of the body are read. U+FFFD replaces each
    * malformed sequence, as in the WHATWG's decoder. CESU-8 pairs become their character, and `NaN`
-   * and infinities outside of strings `null`.
+   * and infinities outside of strings become `null`.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
@@ -297,6 +296,6 @@ export interface BackgroundScanner extends Scanner {
   scanMoreInBackground(body: Buffer): Promise<void>;
   /** Ends the scan of a body before all rows were requested, and frees a large index. */
   finish(): void;
-  /** Calls `finish`, and frees retained memory. Both throw only for misuse. */
+  /** Calls `finish`, and frees retained memory. `finish` and `release` throw only for misuse. */
   release(): void;
 }

@@ -21,9 +21,10 @@ const fractionDigitsMax = 12;
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * Returns the moment of a text without quotes; NaN if it is not in the years 0 to 9999. It is a
- * date, optionally T or a space and a time, optionally Z, +03:00, +0300 or +03; without a zone UTC.
- * Digits after the millisecond are cut off. Second 60 (a leap second) is the next minute's first.
+ * Parses a text without quotes to milliseconds since 1970; NaN if it is not a timestamp of the
+ * years 0 to 9999. A timestamp is a date, optionally T or a space and a time, and optionally Z,
+ * +03:00, +0300 or +03. If it has no zone, it is in UTC. Digits after the millisecond are cut off.
+ * Second 60 (a leap second) is the first of the next minute.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
   // Almost all SDKs send the stored form.
@@ -41,7 +42,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/** Returns whether a timestamp can be copied: not with second 60, the next minute's first. */
+/** Returns whether a timestamp can be copied. One with second 60 cannot. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&
@@ -54,7 +55,7 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
   );
 }
 
-/** Returns the moment of a text for which `isStoredForm` is true. */
+/** Like `timestampMs`, for a text for which `isStoredForm` is true. */
 function storedFormMs(body: Buffer, start: number): number {
   if (
     body[start + 4] !== Ascii.Minus ||
@@ -78,7 +79,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** Returns the moment of a token; NaN for an invalid time, or if it is not a string. */
+/** Like `timestampMs`, for a JSON token; NaN if it is not a string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -87,7 +88,7 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
   return timestampMs(text, 0, text.length);
 }
 
-/** Returns the milliseconds of the time of day and the zone; NaN if they are invalid. */
+/** Parses a time of day with an optional zone to milliseconds; NaN if it is invalid. */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
   if ((separator | toLower) !== (LETTER_T | toLower) && separator !== Ascii.Space)

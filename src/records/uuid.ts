@@ -19,7 +19,7 @@ for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
-/** Returns the form of 8-4-4-4-12 digits of any version. `Upper` must be lowered to be stored. */
+/** Accepts 8-4-4-4-12 digits of any version. `Upper` means that some letters are upper case. */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
@@ -40,7 +40,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/** Minimum body that is read through a view, with which each of its UUIDs takes 27 ns, not 65. */
+/** Minimum bytes of a body that is read through a view: each UUID then takes 27 ns, not 65. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
@@ -183,7 +183,7 @@ export class UuidSource {
 }
 
 const versionDigit = "7".charCodeAt(0);
-/** The variant by the code of a random digit, of which it keeps the two lower bits. */
+/** The variant digit by the code of a random digit, whose two lower bits it keeps. */
 const variantDigits = new Uint8Array(256);
 for (const [value, digit] of hexDigits.entries())
   variantDigits[digit] = "89ab".charCodeAt(value & 3);

@@ -39,9 +39,9 @@ export interface RequestFacts {
   readonly needsTimestamp: boolean;
   /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
-  /** The receive time by the wall clock, in milliseconds since 1970. */
+  /** The time of receipt by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** The client's clock is ahead of the gateway's by this time; 0 if unknown. */
+  /** Milliseconds by which the client's clock is ahead of the gateway's; 0 if unknown. */
   readonly skewMs: number;
 }
 
@@ -53,12 +53,20 @@ export class Slice {
   end = 0;
 }
 
-/** The verdict on an item, reused. If a `…Text` is undefined, the record copies the token. */
+type StoredUuid =
+  /** The token is stored unchanged. */
+  | "sent"
+  /** `uuidText` is stored. */
+  | "converted"
+  /** A generated uuid is stored. */
+  | "new";
+
+/** Reused for all items. If a `…Text` is undefined, the record copies the token. */
 export class Verdict {
-  /** Why the event is not stored. `removed`, a useless one, only concerns answers per event. */
+  /** Why the event is not stored. `removed` is reported only in answers that list each event. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** The detail for the client, only with `error`. */
+  /** The detail of the `error`, for the client. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
@@ -69,8 +77,7 @@ export class Verdict {
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
-  /** The stored uuid. `sent`: the token. `converted`: `uuidText`. `new`: a generated one. */
-  uuid: "sent" | "converted" | "new" = "sent";
+  uuid: StoredUuid = "sent";
   uuidText = "";
   /** The stored time in milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
@@ -94,7 +101,7 @@ export const replacedBytesMax = 512;
 /** Maximum characters of a longer value that are stored as text. */
 export const replacedCharactersMax = 256;
 
-/** Stores the sent value of `name`: the first if the event and its `properties` have one. */
+/** Stores the sent value of `name`, unless one is stored already. */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
   name: string,
@@ -118,7 +125,7 @@ function storedToken(token: Buffer): string {
 /** The escapes of a JSON text, a surrogate pair as one. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** Returns a valid escape: databases reject U+0000 and lone surrogates. */
+/** Replaces the escapes of U+0000 and of lone surrogates, which databases reject. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;

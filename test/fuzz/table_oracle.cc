@@ -18,10 +18,8 @@ namespace {
 constexpr const char* kFieldNames[] = {"event",      "distinct_id", "timestamp", "uuid",
                                        "properties", "$set",        "$set_once"};
 constexpr const char* kPropertyNames[] = {
-    "alias",        "$group_type",  "$group_key",      "$survey_id",
-    "$set",         "$group_set",   "$groups",         "$process_person_profile",
-    "$current_url", "$screen_name", "distinct_id",     "$set_once",
-    "$unset",       "$distinct_id", "$ignore_sent_at",
+    "$survey_id",   "$set",         "$group_set",      "$groups", "$process_person_profile",
+    "$current_url", "$screen_name", "$ignore_sent_at",
 };
 constexpr const char* kExtraProperties[] = {"$set", "$set_once", "$unset"};
 constexpr const char* kExtraFields[] = {"$unset", "offset", "session_id", "window_id", "options"};
@@ -62,11 +60,8 @@ uint32_t put_properties(const Item& item, Value properties) {
     const Member* const member = last_named(members, name);
     return member == nullptr ? uint32_t{penstock::kAbsent} : item.text.type(member->value);
   };
-  for (uint32_t i = 0; i < std::size(kPropertyNames); i++) {
-    if (i < 8) item.row[penstock::kPropertyTypes] |= type_of(kPropertyNames[i]) << 4 * i;
-  }
-  item.row[penstock::kMoreTypes] |= type_of("$current_url") | type_of("$screen_name") << 4 |
-                                    type_of("$ignore_sent_at") << penstock::kIgnoreSentAtShift;
+  for (uint32_t i = 0; i < std::size(kPropertyNames); i++)
+    item.row[penstock::kPropertyTypes] |= type_of(kPropertyNames[i]) << 4 * i;
   item.put_field(penstock::kPropertiesDistinctId, distinct_id_in(item.text, members));
   for (uint32_t i = 0; i < std::size(kExtraProperties); i++)
     item.put_extra(i, last_named(members, kExtraProperties[i]));

@@ -73,7 +73,7 @@ describe("scanning a long batch with scanMore", () => {
     ["numbers in an event", '{"properties":{"a":[', "1,", "1]}}", ScanStatus.Ok],
     ["brackets", "", "[", "", ScanStatus.InvalidJson],
     ["commas", "[", ",", "]", ScanStatus.InvalidJson],
-    // The last one was searched after each of the others: minutes for a body of a second.
+    // After each colon, the last one in the window must not be searched again: that takes minutes.
     ["colons", "[", ":", "]", ScanStatus.InvalidJson],
     // Stage 1 takes these for colons and commas.
     ["U+001A", "[", "\u001a", "]", ScanStatus.InvalidJson],

@@ -110,7 +110,7 @@ describe("date formats other than ISO 8601", () => {
         "22 Nov 2026 07:00 +24:00",
         "22 Nov 2026 07:00 +0260",
       ],
-      // moments that never existed
+      // times that never existed
       ...[
         "11/31/2026",
         "13/01/2026",

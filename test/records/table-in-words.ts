@@ -90,9 +90,6 @@ export function inWords(
         ([name, shift]) =>
           [`properties ${name}`, typeName(table[row + Row.PropertyTypes]!, shift)] as const,
       ),
-      ["properties CurrentUrl", typeName(more, MoreShift.CurrentUrl)],
-      ["properties ScreenName", typeName(more, MoreShift.ScreenName)],
-      ["properties IgnoreSentAt", typeName(more, MoreShift.IgnoreSentAt)],
       ...(Object.keys(ExtraShift) as (keyof typeof ExtraShift)[]).map(part),
       ["flags", flagNames(ItemFlag, more >>> MoreShift.Flags)],
     ]);

@@ -12,7 +12,7 @@ describe("the rows of the scan table", () => {
 
     test(`hold all members of a single event (${name})`, () => {
       const properties =
-        '{"alias":"a","$group_type":1,"$group_key":true,"$survey_id":false,"$set":{},"$group_set":[],"$groups":null,' +
+        '{"alias":"a","$survey_id":false,"$set":{},"$group_set":[],"$groups":null,' +
         '"$process_person_profile":"","$current_url":"x\\n","$screen_name":[],"distinct_id" : "p" }';
       const text =
         `{"api_key":"k","event":"e","distinct_id":7,"timestamp":"t","uuid":"u","properties":${properties},` +
@@ -30,9 +30,6 @@ describe("the rows of the scan table", () => {
             $set: 'Object {"a":[1]}',
             $set_once: "Null null",
             "properties.distinct_id": 'PlainString "p"',
-            "properties Alias": "PlainString",
-            "properties GroupType": "Number",
-            "properties GroupKey": "True",
             "properties SurveyId": "False",
             "properties Set": "Object",
             PropertiesSet: "Object {}",
@@ -88,7 +85,7 @@ describe("the rows of the scan table", () => {
     test(`hold the last value of a repeated key (${name})`, () => {
       expect(
         rowsOf(
-          '{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}',
+          '{"event":"a","event":2,"properties":{"$groups":"x","$groups":1},"properties":{"plan":0}}',
         ),
       ).toEqual([
         expect.objectContaining({
@@ -97,13 +94,13 @@ describe("the rows of the scan table", () => {
           flags: ["DuplicateKey"],
         }),
       ]);
-      expect(rowsOf('{"properties":{"alias":"x","alias":1}}')[0]).toEqual({
-        item: 'Object {"properties":{"alias":"x","alias":1}}',
-        properties: 'Object {"alias":"x","alias":1}',
-        "properties Alias": "Number",
+      expect(rowsOf('{"properties":{"$groups":"x","$groups":1}}')[0]).toEqual({
+        item: 'Object {"properties":{"$groups":"x","$groups":1}}',
+        properties: 'Object {"$groups":"x","$groups":1}',
+        "properties Groups": "Number",
         flags: ["DuplicateKey"],
       });
-      expect(rowsOf('{"properties":{"alias":"x","\\u0061":0},"properties":"gone"}')[0]).toEqual({
+      expect(rowsOf('{"properties":{"$groups":"x","\\u0061":0},"properties":"gone"}')[0]).toEqual({
         item: expect.any(String),
         properties: 'PlainString "gone"',
       });

@@ -1,13 +1,14 @@
-// The admin port: metrics and health for scrapers and supervisors, and the live page, which is
-// passed as an argument. Except on the live page, it shows no client data.
+// The admin port: metrics and health for scrapers and supervisors, and the live page. Only the live
+// page shows client data.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
+import type { WorkersReadiness } from "../workers/supervisor.ts";
 
 /** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
-/** Maximum connections, so that the public port has enough descriptors. */
+/** Maximum number of connections, so that the public port has enough descriptors. */
 const CONNECTIONS_MAX = 128;
 /** Maximum duration of a readiness check. A longer check counts as not ready. */
 const READINESS_TIMEOUT_MS = 1_500;
@@ -18,7 +19,7 @@ interface AdminServerOptions {
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   /** Returns problems that do not prevent the storing of events. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /** Answers requests for other paths, with any method. Returns false without an answer. */
+  /** Answers requests for all other paths, with any method. Returns false if it does not answer. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Data that identifies the installation, shown by /livez. */
   readonly instance?: object;
@@ -27,12 +28,6 @@ interface AdminServerOptions {
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
   readonly portName?: PortName;
-}
-
-interface WorkersReadiness {
-  readonly ready: number;
-  readonly workers: number;
-  readonly reasons: readonly string[];
 }
 
 interface Answer {
@@ -62,12 +57,12 @@ export class AdminServer {
     });
   }
 
-  /** Listens, and returns the port. Rejects with an Error that has the reason. */
+  /** Returns the port. Rejects with an Error that has the reason. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
 
-  /** Discards cached readiness, also that of a check in progress. */
+  /** Discards the cached readiness, and that of a check in progress. */
   readinessChanged(): void {
     this.#readiness = new ReadinessCheck(this.#options);
   }
@@ -132,7 +127,7 @@ function nothingHere(publicPort: number | undefined): string {
   return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
-/** Combines the readiness of workers. One is enough: the others get no connections. */
+/** One ready worker is enough: the others get no connections. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0

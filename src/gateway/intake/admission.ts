@@ -1,10 +1,10 @@
 const smallRequestBytesMax = 262_144;
-/** The share of the budget that only small requests may use, so that large ones cannot block them. */
+/** Small requests may exceed the budget by this share, so that large ones cannot block them. */
 const smallRoomShare = 1 / 8;
 
 /**
- * The budget of bytes in flight: bodies in memory and unacknowledged lines. If it is full, requests
- * are rejected at once; there is no queue.
+ * The budget of bytes in flight: bodies in memory and unacknowledged lines. If it is used up, the
+ * gateway rejects requests immediately; there is no queue.
  */
 export class Admission {
   bytes = 0;
@@ -20,7 +20,7 @@ export class Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
-  /** Takes bytes if there is room. `requestBytes`: the request's total, announced or known. */
+  /** Takes bytes if there is room. `requestBytes` is the request's total, announced or known. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/** Time for which a body of unknown project blocks later history: about as long as its scan. */
+/** How long a body of unknown project blocks later history: about the time that its scan takes. */
 const unknownMsMax = 50;
 
 export interface Arrival {
@@ -103,7 +103,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last of the earlier bodies to wait for. That body waits for the others. */
+  /** Returns the last earlier body to wait for, which itself waits for the ones before it. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??

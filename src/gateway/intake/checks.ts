@@ -4,6 +4,7 @@
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
+import { type Member, membersOf } from "../../platform/base/json-bytes.ts";
 import { Header, Row, ScanStatus, TokenType } from "../../records/table.ts";
 import type { BodyHint, Exchange } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
@@ -11,7 +12,6 @@ import type { Publisher } from "../publish/port.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { scanProblem } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
-import { type Member, membersOf } from "./json-bytes.ts";
 import {
   expansionOf,
   overCaps,
@@ -43,7 +43,7 @@ export class Checks {
   /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#options.publisher.refusal(bytes);
-    return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
+    return code === undefined ? undefined : { code, detail: cannotStore };
   }
 
   /** Rejects a large body of a project far over its quota, before the body takes a scanner. */
@@ -71,7 +71,7 @@ export class Checks {
   }
 
   admitNow(work: Work): Problem | undefined {
-    // Without a hint the body has just arrived in one piece, so its deadline cannot have passed.
+    // If there is no hint, the body has just arrived in one piece: its deadline has not passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
@@ -103,6 +103,7 @@ export class Checks {
   }
 }
 
+const cannotStore = "The gateway cannot store events now: send the request again later";
 const tooLate: Problem = {
   code: "timeout",
   detail: "The request timed out before any of it was stored: send it again",
@@ -124,7 +125,7 @@ export class RefusalHints {
 
   /** Adds a hint on a name that looks like a typo of the missing key or batch. */
   withHint(problem: Problem, work: Work): Problem {
-    // For any other root type, the table has no further information.
+    // If the root is neither an object nor an array, the table has no further information.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);
@@ -142,7 +143,7 @@ const names: ReadonlyMap<string, string> = new Map([
   ["js", "posthog-js-lite"],
 ]);
 
-/** Returns the SDK's name and version, from an untrusted client; "" if the event has none. */
+/** Returns the SDK's name and version as the first event states them; "" if it does not. */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

@@ -8,7 +8,7 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
-/** Bytes that are read of a body without events, to report what it is. */
+/** Maximum bytes that are read of a body without events, to report what it is. */
 const rootBytesRead = 64;
 /** Replaces a text that is too long to be a key. No key has this character. */
 const unmatchedKey = "\0";
@@ -18,7 +18,7 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/** Returns the problem of a scan. `markBytes`: length of the byte order mark before the body. */
+/** `markBytes` is the length of the byte order mark that the client sent before the body. */
 export function scanProblem(
   status: ScanStatus,
   { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
@@ -41,7 +41,7 @@ function notUtf8(body: Buffer, offset: number): string {
   return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
 }
 
-/** Reads the envelope of the scanned body. Checks the key before the type of `batch`. */
+/** Checks the key before the type of `batch`. */
 export function readEnvelope(
   body: Buffer,
   table: Uint32Array,

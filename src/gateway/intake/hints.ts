@@ -3,13 +3,13 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
+import { type Member, membersOf, type ObjectSpan } from "../../platform/base/json-bytes.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { DropCode } from "../../platform/base/warnings.ts";
-import type { ItemView } from "../../records/item-view.ts";
+import { type ItemView, isString, typeAt } from "../../records/item-view.ts";
 import { FieldShift, Header, MoreShift, Row, TokenType } from "../../records/table.ts";
 import { warningBit } from "../../records/verdict.ts";
-import { type Member, membersOf, type ObjectSpan } from "./json-bytes.ts";
 
 type ValueKind = "string" | "array" | "object" | "any";
 
@@ -36,9 +36,7 @@ const meant = {
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 
-/**
- * Maximum bytes read and letters compared per event loop iteration: 0.5 ms of work.
- */
+/** Maximum bytes read and pairs of letters compared per event loop iteration: 0.5 ms of work. */
 const stepsATurnMax = 16_384;
 /** Maximum `#distance` of a similar name: two wrong letters. */
 const distanceMax = 3;
@@ -53,7 +51,7 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
 export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
-  /** Returns the member nearest to one of the names; undefined if none is near. */
+  /** Returns a member that looks like a typo of one of the names. Earlier names have precedence. */
   find(
     span: ObjectSpan,
     ...names: readonly MeantName[]
@@ -85,8 +83,8 @@ export class Typos {
   }
 
   /**
-   * Returns 0 for the same name, 1 for one wrong letter, 2 for another word for it (`also`), 3 for
-   * two wrong letters, and infinity beyond.
+   * Returns 0 for the same name, 1 for one wrong letter, 2 for an alternative name (`also`), 3 for
+   * two wrong letters, and infinity for any other name.
    */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
@@ -118,7 +116,7 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/** Why an item is not stored, and the sent name that looks like a typo; "" for none. */
+/** Why an item is not stored. `hint` names a sent member that looks like a typo, or is "". */
 export interface Explanation {
   readonly detail: string;
   readonly hint: string;
@@ -130,7 +128,7 @@ export function textOf({ detail, hint }: Explanation): string {
 
 export const unnamed: Explanation = { detail: "", hint: "" };
 
-/** Returns why an item is not stored. `isBatch`: whether it is in a batch or an array. */
+/** Returns why an item is not stored. `isBatch` means that it is in a batch or an array. */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -191,12 +189,12 @@ function idHint(item: ItemView, typos: Typos): string {
 }
 
 function fieldType({ table, row }: ItemView, shift: number): TokenType {
-  return ((table[row + Row.FieldTypes]! >>> shift) & 0xf) as TokenType;
+  return typeAt(table[row + Row.FieldTypes]!, shift);
 }
 
 function itemWord({ body, table, row }: ItemView): string {
-  const type = ((table[row + Row.MoreTypes]! >>> MoreShift.Item) & 0xf) as TokenType;
-  if (type !== TokenType.PlainString && type !== TokenType.EscapedString) {
+  const type = typeAt(table[row + Row.MoreTypes]!, MoreShift.Item);
+  if (!isString(type)) {
     return type === TokenType.EmptyString ? "an empty string" : words[type];
   }
   const isJson = body[table[row + Row.ItemStart]! + 1] === Ascii.OpenBrace;
@@ -257,7 +255,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/** Returns the hint for the newer protocol (v1), which ignores a key in the body; "" for none. */
+/** The newer protocol (v1) ignores a key in the body. Returns "" if there is none. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
@@ -269,7 +267,7 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
   return "";
 }
 
-/** Returns the objects that may contain a key, without the events of a batch. */
+/** Returns the objects that may contain a key, which excludes the events of a batch. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   const item = (row: number): ObjectSpan =>

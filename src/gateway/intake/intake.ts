@@ -1,6 +1,6 @@
 // Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
 // PubAcks. A small body is processed in one event loop iteration. A large body takes the same steps
-// in many, so that other requests do not wait for it.
+// in many iterations, so that other requests do not wait for it.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -39,7 +39,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** Creates a scanner. `rows`: size of its table. The default is enough for most bodies. */
+  /** `rows` is the size of the scanner's table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -57,7 +57,7 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Maximum frames of a body in flight, so that the body is not in memory twice. */
+/** Maximum number of frames of a body that are in flight, so that it is not in memory twice. */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -100,7 +100,10 @@ class RequestTaker {
     this.#scanners = new Scanners({ createScanner, publisher, monotonicMs });
   }
 
-  /** Processes a small body with few events now, and others only if the iteration has time left. */
+  /**
+   * Processes a small body with few events now, and a larger one only if the event loop iteration
+   * has time left.
+   */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
     if (length <= littleBytesMax) return this.#takeNow(exchange, body);
@@ -112,7 +115,7 @@ class RequestTaker {
     return rest;
   }
 
-  /** Processes the body now, or defers it if it needs much work, a repair, or earlier history. */
+  /** Defers a body that needs much work or a repair, or that must wait for earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -181,7 +184,7 @@ class RequestTaker {
     }
   }
 
-  /** Processes the body when it is next and has a scanner. History waits for earlier history. */
+  /** Processes the body once it has a scanner. A historical body also waits for earlier ones. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
@@ -206,7 +209,10 @@ class RequestTaker {
     }
   }
 
-  /** Scans a body, and repairs it if possible. Returns the problem of the first scan. */
+  /**
+   * Scans a body, repairs it if it can be repaired, and opens it. If the repaired body is not valid
+   * either, returns the problem of the first scan.
+   */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
@@ -221,7 +227,7 @@ class RequestTaker {
     return this.#checks.open(work, statusThen);
   }
 
-  /** Returns whether the body may continue after its scan. If not, it is scanned again later. */
+  /** Returns whether the body may be placed after this scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (
@@ -280,7 +286,7 @@ class RequestTaker {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /** Ends the placing when all frames are handed over. The answer follows their last outcome. */
+  /** Called when all frames are handed over. The answer follows the outcome of the last frame. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);
@@ -310,7 +316,7 @@ function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
 
 const noRoomToRepair: Problem = {
   code: "overloaded",
-  detail: "No room to repair the body",
+  detail: "The gateway has no memory left to repair the body",
 };
 const queueTimedOut: Problem = {
   code: "overloaded",

@@ -1,5 +1,5 @@
-// Applies the rules to each item of a body, and writes the lines of stored items into frames.
-// Synchronous: all bodies share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of stored items into frames. This
+// is synchronous, because all bodies share one verdict and one cursor.
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";
@@ -103,7 +103,7 @@ export class ItemTaker {
     } else this.#store(job, index, item, bytes);
   }
 
-  /** Judges the item. Returns it in the body, or its plain form. */
+  /** Returns the view of the item that was judged: in the body, or in its plain form. */
   #judge(job: Job): ItemView {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
@@ -171,7 +171,7 @@ export class ItemTaker {
   }
 
   /**
-   * Warns of an event with the uuid of the previous one, but another name or distinct id: many
+   * Warns if an event has the uuid of the previous one but a different name or distinct id: many
    * programs ignore it as a repeat. A comparison with all events would cost 5 % of a batch's time.
    */
   #compareUuid({ body, table, row }: ItemView): void {

@@ -7,14 +7,14 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** Bytes read on either side of the error, enough to recognize and hide a key that is cut off. */
+/** Bytes read on either side of the error: enough to recognize a key that is cut, and hide it. */
 const bytesAround = 512;
 /** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
-/** Maximum bytes before the error that are searched for a line break, if too many to parse. */
+/** Maximum bytes before the error that are searched for a line break if they are not parsed. */
 const longLineBytesMax = 1_048_576;
 
-/** Returns the problem. `bytesBefore`: length of the byte order mark before the body. */
+/** `bytesBefore` is the length of the byte order mark that the client sent before the body. */
 export function jsonProblem(
   body: Buffer,
   offset: number,
@@ -60,8 +60,7 @@ function hintAt(body: Buffer, offset: number): string | undefined {
 }
 
 /**
- * Returns the hint for a control character. There is none for white space between names and values,
- * because the actual error is before it.
+ * Returns undefined for white space outside strings, because the actual error is before it.
  */
 function hintAtControl(body: Buffer, offset: number): string | undefined {
   const isWithin = isWithinString(body, offset);
@@ -72,9 +71,7 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
   return "control characters are not allowed outside strings: remove it";
 }
 
-/**
- * Returns whether `offset` is inside a string; undefined if the bytes read before it are ambiguous.
- */
+/** Returns whether `offset` is inside a string; undefined if the bytes before it do not show it. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
   // The part must not begin after a backslash, because a quote there would not end a string.
@@ -92,8 +89,8 @@ const isSpace = /[ \t\r\n]/;
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**
- * Returns whether a part of a JSON text ends inside a string. `beginsWithin`: whether the part
- * begins inside a string. Returns undefined if no JSON text has such a part.
+ * Returns whether a part of a JSON text ends inside a string, if it begins inside one
+ * (`beginsWithin`) or outside. Returns undefined if no JSON text has such a part.
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
@@ -199,9 +196,7 @@ const byFirstBytes: readonly (readonly [RegExp, string])[] = [
   [/^78(?:01|5e|9c|da)/, "it looks like deflate: set Content-Encoding to deflate"],
 ];
 
-/**
- * Returns what the body looks like, and what to send instead; undefined for JSON with a mistake.
- */
+/** Returns what the body looks like, and what to send instead; undefined if it looks like JSON. */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
   const known = byFirstBytes.find(([bytes]) => bytes.test(first));

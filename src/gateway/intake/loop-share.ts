@@ -1,11 +1,11 @@
 // Limits the time that scanning and placing take per event loop iteration, for all requests
 // together.
 
-/** CPU milliseconds per event loop iteration up to which requests are processed at once. */
+/** CPU milliseconds per event loop iteration up to which requests are processed immediately. */
 const atOnceMsMax = 8;
-/** Maximum milliseconds of waiting slices per event loop iteration. At least one slice is run. */
+/** Milliseconds per event loop iteration for which waiting slices run. At least one slice runs. */
 const slicesMsMax = 0.8;
-/** Maximum milliseconds that are carried over to the next event loop iteration. */
+/** Up to this, the spent milliseconds are not reset when the event loop iteration ends. */
 const unnoticedMsMax = 0.5;
 
 interface Slice {

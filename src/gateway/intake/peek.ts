@@ -1,12 +1,9 @@
 // Finds the likely project and lane of a body in its first bytes and, if the whole body is present,
-// in its last. They order the body before its scan. A key with precedence may come later, so the
-// scan decides. The time is bounded.
+// in its last bytes. The body is queued by them until its scan, which decides: a key with
+// precedence may come later. The time is bounded.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
-import type { Lane } from "../../platform/base/lane.ts";
-import type { BodyHint, Peek } from "../http/port.ts";
-import type { ProjectLookup } from "../projects/project.ts";
 import {
   endOfValue,
   type MemberSpan,
@@ -16,7 +13,10 @@ import {
   startOfValue,
   stringStart,
   walkMembers,
-} from "./json-bytes.ts";
+} from "../../platform/base/json-bytes.ts";
+import type { Lane } from "../../platform/base/lane.ts";
+import type { BodyHint, Peek } from "../http/port.ts";
+import type { ProjectLookup } from "../projects/project.ts";
 import { withoutMark } from "./work.ts";
 
 /** Maximum bytes that a peek reads from the start. */
@@ -25,7 +25,7 @@ const peekedFromEndBytesMax = 1_024;
 /** Maximum bytes of a key's token: a key has at most 200 characters. */
 const keyBytesMax = 256;
 
-/** The values of the members read so far. The last of several members of one name counts. */
+/** The values of the members read so far. The last of several members with the same name counts. */
 class Seen {
   apiKey = "";
   token = "";
@@ -130,7 +130,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last of several members of one name counts. Reading backwards, it comes first.
+    // The last of several members with the same name counts. Reading backwards, it comes first.
     const one = new Seen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
@@ -168,7 +168,7 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-/** Returns the key in a member's value; "" if it is not a key. White space is an unknown key. */
+/** Returns the key in a member's value; "" if it is no key. White space alone is returned as is. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);

@@ -10,7 +10,7 @@ import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts"
 import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// Details of errors that claim nothing about storage: some frames may be stored.
+// These details do not state that nothing is stored, because some frames may be.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -73,8 +73,9 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts one more frame. `ownBytes`: the bytes of an own frame, which count towards the project's
-   * share before they are stored, because a large request sends megabytes ahead.
+   * Counts one more frame. `ownBytes` is the size of a frame of this request alone; 0 for a shared
+   * frame. It counts towards the project's share before the frame is stored, because a large
+   * request sends megabytes ahead.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
@@ -103,7 +104,10 @@ export class PendingRequest implements RequestWaiter {
     return this.#failure !== undefined;
   }
 
-  /** Returns a promise for the time when at most `framesMax` frames are open; undefined if now. */
+  /**
+   * Returns a promise that resolves when at most `framesMax` frames have no outcome; undefined if
+   * this is so already.
+   */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -232,7 +236,7 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // The quota of events that are not stored is returned, so that their retry has room. Dropped
+    // The quota of events that are not stored is given back, so that their retry has room. Dropped
     // events that the answer reports are not retried.
     if (this.#failure !== undefined || this.#abandoned) {
       const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;

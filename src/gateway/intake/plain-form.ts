@@ -24,14 +24,14 @@ import {
   writeWithAdditions,
 } from "./v1/additions.ts";
 
-/** Maximum bytes of an item that is normalised. It blocks the event loop for up to 8 ms. */
+/** Maximum bytes of an item that is normalised, which blocks the event loop for up to 8 ms. */
 export const slowItemBytesMax = 1_048_576;
-/** Makes an item a batch: alone, an item with a member `batch` would be an envelope. */
+/** Wraps an item in a batch: alone, an item that has a member `batch` would be an envelope. */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
-/** Memory ran out. Fails the whole request, so that the client retries it. */
+/** Thrown if memory runs out. It fails the whole request, so that the client retries it. */
 export class OutOfMemoryError extends Error {}
 
 export interface Cursor extends ItemView {
@@ -47,7 +47,7 @@ export class PlainForm {
   #addedTo = Buffer.alloc(0);
   readonly ignored: Ignored = { replaced: "" };
 
-  /** Uses `scanner`, whose table is overwritten by each item. */
+  /** Each item overwrites the table of `scanner`. */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
@@ -71,8 +71,8 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // The item only has a distinct id that is an object or array, whose beginning is read in any
-      // case, or escaped or repeated names, which can be read unchanged.
+      // Without other flags, the item can be read unchanged: escaped or repeated names do not
+      // prevent it, and of a distinct id that is an object or array only the beginning is read.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `The event must be normalised, and is larger than the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
@@ -81,7 +81,8 @@ export class PlainForm {
   }
 
   /**
-   * Returns the item with the members added; undefined as in `of`. `ignored`: its invalid values.
+   * Returns the item with the members added to its properties, or sets the error in the verdict and
+   * returns undefined. `ignored` then has the item's invalid values.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";
@@ -102,8 +103,8 @@ export class PlainForm {
   readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)
-      throw new OutOfMemoryError("Normalising an event: no memory");
-    if (written < 0) throw new Error("Normalising an event: the scanned text is not JSON");
+      throw new OutOfMemoryError("Cannot normalise an event: no memory");
+    if (written < 0) throw new Error("Cannot normalise an event: the scanned text is not JSON");
     return written;
   };
 
@@ -114,9 +115,9 @@ export class PlainForm {
     this.#cursor.body = room.subarray(0, end);
     const status = this.#scanner.scan(this.#cursor.body);
     if (status === ScanStatus.OutOfMemory)
-      throw new OutOfMemoryError("Scanning a normalised event: no memory");
+      throw new OutOfMemoryError("Cannot scan a normalised event: no memory");
     if (status !== ScanStatus.Ok)
-      throw new Error(`Scanning a normalised event: it has status ${status}`);
+      throw new Error(`Cannot scan a normalised event: the scan has status ${status}`);
     return this.#cursor;
   }
 

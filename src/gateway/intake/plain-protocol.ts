@@ -32,7 +32,7 @@ export const plainProtocol: Protocol = {
 const notStored = Buffer.alloc(0);
 const noSentAt: SentAt = { ms: Number.NaN, unreadable: undefined };
 
-/** Returns when the client sent the request, by its clock. `queryMs`: NaN for none. */
+/** Reads when the client sent the request, by its clock. `queryMs` is NaN if the query has none. */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;

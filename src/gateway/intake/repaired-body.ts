@@ -13,7 +13,7 @@ export interface RepairedBody {
   readonly nonFinite: Uint32Array;
 }
 
-/** Bytes of the body per slice, which takes 0.3 ms at most. */
+/** Bytes of the body that are repaired per slice, in at most 0.3 ms. */
 const bytesPerSlice = 65_536;
 
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {

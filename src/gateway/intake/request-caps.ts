@@ -83,7 +83,7 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** Names the exceeded limit. A request that fits later must not be reported as too large. */
+/** Names the exceeded limit. A request that will fit later must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,

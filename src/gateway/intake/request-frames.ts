@@ -11,8 +11,8 @@ import type { LoopShare } from "./loop-share.ts";
 import type { NamedBody, RequestFrames, Work } from "./work.ts";
 
 /**
- * Maximum bytes of an own frame, while whose writing other frames wait. Next to 19 MB batches,
- * single events took 3.4 ms with 512 KiB, 2.3 ms with this, and no less with 128 KiB.
+ * Maximum bytes of a request's own frame. Other frames wait while it is written: next to 19 MB
+ * batches, single events took 3.4 ms with 512 KiB, 2.3 ms with this, and no less with 128 KiB.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -21,8 +21,8 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * Frames with the lines of one request only. A retry must put the same events into the same frames.
- * So a frame's end must not depend on its records, which contain the client's address and times.
+ * Frames with the lines of one request only. A retry must put the same events into the same frames,
+ * so a frame's end must not depend on its records: they have the client's address and timestamps.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
@@ -36,12 +36,12 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
-  /** Returns the message id, the same if the client sends the events again; "" for a unique id. */
+  /** The id must be the same if the client sends the events again. "" stands for a unique id. */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /** Does nothing: an own frame is sent only after `submit`. */
+  /** Does nothing, because an own frame is sent only after `submit`. */
   endTurn(): void {}
 
   finish(): void {
@@ -74,7 +74,7 @@ export class BodyFrames extends OwnFrames {
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** Upper bound of the frame's line bytes, at which the frame ends. */
+  /** Upper bound of the bytes of the frame's lines. It decides where the frame ends. */
   #bytesPlanned = 0;
 
   constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
@@ -101,8 +101,8 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Returns an id with the first and the last item, because a retry may be cut at other items.
-   * Without uuids it has the attempt too, because two equal batches may both be intended.
+   * The id has the indexes of the first and last item, because a retry may be cut at different
+   * items. If events have no uuid, it has the attempt too: two equal batches may both be intended.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -130,7 +130,7 @@ export class BodyFrames extends OwnFrames {
   }
 }
 
-/** Bytes that are hashed per slice, which takes some 0.6 ms. */
+/** Bytes that are hashed per slice, in about 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
 /** Returns a hash of the lane, the project and the body without `sent_at`, which retries change. */
@@ -158,7 +158,10 @@ export class SharedFrames implements RequestFrames {
   #frame: FrameSink | undefined = undefined;
   #bytesMax = 0;
   #lines = 0;
-  /** Runs of events without a uuid among those lines; undefined while all have uuids. */
+  /**
+   * Runs of lines with the same `SentWith`, as pairs of the first line's index and that value.
+   * Undefined while all events have uuids.
+   */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -184,7 +187,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Removes only the lines since the last hand-over: others may be of other requests. */
+  /** Removes the lines since the last hand-over. Earlier ones may belong to other requests. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

@@ -9,17 +9,17 @@ import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
 import type { Work } from "./work.ts";
 
-/** Maximum bodies in progress. Other bodies wait, within the budget of bytes in flight. */
+/** Maximum number of bodies in progress. Further bodies wait, within the budget in flight. */
 const scannersMax = 6;
-/** Maximum bodies in progress per stream, so that a slow stream does not block others. */
+/** Maximum number of bodies in progress per stream: a slow stream must not block the others. */
 const ofStreamMax = 3;
-/** Maximum bodies in progress per project. All unknown projects count as one. */
+/** Maximum number of bodies in progress per project. All unknown projects count as one. */
 const ofProjectMax = 2;
-/** Size from which bodies are in progress one at a time: each occupies a pool thread. */
+/** Minimum bytes of a huge body. Only one is in progress at a time: it occupies a pool thread. */
 const hugeBytesMin = 33_554_432;
-/** Bytes per millisecond of delay in the queue, so that short bodies overtake long ones. */
+/** Bytes that delay a body in the queue by 1 ms, so that short bodies overtake long ones. */
 const bytesPerMs = 10_000;
-/** Rows of a table of some 1.4 MB. A body with more items is scanned in passes. */
+/** Rows of a scanner's table, which takes 1.4 MB. A body with more items is scanned in passes. */
 const tableRows = 16_384;
 /** Time after which idle scanners are released: their indexes take up to 16 MiB each. */
 const scannersIdleMs = 2_000;
@@ -61,7 +61,7 @@ export class Scanners {
     });
   }
 
-  /** Returns a scanner for this body alone, until `rest` or `give`; undefined at its deadline. */
+  /** Returns a scanner, until `rest` or `give`; undefined if the body's deadline passes first. */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
     const known = this.#turns.get(arrival);
@@ -106,7 +106,7 @@ export class Scanners {
     return fits;
   }
 
-  /** Releases the scanner of a body that waits for its stream. It must take one again. */
+  /** Releases the scanner of a body that waits for its stream. The body must `take` one again. */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);

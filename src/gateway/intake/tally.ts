@@ -16,27 +16,26 @@ import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
-/** Maximum errors that an answer lists, and warnings. Further ones are only counted. */
+/** Maximum number of errors in an answer, and of warnings. Further ones are only counted. */
 export const itemNotesMax = 20;
+
+/** Why an event has its outcome. */
+export type EventReason =
+  /** The event is stored. */
+  | "none"
+  /** An earlier attempt stored the event. */
+  | "duplicate"
+  /** The event may be stored or not. */
+  | "timeout"
+  /** The request was rejected as a whole. */
+  | "rate_limited"
+  | "performance_event"
+  | DropCode
+  | ItemErrorCode;
 
 /** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
-  /**
-   * Counts events by outcome. `duplicate`: stored by an earlier attempt. `timeout`: stored or not.
-   * `rate_limited`: the request was rejected as a whole.
-   */
-  events(
-    lane: Lane,
-    reason:
-      | "none"
-      | "duplicate"
-      | "timeout"
-      | "rate_limited"
-      | "performance_event"
-      | DropCode
-      | ItemErrorCode,
-    count: number,
-  ): void;
+  events(lane: Lane, reason: EventReason, count: number): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
@@ -65,7 +64,7 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /** Answers. `notSent`: why a part of the request was not sent, if `answersInPart`. */
+  /** `notSent` is why a part of the request was not sent to the store, if `answersInPart`. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -91,7 +90,7 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts an item that is removed on purpose. Counts of the answer exclude it. */
+  /** Counts an item that is removed on purpose. The answer's counts exclude it. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -110,7 +109,7 @@ export class Tally implements IntakeReport {
     this.#notStored.set(code, (this.#notStored.get(code) ?? 0) + 1);
   }
 
-  /** Counts a stored item. `hint`: the misspelt name that caused a warning; "" for none. */
+  /** Counts a stored item. `hint` names the misspelt member that caused a warning, or is "". */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -146,8 +145,8 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Counts the reported items. Called only if the client receives the results: the retry of a 503
-   * would be counted too.
+   * Counts the reported items. Called only if the client receives the results, because after a 503
+   * the retry is counted.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
@@ -164,7 +163,7 @@ export class Tally implements IntakeReport {
   }
 }
 
-/** Returns the problem of items with errors. Its code is that of the first error. */
+/** Returns the problem of a request whose items all have errors. Its code is the first error's. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   const code = first.code as ItemErrorCode;

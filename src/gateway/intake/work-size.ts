@@ -11,24 +11,24 @@ import { Header, Row } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/** Maximum bytes of a small body, which is never deferred: with few events it takes 0.05 ms. */
+/** Maximum bytes of a small body. With few events it takes 0.05 ms, so it is not deferred. */
 export const littleBytesMax = 2_048;
-/** Maximum events of a small body. 2 KiB may contain 70, which take ten times as long. */
+/** A small body with more events may be deferred. It can contain 70: ten times the work. */
 export const fewEventsMax = 8;
 /** Maximum bytes of a body that is scanned on the event loop: 0.8 ms in the worst case. */
 export const scannedAtOnceBytesMax = 131_072;
-/** Maximum `placingBytesOf` work per slice: some 0.4 ms. */
+/** Maximum work per slice, as estimated by `placingBytesOf`: about 0.4 ms. */
 export const placedAtOnceBytesMax = 524_288;
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
-/** Bytes that can be copied in the time of one byte on the slow path, 5 to 8 ns. */
+/** Cost of one byte on the slow path (5 to 8 ns), in copied bytes. */
 const slowPathFactor = 8;
 
-/** Returns an upper bound of the work, in bytes copied. `isSlow`: each item is rewritten. */
+/** Returns an upper bound of the work, in copied bytes. `isSlow` means that items are rewritten. */
 export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
-/** Returns the row at which a slice from `start` ends, at least one row later. */
+/** Returns the row after the slice that begins at `start`. A slice has at least one row. */
 export function endOfSlice(
   table: Uint32Array,
   start: number,
@@ -45,7 +45,7 @@ export function endOfSlice(
   return end;
 }
 
-/** Returns whether the request gets its own frames, as it also does at a retry. */
+/** Returns whether the request gets frames of its own. A retry of it gets the same result. */
 export function fillsFrames(
   { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,
   { frameBytesMax }: Pick<Publisher, "frameBytesMax">,

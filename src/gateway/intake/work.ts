@@ -34,7 +34,7 @@ export interface SentAt {
   readonly unreadable: Buffer | undefined;
 }
 
-/** The differences between requests of the newer protocol (v1) and all others. */
+/** What differs between requests of the newer protocol (v1) and all other requests. */
 export interface Protocol {
   readonly rewritesItems: boolean;
   /** Whether an event without a timestamp gets a warning on either lane. */
@@ -45,21 +45,21 @@ export interface Protocol {
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   /** Returns a hint on the mistake that caused a problem of the envelope; "" if none is found. */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
-  /** Returns the error of an event that rejects the request. The table must hold all events. */
+  /** Returns the problem of an event that fails the request. The table must hold all events. */
   readEvents(work: Work): Problem | undefined;
-  /** Like `readEvents`, for a body of any length. A problem from `refusal` ends the reading. */
+  /** Like `readEvents`, for a body of any length. Stops if `refusal` returns a problem. */
   readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** Creates the frames. `body`: the base of their message ids; undefined if they need none. */
+  /** `body` is the base of the frames' message ids; undefined if they need none. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
 export interface RequestFrames {
-  /** Returns the frame for a line of `bytes`, valid until the next call. */
+  /** Returns the frame for a line of `bytes` bytes. It is valid until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;
@@ -91,7 +91,7 @@ export class Work implements RequestFacts {
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  /** The taken part of the project's limits. Set when the request is admitted. */
+  /** The part of the project's quota that the request has taken. Set when it is admitted. */
   taken!: Taken;
 
   // Whether events without a timestamp get a warning. Set by `begin`.
@@ -123,12 +123,12 @@ export class Work implements RequestFacts {
     return this.scanner.table;
   }
 
-  /** Rows in the table now. A longer batch is read in several tables. */
+  /** Number of rows in the table. A batch with more events is read in several tables. */
   get rowCount(): number {
     return this.table[Header.RowCount]!;
   }
 
-  /** Reads the next rows of a longer batch. Returns their number. */
+  /** Scans the next rows of a batch that does not fit into one table. Returns their number. */
   async nextRows(): Promise<number> {
     const { table } = this;
     if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
@@ -172,7 +172,7 @@ export class Work implements RequestFacts {
     else this.frames.finish();
   }
 
-  /** Ends a request after a bug, and returns its quota. The intake's caller answers 503. */
+  /** Ends a request after a bug, and gives its quota back. The intake's caller answers 503. */
   abort(): void {
     const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
     frames?.abandon();

@@ -12,7 +12,7 @@ export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
   /** Maximum bytes of bodies per second, after decompression. */
   readonly bytesPerSecond?: number | undefined;
-  /** Seconds for which unused rate accumulates, to be used at once. */
+  /** Seconds for which unused rate accumulates. It may then be used in one burst. */
   readonly burstSeconds: number;
   /** Per cent of a stream that the project may fill. Default: the settings' value. */
   readonly streamShare?: number | undefined;
@@ -21,12 +21,12 @@ export interface ProjectQuota {
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** Bytes to be stored beyond a multiple of the bytes sent; usually 0. Set before `take`. */
+  /** Bytes to store beyond the allowed multiple of the bytes sent; usually 0. Set before `take`. */
   expansion: number;
 }
 
 export interface MeterRefusal {
-  /** `expansion`: the bytes stored per minute beyond a multiple of the bytes sent. */
+  /** `expansion` limits the bytes stored per minute beyond the allowed multiple of those sent. */
   readonly what: "events" | "bytes" | "expansion";
   /** Milliseconds until the project has room; Infinity if it never has room for the request. */
   readonly waitMs: number;
@@ -37,27 +37,23 @@ export interface MeterRefusal {
 
 export interface Taken {
   /**
-   * Refunds the cost of all events except `retained`, once: the client sends them again. `retained`
-   * are stored, may be stored, or are not retried.
+   * Refunds, once, the cost of the events that the client will send again: all except `retained`,
+   * which are stored, may be stored, or are not retried.
    */
   giveBack(retained: number): void;
-  /**
-   * Counts events that are not stored and not retried. They cost only the bytes of their request.
-   */
+  /** Counts events that are not stored and not retried. They cost no events, only bytes. */
   countDropped(events: number): void;
 }
 
 /** Limits what a project sends to this process, and counts the results. No call waits or throws. */
 export interface ProjectMeter {
-  /**
-   * Takes the cost of the request, or returns and counts its rejection. Called once per request.
-   */
+  /** Takes the cost of a request, or counts and returns its rejection. Called once per request. */
   take(cost: RequestCost): Taken | MeterRefusal;
-  /** Returns why requests of any size are rejected, and counts this one, without its events. */
+  /** If requests of any size are rejected, counts this one (not its events) and returns why. */
   refuseUnread(bytes: number): MeterRefusal | undefined;
   /** Counts events of stored frames, except duplicates, and the bytes of their lines. */
   countStored(events: number, bytes: number): void;
-  /** Counts events of frames without a PubAck by the deadline, which may be stored or not. */
+  /** Counts events that had no PubAck by the deadline, and may be stored or not. */
   countUnknown(events: number): void;
 }
 

@@ -1,4 +1,4 @@
-// Receives the PubAcks of this process on one subject, and does not interpret them. A frame's reply
+// Receives the PubAcks of this process on one subject, without interpreting them. A frame's reply
 // subject ends in the number of the send and the frame's token.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
@@ -30,7 +30,7 @@ export class AckInbox {
     this.#subscription = this.#subscribe();
   }
 
-  /** The time since which replies can be received; Infinity while the subscription is closed. */
+  /** Since when replies can be received; Infinity while the subscription is closed. */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
   }
@@ -87,7 +87,7 @@ const lateMax = 1_000;
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /** Remembers an abandoned frame. A late acknowledgement shows that the stream stores events. */
+  /** Remembers an abandoned frame: its late acknowledgement shows that the stream stores events. */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

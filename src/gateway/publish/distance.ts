@@ -1,6 +1,6 @@
 // Estimates whether the network round trip is a large part of the time until an acknowledgement. A
-// ping measures the round trip alone. If it dominates, two frames in flight hardly delay each
-// other. With a near store or a slow disk, one large frame is less work than two.
+// ping measures the round trip alone. If the round trip dominates, two frames in flight hardly
+// delay each other. With a near store or a slow disk, one large frame is less work than two.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -9,12 +9,12 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Number of recent pings. The shortest counts, because any ping may wait for this process. */
+/** Number of pings. The shortest of them counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/** Minimum round trip of a far store, below which the gain is too small. */
+/** Minimum round trip of a store that counts as far. Below it, the gain is too small. */
 const farMsMin = 2;
-/** Minimum share of the round trip in an acknowledgement's time for a far store. */
+/** Minimum share of the round trip in the time until an acknowledgement, for a far store. */
 const roundTripShareMin = 1 / 3;
 /** Weight of the newest acknowledgement in the moving average. */
 const newestShare = 0.1;

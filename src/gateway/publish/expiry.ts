@@ -29,7 +29,7 @@ export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly joins: number[];
   readonly bytesCut: number;
-  /** The bytes of each waiter's lines, if the lines are still in the frame. */
+  /** The position of each waiter's lines, if they are still in the frame. */
   readonly ranges: { readonly start: number; readonly end: number }[];
 }
 
@@ -43,7 +43,7 @@ export function isPast(
   return true;
 }
 
-/** Replaces a waiter that was notified with `unknown`, whose lines stay in the frame. */
+/** Replaces a waiter that was notified with `unknown`. The waiter's lines stay in the frame. */
 const notified: FrameWaiter = { frameSettled: () => {} };
 const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 

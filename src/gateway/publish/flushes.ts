@@ -44,7 +44,7 @@ export class Flushes {
     this.#schedule();
   }
 
-  /** Sends the stream's frames at once. Must not be called during a call of the intake. */
+  /** Sends the stream's frames immediately. Must not be called during a call of the intake. */
   now(departures: Departures<Frame>): void {
     if (!this.#options.link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
@@ -76,7 +76,7 @@ export class Flushes {
     }
   }
 
-  /** Sends the stream's frames while it may: of waiting queues in turn, and of split batches. */
+  /** Sends frames of split batches and of waiting queues, in turn, until the window is full. */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#options.link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
@@ -107,7 +107,7 @@ export class Flushes {
     return false;
   }
 
-  /** Sends a batch and then the large frames: the batch may have an earlier frame of a queue. */
+  /** Sends the batch before the large frames: it may have an earlier frame of the same queue. */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];
@@ -144,10 +144,10 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /** Returns the frame that is sent next without removing it; undefined for none. */
+  /** Returns the frame that is sent next, without removing it; undefined if there is none. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // Without waiters, its lines are of requests that failed half-way, and need not be stored.
+      // If it has no waiters, its lines belong to requests that failed half-way: do not store them.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);

@@ -5,7 +5,7 @@ import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** Sizes for frames of one request. The last fits a large request. */
+/** Sizes for frames of one request. The largest fits a large request. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
 /** Sizes for shared frames, which grow from one to the next. */
 const sharedSizes = [4_096, 65_536, 262_144];

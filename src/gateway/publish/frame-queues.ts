@@ -14,8 +14,8 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * The kind of a queue. On the live lane, large requests have their own (`bulk`), so that a single
- * event does not wait for megabytes. History has one kind, to preserve its order.
+ * On the live lane, large requests have a queue of their own (`bulk`), so that a single event does
+ * not wait for megabytes. History has one kind of queue, to preserve its order.
  */
 type QueueKind = Lane | "bulk";
 
@@ -30,47 +30,25 @@ interface FrameQueuesConfig {
   readonly distance?: Distance;
 }
 
-/**
- * Maximum unacknowledged frames of a queue; `Departures` may allow more. For history, 1 preserves
- * the order. For live events, more gave fewer events per second and twice the fsyncs.
- */
-const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
-
 /** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/** Returns the window of a stream: a share of the process's, so that no stuck stream uses it up. */
+/** A stream gets a share of the process's window, so that no stuck stream uses up all of it. */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
 }
 
-/**
- * Maximum idle queues per kind, so that a queue is rarely removed while a frame is filled for it.
- */
+/** Maximum number of idle queues per kind, so that a queue is rarely removed while it is filled. */
 const idleQueuesMax = 4_096;
-
-/** A project's queue of a kind, and whether it was requested since the last round of removals. */
-interface CachedQueue {
-  readonly queue: FrameQueue;
-  wasRequested: boolean;
-}
-
-type CachedQueues = Map<string, CachedQueue>;
 
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
   readonly #streams: StreamStates;
-  /** The queues by kind and project. Unused ones are removed in rounds. */
   readonly #known: Readonly<Record<QueueKind, CachedQueues>> = {
-    live: new Map(),
-    bulk: new Map(),
-    historical: new Map(),
-  };
-  readonly #rounds: Readonly<Record<QueueKind, Rounds<string, CachedQueue>>> = {
-    live: roundsOf(this.#known.live),
-    bulk: roundsOf(this.#known.bulk),
-    historical: roundsOf(this.#known.historical),
+    live: new CachedQueues(),
+    bulk: new CachedQueues(),
+    historical: new CachedQueues(),
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
   readonly #departures: ReadonlyMap<StreamState, Departures<Frame>>;
@@ -96,9 +74,7 @@ export class FrameQueues {
     const last = this.#last;
     if (last !== undefined && this.#lastProjectId === projectId && this.#lastKind === kind)
       return last;
-    const known = this.#known[kind].get(projectId);
-    if (known !== undefined) known.wasRequested = true;
-    const queue = known?.queue ?? this.#open(kind, projectId);
+    const queue = this.#known[kind].get(projectId) ?? this.#open(kind, projectId);
     this.#last = queue;
     this.#lastKind = kind;
     this.#lastProjectId = projectId;
@@ -112,8 +88,7 @@ export class FrameQueues {
     let queue = mixed ? this.#ofPartitions.get(partition) : undefined;
     queue ??= this.#create(kind, partition, mixed ? manyProjects : projectId);
     if (mixed) this.#ofPartitions.set(partition, queue);
-    this.#known[kind].set(projectId, { queue, wasRequested: true });
-    this.#rounds[kind].step();
+    this.#known[kind].add(projectId, queue);
     return queue;
   }
 
@@ -124,49 +99,43 @@ export class FrameQueues {
     return new FrameQueue(stream, this.#departures.get(stream)!, {
       lane,
       subject,
-      window: windows[kind],
       background: kind !== "live",
     });
   }
 }
 
-function roundsOf(known: CachedQueues): Rounds<string, CachedQueue> {
-  return new Rounds(known, (project, projectId) => {
-    if (project.wasRequested) project.wasRequested = false;
-    else if (known.size > idleQueuesMax && isIdle(project.queue)) known.delete(projectId);
-  });
+/** The queues of one kind by project. Each added queue removes idle ones, to limit their number. */
+class CachedQueues {
+  readonly #queues = new Map<string, { readonly queue: FrameQueue; wasRequested: boolean }>();
+  #rotation = this.#queues.entries();
+
+  get size(): number {
+    return this.#queues.size;
+  }
+
+  get(projectId: string): FrameQueue | undefined {
+    const cached = this.#queues.get(projectId);
+    if (cached !== undefined) cached.wasRequested = true;
+    return cached?.queue;
+  }
+
+  /** Visits two queues in rotation, so that all are visited before their number has doubled. */
+  add(projectId: string, queue: FrameQueue): void {
+    this.#queues.set(projectId, { queue, wasRequested: true });
+    for (let visits = 0; visits < 2; visits++) {
+      const next = this.#rotation.next();
+      if (next.done === true) {
+        this.#rotation = this.#queues.entries();
+        return;
+      }
+      const [id, cached] = next.value;
+      if (cached.wasRequested) cached.wasRequested = false;
+      else if (this.size > idleQueuesMax && isIdle(cached.queue)) this.#queues.delete(id);
+    }
+  }
 }
 
 /** Returns whether the queue can be removed: it has no frame, neither waiting nor in flight. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
-}
-
-/**
- * Visits the entries of a map in rotation, two per step, to find obsolete ones without a full scan.
- * With one step per added entry, all are visited before the size of the map has doubled.
- */
-class Rounds<Key, Value> {
-  readonly #map: ReadonlyMap<Key, Value>;
-  readonly #visit: (value: Value, key: Key) => void;
-  #entries: MapIterator<[Key, Value]>;
-
-  /** Creates a rotation. `visit` may delete the entry of its call. */
-  constructor(map: ReadonlyMap<Key, Value>, visit: (value: Value, key: Key) => void) {
-    this.#map = map;
-    this.#visit = visit;
-    this.#entries = map.entries();
-  }
-
-  step(): void {
-    for (let visits = 0; visits < 2; visits++) {
-      const next = this.#entries.next();
-      if (next.done === true) {
-        this.#entries = this.#map.entries();
-        return;
-      }
-      const [key, value] = next.value;
-      this.#visit(value, key);
-    }
-  }
 }

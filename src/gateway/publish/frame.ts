@@ -21,9 +21,7 @@ export class FrameQueue {
   readonly subject: string;
   readonly stream: StreamState;
   readonly departures: Departures<Frame>;
-  /** Maximum number of unacknowledged frames. `Departures` may allow more. */
-  readonly window: number;
-  /** Whether the frames of this queue, of bulk or history, wait for live ones. */
+  /** True for a bulk or historical queue, whose frames wait for live frames. */
   readonly background: boolean;
   /** The shared frame to which lines are appended; undefined before the first line. */
   open: Frame | undefined = undefined;
@@ -40,13 +38,12 @@ export class FrameQueue {
   constructor(
     stream: StreamState,
     departures: Departures<Frame>,
-    options: { lane: Lane; subject: string; window: number; background: boolean },
+    options: { lane: Lane; subject: string; background: boolean },
   ) {
     this.stream = stream;
     this.departures = departures;
     this.lane = options.lane;
     this.subject = options.subject;
-    this.window = options.window;
     this.background = options.background;
   }
 
@@ -72,15 +69,15 @@ export class FrameQueue {
 const noFrames: readonly Frame[] = [];
 
 // The memory has room for the protocol line and headers before the lines, and for CRLF after them,
-// so that the message is contiguous. From pieces, the client would copy each message into fresh
-// memory, which took a third of the gateway's time.
+// so that the message is contiguous. If it were in pieces, the NATS client would copy each message
+// into fresh memory, which took a third of the gateway's time.
 const headRoomBytes = 1_024;
-/** Bytes that nats-server stores with each message besides its subject, headers and payload. */
+/** Bytes that nats-server stores with each message, besides its subject, headers and payload. */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
 
-/** A shared or own frame. Both have one class, so that V8 sees one object shape. */
+/** Shared frames and own frames have the same class, so that V8 sees one object shape. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
   memory: Buffer;
@@ -107,7 +104,7 @@ export class Frame implements FrameSink {
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
-  /** Bytes before the lines in the last message built in this memory; 0 for no message. */
+  /** Bytes before the lines in the last message built in this memory; 0 if there is none. */
   #headBytes = 0;
   /** Bytes of the message in the stream in addition to its lines; 0 before the first send. */
   #messageOverheadBytes = 0;
@@ -138,9 +135,7 @@ export class Frame implements FrameSink {
     this.events = this.joinedEvents;
   }
 
-  /**
-   * Assigns the lines that were added since the last call to this waiter, and returns their bytes.
-   */
+  /** Assigns to `waiter` the lines added since the previous call. Returns their length in bytes. */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
     this.waiters.push(waiter);
@@ -192,8 +187,8 @@ export class Frame implements FrameSink {
 
   /**
    * Builds the message (HPUB) in the frame's memory; the lines stay unchanged. A head of the same
-   * length overwrites the previous one. `reply`: "" for no answer. `batchHeaders`: each ends in
-   * CRLF.
+   * length overwrites the previous one. `reply` is "" if no answer is wanted. Each of the
+   * `batchHeaders` ends in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =

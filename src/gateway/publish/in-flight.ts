@@ -145,7 +145,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** Starts to end frames without waiters: during a drain, no retry can join them. */
+  /** Ends frames that have no waiters left, from now on: during a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -174,7 +174,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues the frame of a split batch until the window has room. The batch was in no window. */
+  /** Queues the frame of a split batch until the window has room: batches do not count there. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -242,7 +242,7 @@ export class InFlight {
     // Only a new message shows that the stream stores: even a leader without a majority recognizes
     // messages that another request had stored.
     if (outcome === "stored") noteStored(stream, monotonicMs);
-    // A caller-named frame may have been stored by another request, before this one was sent.
+    // If the caller set the id, another request may have stored such a frame before this one.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
     if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
       this.#suspectStream(frame, ack.seq, monotonicMs);
@@ -250,7 +250,7 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit meanwhile, and may lose what it acknowledges.
+      // The stream was found unfit meanwhile, and may lose messages that it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -263,8 +263,9 @@ export class InFlight {
   }
 
   /**
-   * The sequence is not above an earlier acknowledged one, whose message is therefore lost. Such a
-   * stream may store neither: its disk may be full, or another stream may have replaced it.
+   * Called if a new message got a sequence that is not above an acknowledged one. The earlier
+   * message is then lost, and the new one may not be stored either: the disk may be full, or
+   * another stream may have replaced this one.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,

@@ -18,12 +18,12 @@ interface Consequence {
 
 /** Pause after a transient answer: no stream, no leader, or an error of the store. */
 const refusedPauseMs = 100;
-/** Pause while an earlier send is uncommitted. Its commit answers both. */
+/** Pause while an earlier send of the frame is not committed. Its commit answers both sends. */
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
   // A stream without room for a whole batch may have room for some of its frames. So after these
-  // answers to a batch, its frames are sent again at once, and each gets its own answer.
+  // answers to a batch, its frames are sent again immediately, and each gets its own answer.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -61,12 +61,12 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/** Outcomes of a batch. `parted`: it was split, and its frames are sent again, each alone. */
+/** `parted` means that the batch was split, and that each of its frames is sent again alone. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 
 export interface PublishMetrics {
-  /** Counts a frame at its first send. `bytes`: the size of its payload. */
+  /** Counts a frame at its first send. `bytes` is the size of its payload. */
   frameSent(lane: Lane, events: number, bytes: number): void;
   /** Counts an acknowledgement, `seconds` after the frame's first send. */
   frameAcked(lane: Lane, seconds: number): void;

@@ -16,9 +16,9 @@ import type { Project } from "../projects/project.ts";
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * Receives a frame's outcome, once for each time it joined a frame, at the latest at its deadline.
- * Must not throw. `code`: the reason for `refused` and `unknown`. The numbers are the waiter's part
- * of the frame and, for `messageBytes`, of the message in the stream.
+ * Receives the outcome of each frame that it has joined, at the latest at its deadline. Must not
+ * throw. `code` is the reason for `refused` or `unknown`. The numbers are the waiter's part of the
+ * frame and, for `messageBytes`, of the message in the stream.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -32,15 +32,16 @@ export interface FrameWaiter {
 
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
-  /** Calls back at the end. `isStored`: the client received a 200 for all its events. */
+  /** `isStored` means that the client received a 200 for all its events. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
 /** Group commit to JetStream. All calls are synchronous. The waiter receives the outcome later. */
 export interface Publisher {
   /**
-   * Returns the code to reject events with now, if any. While the store is unavailable, a small
-   * request is accepted and waits. Without `requestBytes` the request counts as large.
+   * Returns the code with which a request must be rejected now, if any. While the store is
+   * unavailable, a small request is accepted and waits. If `requestBytes` is absent, the request
+   * counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /**
@@ -58,13 +59,14 @@ export interface Publisher {
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Assigns the lines since the last call to this waiter. `uuidless`: the events without a uuid. If
-   * a frame of a timed-out request has the same lines, the waiter gets its outcome instead.
+   * Assigns to `waiter` the lines added since the previous call. `uuidless` states which events
+   * have no uuid. If a frame of a timed-out request has the same lines, the waiter gets the outcome
+   * of that frame instead.
    */
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
   /** Returns a frame that only the caller fills. One large record may exceed `frameBytesMax`. */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** Queues an own frame. `messageId`: the same for the same events, or "" for a unique one. */
+  /** Queues an own frame. `messageId` is the same for the same events, or "" for a unique one. */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   discard(frame: FrameSink): void;
 }

@@ -10,13 +10,13 @@ interface StreamMeant {
   readonly domain: string | undefined;
 }
 
-/** A PubAck. `duplicate`: the stream had the frame before this send. */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
+  /** Whether the stream had the frame before this send. */
   readonly duplicate?: boolean;
   readonly domain?: string;
-  /** The id of the stored atomic batch, and its size. `seq` is the last message's. */
+  /** The id of the stored atomic batch. `seq` is that of its last message, `count` its size. */
   readonly batch?: string;
   readonly count?: number;
 }
@@ -25,7 +25,7 @@ export interface PubAck {
  * Why a reply is not an acknowledgement.
  * - `no_responders`, `refused`, `stream_full`, `server_full`, `too_large`: this send is certainly
  *   not stored.
- * - `failed`: one server failed to store the frame. In a cluster the others may have stored it.
+ * - `failed`: one server failed to store the frame. Other servers of a cluster may have stored it.
  * - `batch_refused`: the atomic batch stored no message. Other sends may have.
  * - `in_flight`: another send under the same message id is not committed yet, and may never be.
  * - `foreign`: the reply is from another stream or another service.
@@ -46,8 +46,8 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * Meanings of the codes with which JetStream answers a publish, a batch's commit, or an unfit
- * stream. Any other code counts as `failed`: the frame may be stored.
+ * Meanings of the error codes with which JetStream answers a publish or the commit of a batch. Any
+ * other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
@@ -71,7 +71,7 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
 ]);
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Returns the acknowledgement, or why the reply is none. Never throws. */
+/** Returns the acknowledgement, or why the reply is not one. Never throws. */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
@@ -90,8 +90,8 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
 }
 
 /**
- * Returns whether the reply is of another domain: a leaf node and its hub may each have a stream of
- * the name, and both receive the frame.
+ * Returns whether the reply is from another domain: a leaf node and its hub may each have a stream
+ * of the same name, and both receive the frame.
  */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;

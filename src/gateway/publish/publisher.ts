@@ -49,7 +49,7 @@ interface PublisherOptions {
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Returns the id of the event in a record, the same each time that a client sends the event. */
+  /** Returns an id of the event in a record: the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   /** The states that the stream watch shares. Default: new ones. */
   readonly streams?: StreamStates;
@@ -154,7 +154,10 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /** Returns for how many ms the stream or, without a lane, the store has been unavailable. */
+  /**
+   * Returns for how many milliseconds the project's stream has been unavailable or, if `lane` is
+   * undefined, the whole store.
+   */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
@@ -240,9 +243,7 @@ export class GroupPublisher implements Publisher {
     this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  /**
-   * Moves the frame to a smaller buffer if its lines fit, and counts the rest against the budget.
-   */
+  /** Moves the lines to smaller memory if they fit, and counts unused bytes against the budget. */
   #fit(frame: Frame): void {
     const { length } = frame;
     if (this.#memory.ownBytesFor(length) < frame.memory.length)
@@ -266,7 +267,7 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Stops the publisher. Must be called after `drain`. */
+  /** Must be called after `drain`. */
   close(): void {
     clearTimeout(this.#tickTimer);
     this.#inFlight.close();

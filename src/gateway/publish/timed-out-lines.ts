@@ -1,5 +1,5 @@
 // Recognizes retries of small requests that contained events without uuids and were answered
-// `timeout`. The retry then waits for the frame of the first attempt, and its lines are not stored
+// `timeout`. Such a retry waits for the frame of the first attempt, and its lines are not stored
 // again. It must come from the same address: a duplicate is better than the loss of an event that
 // two clients send.
 
@@ -12,20 +12,18 @@ import type { Expired } from "./expiry.ts";
 import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
-/**
- * Maximum cost of remembering lines per event loop iteration, in bytes plus `eventCost` an event.
- */
+/** Maximum cost of remembering lines per event loop iteration: bytes plus `eventCost` per event. */
 const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /** Returns the id of the event in a record, the same each time that a client sends the event. */
+  /** Returns an id of the event in a record: the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
 
-/** The waiter for lines that contain events without uuids. */
+/** The waiter for lines of which some events have no uuid. */
 export class UuidlessLines implements FrameWaiter {
   readonly request: RequestWaiter;
   readonly runs: SentWithRuns;
@@ -63,14 +61,15 @@ export class TimedOutLines {
   }
 
   /**
-   * If another frame already contains the lines of `frame` without a waiter, removes them and
-   * returns that frame's fate. If the request fails, they are remembered again.
+   * If a frame of a timed-out request has the lines of `frame` that have no waiter, removes them
+   * from `frame` and returns the other frame's fate. If this request fails too, the lines are
+   * remembered again.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;
     const name = this.#nameOf(frame, lines, { start: frame.joinedBytes, end: frame.length });
     let fate: Fate | undefined;
-    // A frame that is not stored, or whose outcome will never be known, is of no use.
+    // Skips frames that ended without being acknowledged.
     do fate = this.#fates.take(name);
     while (fate !== undefined && fate.frame === undefined && !fate.isStored);
     if (fate === undefined) return undefined;

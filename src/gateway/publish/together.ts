@@ -1,6 +1,6 @@
 // Decides whether the live frames of a stream are sent together as one atomic batch, or each alone.
-// On a single node a batch takes some 3 ms, and little for each frame. The time of a single frame
-// depends on fsyncs, replicas and the machine, so both times are measured.
+// On a single node a batch takes about 3 ms, and little more for each frame. The time of a single
+// frame depends on fsyncs, replicas and the machine, so both times are measured.
 
 export interface Batching {
   readonly takesAtomicBatches: boolean;
@@ -14,12 +14,12 @@ export interface TogetherOptions {
 }
 
 export const batchFramesMin = 16;
-/** Maximum batches in flight. Two gain 5 % in the server, and lose as much by acknowledgements. */
+/** Maximum number of batches in flight. A second gains 5 % in the server, and costs it in acks. */
 const batchesUnackedMax = 1;
 /** Number of single frames in flight, or share of the window, at which a stream is saturated. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
-/** Minimum frames of a measurement, because acknowledgements arrive in bursts. */
+/** Minimum number of frames of a measurement, because acknowledgements arrive in bursts. */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
 const newestShare = 0.25;
@@ -45,7 +45,7 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Time since which the stream is saturated without a batch in flight; undefined if it is not. */
+  /** Since when the stream is saturated without a batch in flight; undefined if it is not. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
   /** The measurement so far: its time before `#saturatedSinceMonotonicMs`, and its frames. */
   #sampleMs = 0;
@@ -76,7 +76,7 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /** Number of frames for a batch. Those in flight alone count, because more will follow. */
+  /** Minimum number of frames for a batch, including those in flight alone: more will follow. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
@@ -144,7 +144,7 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /** Records that no frame waits for the batch any more. `isStored`: it was acknowledged. */
+  /** Records that no frame waits for the batch. `isStored` means that it was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

@@ -25,7 +25,7 @@ const duplicateWindowMs = 120_000;
 /** Minimum `max_age`, unless the settings ask for less, so that readers can read the events. */
 const readableMs = 3_600_000;
 
-/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
+/** Returns the message size that a stream must accept: a full frame's, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
@@ -54,8 +54,9 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the change that lets a stream accept atomic batches; empty if not needed. `version`: that
- * of the nats-server. No frames are published to a stream with sources, such as a hub's.
+ * Returns the change that lets a stream accept atomic batches; empty if not needed. A stream with
+ * sources, such as a hub's, does not need them: no frames are published to it. `version` is that of
+ * the nats-server.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -86,8 +87,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Returns why a stream cannot fulfil what a 200 promises. In nats-server 2.10 to 2.15, other
- * settings do not affect an acknowledged message. A mirror has no subjects.
+ * Returns the settings because of which a stream may lose acknowledged messages. In nats-server
+ * 2.10 to 2.15, no setting that is not checked here can cause this. A mirror has no subjects.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -103,8 +104,7 @@ export function brokenPromises(
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
   }
-  // 0 and -1 mean "no limit". A frame that is too large is rejected with the lines of every request
-  // in it.
+  // 0 and -1 mean "no limit". A frame that is too large fails every request with lines in it.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
     broken.push(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
@@ -114,7 +114,7 @@ export function brokenPromises(
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // Since nats-server 2.12, and not in this client's types.
+  // These settings exist since nats-server 2.12, and are not in this client's types.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)
@@ -122,7 +122,7 @@ export function brokenPromises(
   return broken;
 }
 
-/** Returns the limits that are too low, which `ensure` raises at the next start. */
+/** Describes the limits that are too low. `ensure` raises them at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -145,7 +145,7 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/** Returns a limit. JetStream writes no limit as 0 or -1, which becomes Infinity. */
+/** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY
@@ -161,7 +161,7 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
   return raised;
 }
 
-/** Returns texts about the limits that are above the settings, which stay. */
+/** Describes the limits that are above the settings. They stay unchanged. */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))

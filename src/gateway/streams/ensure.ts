@@ -19,7 +19,6 @@ import {
   noRoomCodes,
 } from "../../platform/nats/api.ts";
 import { type NatsLink, serverPlaces } from "../../platform/nats/link.ts";
-import { headerBytesMax } from "../../platform/nats/names.ts";
 import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
 import { clusterVersions, storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import {
@@ -78,8 +77,8 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. Then ensures them again after
-   * each reconnect. Rejects if waiting cannot help, or if the signal aborts.
+   * Ensures every stream, and waits while JetStream is not ready. From then on, the streams are
+   * ensured after each reconnect. Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     let reconnects: number;
@@ -158,10 +157,7 @@ export async function ensureStreams(
   log: EnsureOptions["log"],
 ): Promise<string[]> {
   const jsm = await managerOf(connection, { timeoutMs: ensureTimeoutMs });
-  const messageBytes = Math.min(
-    settings.frameBytesMax + headerBytesMax,
-    connection.info?.max_payload ?? 0,
-  );
+  const messageBytes = fullMessageBytes(settings.frameBytesMax, connection.info?.max_payload ?? 0);
   const wanted = wantedConfigs(settings);
   const batchRule = new BatchRule(connection, log);
   for (const config of wanted)

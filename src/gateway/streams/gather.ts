@@ -8,7 +8,7 @@ import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /** The state at the last contact since the start of the hub; absent without one. */
+  /** The state at the last contact since the start of the hub; absent if there was none. */
   readonly heard?: {
     /** Number of messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;

@@ -44,7 +44,7 @@ export class StreamHistory {
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
-  /** The leaders when the stream was last whole, and broken; "" without a cluster. */
+  /** The leader when the stream was last whole, and last broken; "" if there is no cluster. */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
@@ -65,7 +65,7 @@ export class StreamHistory {
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** Evaluates a report. `before`: the known state when the report was requested. */
+  /** Evaluates a report. `before` is the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
     // An acknowledgement has shown since that the stream went back. The answer may be older.

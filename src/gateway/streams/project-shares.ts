@@ -32,7 +32,7 @@ interface StoredSharesOptions {
     readonly subjectPrefix: string;
     readonly partitions: number;
     readonly frameScope: FrameScope;
-    /** Per cent of a stream that a project may fill by default. 100: the whole stream. */
+    /** Per cent of a stream that a project may fill by default. 100 is the whole stream. */
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
@@ -60,7 +60,7 @@ const shareFull: Problem = {
 const reserveFull: Problem = {
   code: "store_full",
   detail:
-    "The store is full except for a reserve, and the project has used its part of that: older events must expire or be purged first",
+    "The store is full except for its last tenth, which all projects share, and the project has used its part of it: older events must expire or be purged first",
   retryAfterMs: 30_000,
 };
 
@@ -107,7 +107,7 @@ export class StoredShares {
     return isOver ? shareFull : reserveFull;
   }
 
-  /** Adds to the bytes of large requests without an outcome; negative for bytes with one. */
+  /** Adds to the bytes of large requests that have no outcome yet. Negative once they have one. */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
@@ -231,7 +231,7 @@ class Exchange {
     const { name, reading } = ledger.state;
     if (reading === undefined) return;
     const { created } = reading;
-    // Three parts, unlike the key of a usage record.
+    // This key has three parts, unlike that of a usage record.
     const key = `streams.shares.${name}`;
     const entry = await bucket.get(key);
     const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
@@ -254,7 +254,7 @@ class Exchange {
   }
 }
 
-/** Returns the counts; undefined if the value is no record, or of an earlier stream. */
+/** Returns the counts; undefined if the value is not a record, or is one of an earlier stream. */
 function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

@@ -7,11 +7,14 @@ import type { StreamReading, StreamState } from "../../platform/nats/readiness.t
 /** Slices as pairs of the highest sequence and the bytes, the oldest first. */
 export type Slices = number[];
 
-/**
- * Where counts are. `shared`: in the record of all gateways. `sending`: in a record that is being
- * written. `own`: counted here and in no record yet.
- */
-const parts = ["shared", "sending", "own"] as const;
+const parts = [
+  /** Counts in the record that all gateways share. */
+  "shared",
+  /** Counts in a record that is being written. */
+  "sending",
+  /** Counts of this process that are in no record yet. */
+  "own",
+] as const;
 type Part = (typeof parts)[number];
 
 export class Holding {
@@ -146,7 +149,7 @@ export class StreamLedger {
   /** Returns whether the project has used up its equal share of the reserve. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
-    // JetStream rejects messages that do not fit a full stream: then no project has room.
+    // If the stream is full, JetStream itself rejects the messages of all projects.
     if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
     if (holding === undefined || holding.division !== this.#division) return false;
     const part = (bytesMax - this.#dividedAt) / projects;

@@ -24,7 +24,7 @@ export interface StreamWatchOptions {
 }
 
 const everyMsDefault = 1_000;
-/** Number of idle streams queried per interval. A stream in use is queried by its frames. */
+/** Number of idle streams queried per interval. A stream in use is queried when frames are sent. */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
 /** Time after an acknowledgement in which a server counts as serving. */
@@ -121,7 +121,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /** Queries some streams, and rejected ones, which send no frame that would trigger a query. */
+  /** Queries some streams, and all rejected ones: no frame is sent there that triggers a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;

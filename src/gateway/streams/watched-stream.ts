@@ -1,5 +1,5 @@
 // The current state of one stream: whether its events are rejected, the reasons in /readyz, and its
-// size. The stream's leader answers the queries. Changes no stream.
+// size. The stream's leader answers the queries. The stream is not changed.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -59,7 +59,7 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  /** The size; undefined while the stream is missing, and before its first report. */
+  /** Undefined while the stream is missing, and before its first report. */
   size: StreamSize | undefined;
   #problems: readonly string[] = [];
   /** Why the last query failed; undefined if it was answered. */
@@ -245,7 +245,7 @@ interface StreamRoomOptions {
 
 interface Fill {
   readonly bytes: number;
-  /** Maximum size of the stream; Infinity without a limit. */
+  /** Maximum size of the stream; Infinity if it has no limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
@@ -312,7 +312,7 @@ const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** The leader that acknowledged nothing; "" without a cluster. */
+  /** The leader that acknowledged nothing; "" if there is no cluster. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {

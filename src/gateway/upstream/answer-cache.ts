@@ -1,5 +1,5 @@
 // A cache of successful answers, limited in bytes. Answers that were requested only once are
-// evicted first, so that questions without repetition do not displace frequent ones.
+// evicted first, so that requests that never recur do not displace frequent ones.
 
 import type { UpstreamAnswer } from "./upstream-client.ts";
 
@@ -16,13 +16,13 @@ interface AnswerCacheOptions {
 
 /** Assumed bytes of an entry besides its body, key and headers. */
 const entryBytes = 512;
-/** Maximum share of the cache for one answer. */
+/** Maximum share of the cache that one answer may take. */
 const shareOfOne = 1 / 8;
-/** Maximum share of repeated answers, so that there is room for new ones. */
+/** Maximum share of the answers that were requested again, so that new ones have room. */
 const shareOfRepeated = 3 / 4;
 const freshMsMax = 86_400_000;
 
-/** A cache whose answers are in the order of their last request. */
+/** The answers are in the order of their last request. */
 class LruAnswers {
   readonly #answers = new Map<string, CachedAnswer>();
   bytes = 0;
@@ -91,7 +91,7 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
   return entryBytes + key.length + body.length + texts;
 }
 
-/** Returns the freshness; undefined if the answer must not be cached (RFC 9111). */
+/** Returns how long an answer is fresh; undefined if it must not be cached (RFC 9111). */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
   const vary = (all.get("vary") ?? "").split(",").map((name) => name.trim());
@@ -103,7 +103,7 @@ export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefine
   return seconds === null ? 0 : Math.max(0, Number(seconds[1]) * 1_000 - ageMsOf(headers));
 }
 
-/** Returns the age in milliseconds that caches on the way declare. */
+/** Returns the age in milliseconds that the caches before this one declare. */
 export function ageMsOf(headers: UpstreamAnswer["headers"]): number {
   const [, age = ""] = headers.find(([name]) => name === "Age") ?? [];
   return /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0;

@@ -1,20 +1,20 @@
 // Extracts the question of a flags request, without the time of sending, so that a repeated
-// question is recognized. Compares bytes, because different large numbers have the same parsed
+// question is recognized. It remains bytes, because different large numbers have the same parsed
 // value.
 
 import { gunzipSync } from "node:zlib";
-import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
+import { Ascii } from "../../platform/base/ascii.ts";
+import { spaceEnd, walkMembers } from "../../platform/base/json-bytes.ts";
 
 /** Maximum bytes of a question, packed or unpacked. SDKs send a few KiB. */
 const questionBytesMax = 16_384;
 const gzipMagic = [0x1f, 0x8b];
 const formStart = "data=";
 const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
-const timedChars = { min: 6, max: 8 };
 
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
-/** Returns the question; undefined if it is too long. Unreadable ones are compared as bytes. */
+/** Returns undefined if the question is too long. An unreadable body is its own question. */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -23,7 +23,7 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // Only the upstream knows which `data` it reads, so a second one makes a different question.
+  // If there are several fields `data`, only the upstream knows which it reads: all are asked.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -51,7 +51,7 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Decodes base64; undefined for other forms, which decoders may read differently. */
+/** Returns undefined unless the text is canonical base64, which all decoders read alike. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
@@ -61,32 +61,14 @@ function fromBase64(text: string): Buffer | undefined {
 function withoutTimes(json: Buffer): Uint8Array {
   const parts: Buffer[] = [];
   let taken = 0;
-  let depth = 0;
-  let isTimed = false;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at] as number;
-    if (byte === Ascii.Quote) {
-      const end = stringEnd(json, at + 1);
-      if (isTimed) {
-        parts.push(json.subarray(taken, at + 1));
-        taken = end;
-        isTimed = false;
-      } else if (depth === 1) isTimed = isTimedName(json, at + 1, end);
-      at = end;
-    } else if (byte > 0x20 && byte !== Ascii.Colon) {
-      isTimed = false;
-      if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
-      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
+  const span = { body: json, start: spaceEnd(json, 0, json.length), end: json.length };
+  walkMembers(span, ({ nameStart, nameEnd, valueStart, valueEnd }) => {
+    const isTimed = timed.has(json.toString("latin1", nameStart, nameEnd));
+    if (isTimed && json[valueStart] === Ascii.Quote) {
+      parts.push(json.subarray(taken, valueStart + 1));
+      taken = valueEnd - 1;
     }
-  }
+    return true;
+  });
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(taken)]);
-}
-
-function isTimedName(json: Buffer, start: number, end: number): boolean {
-  const chars = end - start;
-  if (chars < timedChars.min || chars > timedChars.max) return false;
-  if (!timed.has(json.toString("latin1", start, end))) return false;
-  let after = end + 1;
-  while (after < json.length && (json[after] as number) <= 0x20) after++;
-  return json[after] === Ascii.Colon;
 }

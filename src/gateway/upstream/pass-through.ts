@@ -1,6 +1,6 @@
-// Answers a forwarded request: with a fresh cached answer, else the upstream's, else an older
-// cached one, else 503. Flags are always requested from the upstream; their cached answer is used
-// only while the upstream is away.
+// Answers a forwarded request: with a fresh cached answer, else with the upstream's answer, else
+// with an older cached one, else with 503. Flags are always requested from the upstream; their
+// cached answer is used only while the upstream is away.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -31,10 +31,10 @@ interface PassThroughOptions {
 
 interface Asking {
   readonly head: PassedHead;
-  /** The body, which must not change until the answer is available. */
+  /** Must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** Whether there is room for shared answers besides those of slow readers. */
+  /** Whether there is room for a shared answer, in addition to those that slow readers hold. */
   readonly hasRoom: boolean;
 }
 
@@ -53,7 +53,7 @@ const unavailable: Problem = {
   code: "upstream_unavailable",
   detail: "The upstream for this request does not answer; events are still stored",
 };
-/** Matches query parameters that differ between requests of the same question. */
+/** Matches query parameters that may differ between requests with the same question. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
 /** Names of headers that change the meaning of the body, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
@@ -64,9 +64,9 @@ type SharedKind = Extract<PassedKind, "static" | "config">;
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** Caches by kind of resource, so that a client's many requests of one kind affect no other. */
+  /** One cache per kind of resource, so that many requests of one kind do not affect the other. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
-  /** Cached answers for flags, each of one person. */
+  /** Cached answers for flags, each for one person. */
   readonly #flags: AnswerCache;
   /** Requests for shared resources that are in progress, by cache key. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
@@ -94,7 +94,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Returns the answer. Never rejects. */
+  /** Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -102,7 +102,7 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // The readers hold a shared answer, because the cache may evict it before they have read it.
+    // A shared answer is held by its readers, because the cache may evict it before they read it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -123,18 +123,18 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
+  /** Returns undefined if the upstream is away, or if a cached answer is better than its answer. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
-      // Other clients may wait for the answer as well, so it does not end with its client.
+      // Other clients may wait for the same answer, so the request does not end with its client.
       const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
       this.#asked.set(key, own);
       return await own;
     }
     const answer = await asked;
     if (answer === undefined || isForAll(answer)) return answer;
-    // For example a 429 is for one client only.
+    // An answer such as a 429 is meant for one client only.
     return asking.hasCached ? undefined : await this.#ask(key, asking);
   }
 
@@ -147,7 +147,7 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
-    // The body is parsed only if there is an answer: a request rejected as `full` ends before.
+    // The body is not parsed before there is an answer, because none may come (`full`).
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
@@ -208,7 +208,7 @@ function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): Upst
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Returns the cache key. Configuration may differ by the requesting page. */
+/** Configuration may differ by the requesting page, so its cache key has that page. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";

@@ -1,5 +1,5 @@
-// The forwarded parts of a request: a closed list of paths and headers, without cookies. No path on
-// the list has another meaning upstream, in any spelling.
+// The forwarded parts of a request: a closed list of paths and headers, without cookies. However it
+// is spelt, no path on the list has a different meaning for the upstream.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { percentDecoded, type SdkRouteLabel } from "../http/paths.ts";
@@ -24,8 +24,6 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/** Headers for flag definitions, which SDKs on servers request with their own key. */
-const ofFeatures = ["authorization"];
 /** Matches headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
 const codings = ["br", "gzip", "deflate", "zstd"];
@@ -50,7 +48,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/** Returns the forwarded head. Must be called while the request's head is being handled. */
+/** Must be called while the request's head is being handled. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -61,7 +59,8 @@ export function passedHead(
     if (value !== "" && isPlain(value)) headers[name] = value;
   };
   for (const name of toUpstream) put(name, request.getHeader(name));
-  if (kind === "features") for (const name of ofFeatures) put(name, request.getHeader(name));
+  // SDKs on servers request flag definitions with a key of their own.
+  if (kind === "features") put("authorization", request.getHeader("authorization"));
   request.forEach((name, value) => {
     if (ofSdks.test(name)) put(name, value);
   });
@@ -73,7 +72,7 @@ export function passedHead(
   };
 }
 
-/** Returns the headers of an answer that go back to the client. */
+/** Returns the headers of the upstream's answer that are sent to the client. */
 export function answerHeaders(headers: IncomingHttpHeaders): [name: string, value: string][] {
   return fromUpstream.flatMap((name) => {
     const value = headers[name];
@@ -96,7 +95,7 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** Returns a name in its usual case: `Content-Type` for `content-type`. */
+/** Returns the name in its usual case, such as `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
@@ -123,7 +122,7 @@ const charsMax = 4_096;
 /** Matches a path by its allowed characters (RFC 3986, section 3.3). */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/** Returns the kind of a path without query; undefined if it is not forwarded. */
+/** `path` has no query. Returns undefined if the path is not forwarded. */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;
@@ -144,8 +143,8 @@ export function passedQuery(query: string): string | undefined {
 }
 
 /**
- * Returns whether all parsers read the path alike: without empty segments except the last, and
- * without `.`, `..`, slashes, backslashes or control characters, even encoded twice.
+ * Returns whether all parsers read the path alike: only its last segment may be empty, and no
+ * segment is `.` or `..` or has slashes, backslashes or control characters, even encoded twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;

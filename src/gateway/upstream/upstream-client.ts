@@ -1,6 +1,6 @@
 // Sends requests to the upstream, with limits on requests and bytes, and a deadline. After some
-// consecutive failures the upstream counts as away: then one request at a time probes it, and the
-// others do not wait. Failures that a client can cause by its data are not counted.
+// consecutive failures the upstream counts as away: then one request at a time probes it, and all
+// other requests fail immediately. Failures that a client's data can cause are not counted.
 
 import {
   type ClientRequest,
@@ -25,21 +25,24 @@ export interface UpstreamAnswer {
   readonly body: Buffer;
 }
 
-/**
- * Why there is no answer. `full`: too much is in progress. `gone`: the client has left. `ended`:
- * the upstream ended this request only.
- */
-type NoAnswer = "full" | "gone" | "away" | "ended";
+type NoAnswer =
+  /** Too many requests or bytes are in progress. */
+  | "full"
+  /** The client has disconnected. */
+  | "gone"
+  | "away"
+  /** The upstream ended this request, but may answer others. */
+  | "ended";
 
 const answerBytesMax = 16_777_216;
 /** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
-/** Maximum bytes of all bodies being sent, so that the rest of the budget is free for events. */
+/** Maximum bytes of all bodies that are being sent, so that the budget has room for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/** Statuses of a missing server. Other 5xx may concern one request alone. */
+/** Statuses that show that the upstream is away. Any other 5xx may concern one request alone. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Kinds with separate servers, whose success does not show the state of the others. */
+/** Kinds that the upstream serves with separate servers, which may be away alone. */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -68,18 +71,14 @@ export class UpstreamClient {
     return this.#inflight;
   }
 
-  isAwayFor(kind: PassedKind): boolean {
-    return this.#statusFor(kind).isAway;
-  }
-
-  /** Returns the answer. Never rejects. `body` must not change until then. */
+  /** Never rejects. `body` must not change until the answer is available. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
     gone: AbortSignal,
   ): Promise<UpstreamAnswer | NoAnswer> {
     const { requestsMax, monotonicMs } = this.#options;
-    const status = this.#statusFor(head.kind);
+    const status = separateKinds.has(head.kind) ? this.#statusOfOthers : this.#status;
     const { isAway: isProbe, isProbed, awayUntilMs } = status;
     if (isProbe && (isProbed || monotonicMs() < awayUntilMs)) return "away";
     if (this.#inflight >= requestsMax) return "full";
@@ -109,10 +108,6 @@ export class UpstreamClient {
     this.#agent.destroy();
   }
 
-  #statusFor(kind: PassedKind): UpstreamStatus {
-    return separateKinds.has(kind) ? this.#statusOfOthers : this.#status;
-  }
-
   #send(
     { kind, method, path, query, headers }: PassedHead,
     body: Uint8Array,
@@ -138,8 +133,8 @@ export class UpstreamClient {
       };
       asked.on("response", (response) => {
         this.#read(response)
-          // An answer may arrive before all of the body is sent, whose memory then belongs to the
-          // caller.
+          // An answer may arrive before all of the body is sent. The memory of the body belongs to
+          // the caller from then on.
           .finally(() => asked.writableFinished || asked.destroy())
           .then(resolve, fail);
       });
@@ -149,7 +144,7 @@ export class UpstreamClient {
     });
   }
 
-  /** Reads the answer. Returns `full` if it is too long or there is no room. */
+  /** Returns `full` if the answer is too long or there is no room for it. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -170,7 +165,7 @@ export class UpstreamClient {
   }
 }
 
-/** The recent success of requests to the same servers. */
+/** Whether recent requests to the same servers succeeded. */
 class UpstreamStatus {
   #failures = 0;
   awayUntilMs = 0;

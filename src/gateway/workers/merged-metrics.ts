@@ -1,5 +1,5 @@
-// Merges the metrics of workers into those of one gateway. The metric table defines the combination
-// of gauges. Counts of ended workers are retained, so that a restart never looks like a reset.
+// Merges the metrics of workers into those of one gateway. The metric table defines how gauges are
+// combined. Counts of ended workers are retained, so that a restart never looks like a reset.
 // Metrics of one process (process_*, nodejs_*) get the label `worker`.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
@@ -36,7 +36,7 @@ export class MergedMetrics {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** Returns the merged metrics. `supervisor` has those of the supervisor's own process. */
+  /** `supervisor` has the metrics of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),

@@ -25,14 +25,14 @@ interface SupervisorOptions {
   readonly signal: AbortSignal;
 }
 
-interface WorkersReadiness {
+export interface WorkersReadiness {
   readonly ready: number;
   readonly workers: number;
   readonly reasons: readonly string[];
 }
 
 const metricsTimeoutMs = 1_000;
-/** Maximum wait for a worker's readiness, whose own check may take a second. */
+/** Maximum wait for a worker's readiness. The worker's check may take a second. */
 const readinessTimeoutMs = 1_250;
 /** Time for a worker to close its resources after its drain. */
 const closeGraceMs = 4_000;
@@ -58,7 +58,7 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /** Starts the workers. Returns the first one's report. Rejects if one cannot start. */
+  /** Returns the first worker's report. Rejects if one worker cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
@@ -150,19 +150,19 @@ export class Supervisor {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /** Returns the metrics. For a worker that does not answer in time, its last numbers count. */
+  /** If a worker does not answer in time, its last numbers count. */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** Returns counters and histograms, without affecting gauges. */
+  /** Returns counters and histograms. Unlike `metrics`, starts no new interval of a gauge. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** Returns the warnings, the newest last. */
+  /** The newest warning is the last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
@@ -234,9 +234,9 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/** Number of silent checks after which a worker is killed. It reports every second. */
+/** Number of silent checks after which a worker is killed. Workers report every second. */
 const silentChecksMax = 10;
-/** Number of checks after which a process without any message is killed: it may be loading. */
+/** The same for a process that has not sent any message: it may still be loading. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -245,9 +245,9 @@ interface LastSeen {
 }
 
 /**
- * Kills workers that do not answer, because the kernel continues to give them connections. Counts
- * its own checks: by the clock, a supervisor that was stopped, for example by Ctrl-Z, would kill
- * workers that are alive.
+ * Kills workers that do not answer, because the kernel continues to give them connections. It
+ * counts checks and not time, because a supervisor that was stopped, for example by Ctrl-Z, would
+ * otherwise kill workers that are alive.
  */
 export class SilenceWatch {
   readonly #running: SilenceWatchOptions["running"];

@@ -6,8 +6,11 @@ import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
-/** The role of a worker. `first` checks that no other process has the port; `joining` shares it. */
-export type WorkerRole = "first" | "joining";
+export type WorkerRole =
+  /** The worker checks that no other process has the port. */
+  | "first"
+  /** The worker shares the port. */
+  | "joining";
 
 export interface StartMessage {
   readonly type: "start";
@@ -16,7 +19,7 @@ export interface StartMessage {
   readonly config: Config;
 }
 
-/** A worker's report once it accepts connections. */
+/** A worker's report when it accepts connections. */
 export interface Listening {
   readonly port: number;
   /** Creation time of the first live stream; null if JetStream did not answer. */
@@ -51,7 +54,7 @@ export interface WorkerAnswers {
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /** The file and the arguments of a worker. `env`: by default that of this process. */
+  /** The file and the arguments of a worker. By default, it has the environment of this process. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -70,11 +73,11 @@ interface WorkerEnd {
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** Number of messages read from the worker, which increases while it is alive. */
+  /** Number of messages read from the worker. It increases while the worker is alive. */
   readonly messagesRead: number;
-  /** The worker's report. Rejects if the worker ends before it accepts connections. */
+  /** Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** Resolves with the end, after the last message has been read. Never rejects. */
+  /** Resolves after the last message of the worker has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   /** Returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(

@@ -1,5 +1,5 @@
-// The worker's side: starts a gateway, answers the supervisor and reports counts. Drains on
-// request, on a signal, or when the supervisor has ended.
+// One worker from its own side: starts a gateway, answers the supervisor and reports counts. Drains
+// on request, on a signal, or when the supervisor has ended.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -11,7 +11,7 @@ import type {
   WorkerAnswers,
 } from "./worker-process.ts";
 
-/** Node's channel of a forked process, in the shape of `process`. */
+/** The part of `process` that is the channel of a forked process. */
 export interface SupervisorChannel {
   readonly connected: boolean;
   send?(
@@ -43,7 +43,7 @@ interface WorkerOptions {
 /** Interval of the reports. A killed worker loses its counts since the last one. */
 const reportEveryMs = 1_000;
 
-/** Runs a worker to its end. Resolves to false if it could not start and has reported why. */
+/** Resolves when the worker ends: to false if it could not start and has reported why. */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
   const ending = AbortSignal.any([stop, stopRequested.signal]);

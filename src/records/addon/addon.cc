@@ -28,17 +28,14 @@ namespace {
 
 using penstock::Binding;
 using penstock::Call;
+using penstock::method;
 using penstock::Task;
+using penstock::throw_type_error;
 
 void finalize(napi_env env, void* data, void*) {
   auto* binding = static_cast<Binding*>(data);
   if (binding->table != nullptr) napi_delete_reference(env, binding->table);
   delete binding;
-}
-
-napi_value throw_type_error(napi_env env, const char* message) {
-  napi_throw_type_error(env, nullptr, message);
-  return nullptr;
 }
 
 napi_value construct(napi_env env, napi_callback_info info) {
@@ -113,10 +110,6 @@ napi_value thread_cpu_ms(napi_env env, napi_callback_info) {
   napi_create_double(
       env, static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6, &ms);
   return ms;
-}
-
-napi_property_descriptor method(const char* name, napi_callback callback) {
-  return {name, nullptr, callback, nullptr, nullptr, nullptr, napi_default_method, nullptr};
 }
 
 }  // namespace

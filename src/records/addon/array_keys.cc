@@ -10,7 +10,8 @@ namespace {
 // Whether String.prototype.trim removes the ASCII character.
 bool is_trimmed(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// The text of a key without surrounding white space: its start in `room`, and its length.
+// Writes the text of a key to `room`. Returns its start, and its length without surrounding white
+// space; kNoAsciiText if the token cannot be a key.
 const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[kKeyTokenBytesMax],
                         size_t& length) {
   length = kNoAsciiText;
@@ -26,7 +27,7 @@ const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[k
 
 }  // namespace
 
-// Reads the first key once, because it may be long, and there may be many others.
+// Reads the first key once, because it may be long, and is compared with many others.
 bool ArrayKeys::has_text_of_first(const Token& key) noexcept {
   if (!first_is_read_) {
     const uint8_t* const start = key_text(text_, first_, first_text_, first_length_);

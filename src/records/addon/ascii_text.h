@@ -10,9 +10,9 @@ namespace penstock {
 inline constexpr size_t kNoAsciiText = SIZE_MAX;
 
 /**
- * Writes the text of a string, given without its quotes and valid as JSON, to `to`, which has room
- * for `room` bytes, and returns its length. Returns kNoAsciiText for a longer text, or one that is
- * not ASCII.
+ * `from` is a valid JSON string without its quotes. Writes its text to `to`, which has room for
+ * `room` bytes, and returns the length of the text. Returns kNoAsciiText if the text is longer, or
+ * is not ASCII.
  */
 size_t ascii_text(const uint8_t* from, size_t length, uint8_t* to, size_t room) noexcept;
 

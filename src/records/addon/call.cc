@@ -1,5 +1,5 @@
-// Checks the arguments of a call and extracts the pointers. Throws for wrong arguments, and
-// converts none.
+// Checks the arguments of a call and extracts the pointers. Throws if an argument is wrong. Does
+// not convert arguments.
 
 #include "call.h"
 
@@ -16,6 +16,15 @@ ScanStatus Job::run() const noexcept {
     case Task::kScanMore: scanner.scan_more(body.bytes, table.words, row_capacity);
   }
   return ScanStatus::kOk;
+}
+
+napi_value throw_type_error(napi_env env, const char* message) {
+  napi_throw_type_error(env, nullptr, message);
+  return nullptr;
+}
+
+napi_property_descriptor method(const char* name, napi_callback callback) {
+  return {name, nullptr, callback, nullptr, nullptr, nullptr, napi_default_method, nullptr};
 }
 
 bool get_words(napi_env env, napi_value value, Table& words) {
@@ -45,7 +54,7 @@ bool get_body(napi_env env, napi_value value, Body& body) {
 Binding* get_idle_binding(napi_env env, napi_value scanner) {
   void* wrapped = nullptr;
   if (napi_unwrap(env, scanner, &wrapped) != napi_ok) {
-    napi_throw_type_error(env, nullptr, "EventScanner: called on another kind of object");
+    throw_type_error(env, "EventScanner: called on another kind of object");
     return nullptr;
   }
   auto* const binding = static_cast<Binding*>(wrapped);
@@ -80,17 +89,17 @@ bool get_call(napi_env env, napi_callback_info info, Task task, Call& call) {
   job.binding = get_idle_binding(env, call.scanner);
   if (job.binding == nullptr) return false;
   if (!get_body(env, call.body, job.body)) {
-    napi_throw_type_error(env, nullptr, "EventScanner: the body must be a Uint8Array");
+    throw_type_error(env, "EventScanner: the body must be a Uint8Array");
     return false;
   }
   if (task == Task::kScanPart && !take_part(env, arguments + 1, job.body)) {
-    napi_throw_type_error(env, nullptr, "EventScanner: the part's offsets lie outside the body");
+    throw_type_error(env, "EventScanner: the part's offsets are outside the body");
     return false;
   }
   napi_value table = nullptr;
   if (napi_get_reference_value(env, job.binding->table, &table) != napi_ok ||
       !get_table(env, table, job.table)) {
-    napi_throw_type_error(env, nullptr, "EventScanner: the table has been detached");
+    throw_type_error(env, "EventScanner: the table has been detached");
     return false;
   }
   if (task == Task::kScanMore && job.body.length != job.binding->scanner.last_length()) {

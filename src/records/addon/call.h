@@ -31,9 +31,7 @@ struct Body {
 /** The kinds of calls. For kScanPart, the job is that of kScan, and its body is the part. */
 enum class Task { kScan, kScanPart, kScanAtOnce, kScanMore };
 
-/**
- * One call of the core, in plain pointers: valid on any thread while the memory behind them stays.
- */
+/** One call of the core, in plain pointers, which are valid on any thread. */
 struct Job {
   Task task;
   Binding* binding;
@@ -49,13 +47,19 @@ struct Call {
   napi_value body;
 };
 
-/** Reads a Uint32Array, empty if it is detached. Returns false for any other value. */
+/** Throws a TypeError, and returns null. */
+napi_value throw_type_error(napi_env env, const char* message);
+
+/** Describes a function of the module, or a method of a class. */
+napi_property_descriptor method(const char* name, napi_callback callback);
+
+/** Reads a Uint32Array, which is empty if it is detached. Returns false if it is not one. */
 bool get_words(napi_env env, napi_value value, Table& words);
 
-/** Reads a Uint32Array with room for a row. Returns false for any other value. */
+/** Reads a Uint32Array with room for a row. Returns false if it is not one. */
 bool get_table(napi_env env, napi_value value, Table& table);
 
-/** Reads a Uint8Array, empty if it is detached. Returns false for any other value. */
+/** Reads a Uint8Array, which is empty if it is detached. Returns false if it is not one. */
 bool get_body(napi_env env, napi_value value, Body& body);
 
 /** Returns the object's scanner. Throws and returns null if there is none, or if it is busy. */

@@ -18,17 +18,17 @@ enum KeyPlace : uint32_t {
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** Meanings of the name of an event's member, besides Field. This one is `$distinct_id`. */
+/** The meaning of `$distinct_id` in an event. All lower numbers are those of Field. */
 inline constexpr uint32_t kOtherDistinctId = 8;
 /** The number of an ExtraPart is added to this one. */
 inline constexpr uint32_t kFirstExtraName = 16;
 /** The number of a KeyPlace is added to this one. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** The meaning of `token` in the properties, besides Property. */
+/** The meaning of `token` in the properties. All lower numbers are those of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** Meanings of a name in the envelope, besides the header's words. This one is `sentAt`. */
+/** The meaning of `sentAt` in the envelope. All lower numbers are words of the header. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
 /** The number of a KeyPlace is added to this one. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
@@ -71,17 +71,14 @@ PENSTOCK_INLINE uint32_t item_name_of(const Key& key) {
 PENSTOCK_INLINE uint32_t property_of(const Key& key) {
   switch (key.length) {
     case 4: return is(key, "$set") ? kPropertySet : kNoName;
-    case 5: return is(key, "alias") ? kAlias : is(key, "token") ? kPropertyToken : kNoName;
+    case 5: return is(key, "token") ? kPropertyToken : kNoName;
     case 6: return is(key, "$unset") ? kPropertyUnset : kNoName;
     case 7: return is(key, "$groups") ? kGroups : kNoName;
     case 9: return is(key, "$set_once") ? kPropertySetOnce : kNoName;
     case 10:
       if (is(key, "$survey_id")) return kSurveyId;
-      return is(key, "$group_set") ? kGroupSet : is(key, "$group_key") ? kGroupKey : kNoName;
-    case 11:
-      return is(key, "distinct_id")   ? kPropertyDistinctId
-             : is(key, "$group_type") ? kGroupType
-                                      : kNoName;
+      return is(key, "$group_set") ? kGroupSet : kNoName;
+    case 11: return is(key, "distinct_id") ? kPropertyDistinctId : kNoName;
     case 12:
       if (is(key, "$current_url")) return kCurrentUrl;
       return is(key, "$screen_name")   ? kScreenName
@@ -96,7 +93,7 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
 /** Length of "historical_migration", the longest name that is recognised with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/** The name without its escapes, written to `room`; empty if it is longer, or not ASCII. */
+/** The name without its escapes, written to `room`; empty if it does not fit, or is not ASCII. */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

@@ -99,9 +99,7 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/**
- * Further parts of a row, which few items have: kHasExtra in the row shows whether this one has.
- */
+/** The words of an extra, which few items have: the bit kHasExtraShift shows whether one does. */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
@@ -127,30 +125,26 @@ enum ExtraPart : uint32_t {
 
 /**
  * The keys that are recognised inside `properties`: type at bit 4 * property of 64 bits. The first
- * eight are kPropertyTypes; the others are in kMoreTypes, in the row's spans or in its extra.
+ * eight are kPropertyTypes; the others are in the row's spans or in its extra.
  */
 enum Property : uint32_t {
-  kAlias = 0,
-  kGroupType = 1,
-  kGroupKey = 2,
-  kSurveyId = 3,
-  kPropertySet = 4,
-  kGroupSet = 5,
-  kGroups = 6,
-  kProcessPersonProfile = 7,
-  kCurrentUrl = 8,
-  kScreenName = 9,
-  kPropertyDistinctId = 10,
-  kPropertySetOnce = 11,
-  kPropertyUnset = 12,
-  kPropertyOtherDistinctId = 13,
-  kIgnoreSentAt = 15,
+  kSurveyId = 0,
+  kPropertySet = 1,
+  kGroupSet = 2,
+  kGroups = 3,
+  kProcessPersonProfile = 4,
+  kCurrentUrl = 5,
+  kScreenName = 6,
+  kIgnoreSentAt = 7,
+  kPropertyDistinctId = 8,
+  kPropertySetOnce = 9,
+  kPropertyUnset = 10,
+  kPropertyOtherDistinctId = 11,
 };
 
-inline constexpr uint32_t kItemTypeShift = 8;
-inline constexpr uint32_t kIgnoreSentAtShift = 12;
-inline constexpr uint32_t kHasExtraShift = 16;
-inline constexpr uint32_t kItemFlagsShift = 20;
+inline constexpr uint32_t kItemTypeShift = 0;
+inline constexpr uint32_t kHasExtraShift = 4;
+inline constexpr uint32_t kItemFlagsShift = 8;
 
 enum ItemFlag : uint32_t {
   kItemEscapedKey = 1,
@@ -180,7 +174,7 @@ inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 /** Maximum length of a valid key. Longer tokens are equal only if all bytes are. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
-/** The longest text whose error scan_at_once locates. */
+/** Maximum length of a text whose error scan_at_once locates. */
 inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 
 inline constexpr size_t kNoScan = SIZE_MAX;
@@ -200,10 +194,10 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks
-   * between tokens were replaced with spaces. Otherwise the text is unchanged and the header is
-   * zero except for kErrorOffset and, if the text can be repaired, kMalformed, kNonFinite and
-   * kRepairedBytes.
+   * Validates the whole text and fills the header, the first rows and their extras. If it returns
+   * kOk, it has replaced line breaks between tokens with spaces. Otherwise the text is unchanged,
+   * and the header is zero except for kErrorOffset and, if the text can be repaired, kMalformed,
+   * kNonFinite and kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 

@@ -19,10 +19,7 @@ napi_value construct(napi_env env, napi_callback_info info) {
   napi_value new_target = nullptr;
   napi_get_cb_info(env, info, nullptr, nullptr, &self, nullptr);
   napi_get_new_target(env, info, &new_target);
-  if (new_target == nullptr) {
-    napi_throw_type_error(env, nullptr, "Inflater: called without new");
-    return nullptr;
-  }
+  if (new_target == nullptr) return throw_type_error(env, "Inflater: called without new");
   auto* const inflater = new (std::nothrow) Inflater;
   if (inflater == nullptr ||
       napi_wrap(env, self, inflater, finalize, nullptr, nullptr) != napi_ok) {
@@ -51,9 +48,7 @@ napi_value inflate(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[1], output) ||
       napi_get_value_int32(env, arguments[2], &window_bits) != napi_ok ||
       !are_apart(body, output)) {
-    napi_throw_type_error(env, nullptr,
-                          "Inflater: expects two separate Uint8Arrays and the window bits");
-    return nullptr;
+    return throw_type_error(env, "Inflater: expects two separate Uint8Arrays and the window bits");
   }
   const ptrdiff_t written = static_cast<Inflater*>(inflater)->inflate(
       body.bytes, body.length, output.bytes, output.length, window_bits);
@@ -65,9 +60,7 @@ napi_value inflate(napi_env env, napi_callback_info info) {
 }  // namespace
 
 bool set_inflater(napi_env env, napi_value exports) {
-  const napi_property_descriptor methods[] = {
-      {"inflate", nullptr, inflate, nullptr, nullptr, nullptr, napi_default_method, nullptr},
-  };
+  const napi_property_descriptor methods[] = {method("inflate", inflate)};
   napi_value inflater_class = nullptr;
   return napi_define_class(env, "Inflater", NAPI_AUTO_LENGTH, construct, nullptr,
                            sizeof methods / sizeof *methods, methods, &inflater_class) == napi_ok &&

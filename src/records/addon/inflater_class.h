@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/** Sets `Inflater` on the exports. */
+/** Sets `Inflater` on the exports. Returns false if that fails. */
 bool set_inflater(napi_env env, napi_value exports);
 
 }  // namespace penstock

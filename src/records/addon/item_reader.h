@@ -29,7 +29,7 @@ struct RowPlace {
 
 class ItemReader {
  public:
-  /** `reads_key` is whether the item may name a key. */
+  /** `reads_key` is whether the item may have the API key. */
   ItemReader(Walk& walk, RowPlace place, bool reads_key)
       : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
     std::memset(row_, 0, kRowWords * sizeof *row_);
@@ -50,7 +50,7 @@ class ItemReader {
 
   /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first non-empty value among this number of places of the key; Absent without any. */
+  /** The first non-empty value in the first `places` of KeyPlace; Absent if there is none. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {
@@ -58,10 +58,8 @@ class ItemReader {
     const uint32_t flags = flags_ | properties_flags_ | walk_.flags;
     set_span(row_ + kItemStart, item);
     row_[kPropertyTypes] = static_cast<uint32_t>(types);
-    row_[kMoreTypes] = static_cast<uint32_t>(types >> 32 & 0xFF) |
-                       static_cast<uint32_t>(item.type) << kItemTypeShift |
-                       static_cast<uint32_t>(type_in(types, kIgnoreSentAt)) << kIgnoreSentAtShift |
-                       flags << kItemFlagsShift;
+    const auto item_type = static_cast<uint32_t>(item.type);
+    row_[kMoreTypes] = item_type << kItemTypeShift | flags << kItemFlagsShift;
     const TokenType id_type = type_in(types, kPropertyDistinctId);
     if (id_type != kAbsent) put_field(kPropertiesDistinctId, property_distinct_ids_[0], id_type);
     if (((types & kRareProperties) | extra_types_ | other_distinct_id_type_) != 0)
@@ -118,7 +116,7 @@ class ItemReader {
   TokenType other_distinct_id_type_ = kAbsent;
   uint32_t properties_flags_ = 0;
   uint64_t property_types_ = 0;
-  // Spans are valid only if the types say so.
+  // A span is valid only if its type is not kAbsent.
   Token other_distinct_id_;
   Token property_distinct_ids_[2];
   Token keys_[kEventKeyPlaces];

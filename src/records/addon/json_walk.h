@@ -83,7 +83,10 @@ class Walk {
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
-  /** The cursor's present position, with the next entries after it. Null if they are invalid. */
+  /**
+   * Returns the cursor's position in the index, which then has the next entries too. Null if the
+   * text is invalid there.
+   */
   PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
     return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
   }

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/** Sets `exports.layout` to an object of "Group.Name": number, with the names of table.ts. */
+/** Sets `exports.layout` to the numbers, by "Group.Name" as in table.ts. */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

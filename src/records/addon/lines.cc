@@ -2,9 +2,9 @@
 // which may exceed the number of ends that were written.
 //
 // readLines(text: Uint8Array, table: Uint32Array, ends: Uint32Array, place: Uint32Array, lines:
-// Uint32Array): number. `place`: the number of lines, the line of the table's first row, the offset
-// of that line, and the two words of the key for the hashes of events. `lines` has room for all
-// rows. Returns the number of lines that it read.
+// Uint32Array): number. `place` has the number of lines, the index and the offset of the first
+// row's line, and the two words of the key for the hashes of events. `lines` has room for all rows.
+// Returns the number of lines that it read.
 
 #include "lines.h"
 
@@ -22,11 +22,6 @@ napi_value count_of(napi_env env, size_t count) {
   return result;
 }
 
-napi_value throw_type_error(napi_env env, const char* message) {
-  napi_throw_type_error(env, nullptr, message);
-  return nullptr;
-}
-
 napi_value join_lines_call(napi_env env, napi_callback_info info) {
   size_t count = 4;
   napi_value arguments[4];
@@ -42,7 +37,7 @@ napi_value join_lines_call(napi_env env, napi_callback_info info) {
     return throw_type_error(env, "joinLines: expects a Uint8Array, two offsets and a Uint32Array");
   }
   if (start > end || end > text.length)
-    return throw_type_error(env, "joinLines: the offsets lie outside");
+    return throw_type_error(env, "joinLines: the offsets are outside the text");
   return count_of(env, join_lines(text.bytes, start, end, ends.words, ends.length));
 }
 
@@ -79,10 +74,8 @@ napi_value read_lines_call(napi_env env, napi_callback_info info) {
 
 bool set_lines(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      {"joinLines", nullptr, join_lines_call, nullptr, nullptr, nullptr, napi_default_method,
-       nullptr},
-      {"readLines", nullptr, read_lines_call, nullptr, nullptr, nullptr, napi_default_method,
-       nullptr},
+      method("joinLines", join_lines_call),
+      method("readLines", read_lines_call),
   };
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;

@@ -1,5 +1,5 @@
-// The set of an object's names. A hash table with a secret random key (SipHash-1-3), so that no
-// choice of names makes it slow; a few names are compared directly.
+// The set of an object's names: a hash table with a secret random key (SipHash-1-3), so that no
+// choice of names makes it slow. A few names are compared directly.
 
 #pragma once
 
@@ -18,7 +18,7 @@ struct Name {
 
 class NameSet {
  public:
-  /** Clears the set for these names of this text. Returns false without memory. */
+  /** Clears the set for these names of this text. Returns false if memory runs out. */
   bool begin(const uint8_t* text, const Name* names, size_t count) noexcept;
   /** Adds the name with this number. Returns false if the set has an equal name. */
   bool add(size_t number) noexcept;

@@ -246,7 +246,7 @@ bool Normaliser::close() noexcept {
   return done;
 }
 
-// Marks repeated members as dead, from the last to the first: a name already in the set stays.
+// Visits the members from the last to the first, and marks those as dead whose name it has seen.
 bool Normaliser::drop_doubles(size_t first) noexcept {
   const Name* const names = members_.data() + first;
   const size_t count = members_.size() - first;

@@ -72,7 +72,7 @@ class SeenNames {
 
   static constexpr uint32_t kDepthBits = 7;
   static constexpr size_t kDepths = size_t{1} << kDepthBits;
-  static_assert(kDepthMax + 2 < kDepths, "what is deeper is no item that is stored");
+  static_assert(kDepthMax + 2 < kDepths, "deeper items are not stored");
   static constexpr uint32_t kCounts = uint32_t{1} << (32 - kDepthBits);
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFirstBits = 8;
@@ -134,8 +134,8 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // Moves the open names to a larger table. Returns false without memory, for the largest table, or
-  // if names do not fit: then an open object counts as having a repeated name.
+  // Moves the open names to a larger table. Returns false if memory runs out, if the table is the
+  // largest one, or if names do not fit: an open object then counts as having a repeated name.
   bool grow(const uint8_t* text) noexcept {
     if (slot_bits_ == kBitsMax) return false;
     const int bits = std::min(slot_bits_ + kGrowthBits, kBitsMax);

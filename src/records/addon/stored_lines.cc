@@ -243,7 +243,7 @@ class LineReader {
     return true;
   }
 
-  /** Returns the flags of an event name, the token of a string. */
+  /** Returns the flags of an event name. `event` is a string token, including its quotes. */
   static uint32_t event_flags(uint32_t type, const uint8_t* event, size_t length) {
     if (type == kEscapedString) return kLineEscapedEvent;
     const std::string_view name(reinterpret_cast<const char*>(event), length);
@@ -287,7 +287,7 @@ class LineReader {
     return reader.pass(start, end);
   }
 
-  /** Reads the part without the previous one. Its offsets are counted from `start`. */
+  /** Reads a part that differs from the previous one. Offsets are counted from `start`. */
   bool read_origin_anew(Reader& text, size_t start) {
     timestamp_sent_ = kNoTime;
     sent_at_ = kNoTime;
@@ -402,7 +402,7 @@ class LineReader {
   double received_at_ = kNoTime;
   double timestamp_sent_ = kNoTime;
   double sent_at_ = kNoTime;
-  /** Offset of the address in that text. Its end is 0 without an address. */
+  /** Offsets of the address in that text. The end is 0 if there is no address. */
   size_t ip_start_ = 0;
   size_t ip_end_ = 0;
   size_t kind_start_ = 0;

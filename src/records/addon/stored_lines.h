@@ -43,7 +43,7 @@ enum LinePart : uint32_t {
       kPartCount,
 };
 
-/** The words of a line that was read. Each time takes two words: a double. */
+/** The words of a line that was read. Each timestamp takes two words: a double. */
 enum LineWord : uint32_t {
   kLineFlags = 0,
   /** The types of the parts, four bits each, eight parts per word. */
@@ -68,7 +68,7 @@ enum LineWord : uint32_t {
 enum LineFlag : uint32_t {
   /** The record is as Penstock writes it; otherwise no other flag is set. */
   kLineWritten = 1,
-  /** The project is that of the line read before. */
+  /** The project is the same as in the line that was read before. */
   kLineSameProject = 2,
   kLinePersonProfile = 4,
   /** Some person field or $groups is not empty. */
@@ -82,7 +82,7 @@ enum LineFlag : uint32_t {
   kLineMerge = 128,
   /** The event is $exception or $$heatmap. */
   kLineAutomatic = 256,
-  /** Everything between timestamp and properties equals that of a line read before it. */
+  /** All bytes between timestamp and properties equal those of a line that was read before. */
   kLineSameOrigin = 512,
 };
 inline constexpr uint32_t kLineKindShift = 12;

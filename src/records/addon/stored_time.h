@@ -1,4 +1,4 @@
-// Times in the one stored form, `2026-01-31T23:59:59.999Z`, as src/records/timestamp.ts reads them.
+// Reads timestamps in the stored form, `2026-01-31T23:59:59.999Z`, like src/records/timestamp.ts.
 
 #pragma once
 
@@ -9,7 +9,7 @@ namespace penstock {
 
 inline constexpr size_t kStoredTimeBytes = 24;
 
-/** Reads 24 bytes. Returns false for other forms, and for second 60. */
+/** Reads 24 bytes. Returns false if they do not have this form, or if the second is 60. */
 inline bool read_stored_time(const uint8_t* text, double& ms) {
   constexpr uint32_t kNone = 1u << 30;
   const auto digit = [text](size_t at) {

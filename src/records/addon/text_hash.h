@@ -1,6 +1,6 @@
 // The hashes that identify events and distinct ids, in 32-bit arithmetic: the same as in
-// src/readers/effects/lines/hashes.ts. Databases store results of the hash of
-// ids, so it must never change. The hash of events has a key that its caller draws.
+// src/readers/effects/lines/hashes.ts. Databases store results of the hash of ids, so it must never
+// change. The hash of events has a key that its caller draws.
 
 #pragma once
 
@@ -78,7 +78,6 @@ inline HashWords project_key(HashWords key, const uint8_t* id, size_t length) {
   return hash.end(length);
 }
 
-/** A part of a text. */
 struct TextPart {
   const uint8_t* start;
   size_t length;

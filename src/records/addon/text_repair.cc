@@ -35,7 +35,7 @@ struct Piece {
 
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// Whether the bytes are a surrogate of one half: `first` is 0xA0 for high ones, 0xB0 for low ones.
+// Whether the bytes are a surrogate: a high one if `first` is 0xA0, a low one if it is 0xB0.
 bool is_surrogate(const uint8_t* text, uint8_t first) {
   return text[0] == 0xED && (text[1] & 0xF0) == first && is_continuation(text[2]);
 }

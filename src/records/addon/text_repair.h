@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-/** Growth in bytes from which '?' replaces malformed UTF-8, so that no text triples its length. */
+/** If a text has grown by this, '?' replaces malformed UTF-8: no text may triple its length. */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
-/** Maximum recorded positions of each kind. Later errors are replaced, but not recorded. */
+/** Maximum number of recorded positions of each kind. Later errors are replaced, not recorded. */
 inline constexpr uint32_t kPlacesMax = 1u << 20;
 
 /** The numbers of recorded positions, and the length of the repaired text. */
@@ -30,7 +30,7 @@ RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept;
 /** Length of the `NaN`, `Infinity` or `-Infinity` at the start of `text`, or 0. */
 size_t non_finite_length(const uint8_t* text, size_t left) noexcept;
 
-/** The progress of a repair, zero before the first step. `state` has the bits of text_repair.cc. */
+/** All members are 0 before the first step. The bits of `state` are in text_repair.cc. */
 struct RepairProgress {
   size_t read;
   size_t written;

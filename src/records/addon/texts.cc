@@ -33,21 +33,15 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], start) ||
       !get_offset(env, arguments[2], end) || !get_body(env, arguments[3], target) ||
       !get_offset(env, arguments[4], at)) {
-    napi_throw_type_error(
-        env, nullptr, "normalise: expects a Uint8Array, two offsets, a Uint8Array and an offset");
-    return nullptr;
+    return throw_type_error(
+        env, "normalise: expects a Uint8Array, two offsets, a Uint8Array and an offset");
   }
-  if (start > end || end > body.length || at > target.length || end - start > target.length - at) {
-    napi_throw_type_error(env, nullptr,
-                          "normalise: the offsets lie outside, or the target is too small");
-    return nullptr;
-  }
+  if (start > end || end > body.length || at > target.length || end - start > target.length - at)
+    return throw_type_error(env, "normalise: the offsets are outside, or the target is too small");
   const bool apart =
       target.bytes + target.length <= body.bytes || body.bytes + body.length <= target.bytes;
-  if (!apart && body.length != 0 && target.length != 0) {
-    napi_throw_type_error(env, nullptr, "normalise: the target overlaps the body");
-    return nullptr;
-  }
+  if (!apart && body.length != 0 && target.length != 0)
+    return throw_type_error(env, "normalise: the target overlaps the body");
   const size_t written = normalise(body.bytes + start, end - start, target.bytes + at);
   napi_value result = nullptr;
   const double answer = written == kNotNormal              ? -1
@@ -71,18 +65,14 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[2], text) || !get_words(env, arguments[3], malformed) ||
       !get_words(env, arguments[4], non_finite) || !get_words(env, arguments[5], words) ||
       words.length != 5) {
-    napi_throw_type_error(
-        env, nullptr,
-        "repair: expects a Uint8Array, an offset, a Uint8Array and three Uint32Arrays");
-    return nullptr;
+    return throw_type_error(
+        env, "repair: expects a Uint8Array, an offset, a Uint8Array and three Uint32Arrays");
   }
   RepairProgress progress{words.words[0], words.words[1], words.words[2], words.words[3],
                           words.words[4]};
   if (until > body.length || progress.read > body.length || progress.written > text.length ||
-      progress.malformed > malformed.length || progress.non_finite > non_finite.length) {
-    napi_throw_type_error(env, nullptr, "repair: the progress lies outside");
-    return nullptr;
-  }
+      progress.malformed > malformed.length || progress.non_finite > non_finite.length)
+    return throw_type_error(env, "repair: the progress is outside the body or the text");
   const bool fits =
       repair_text(body.bytes, body.length, until, progress, text.bytes, text.length,
                   {malformed.words, malformed.length}, {non_finite.words, non_finite.length});
@@ -91,8 +81,7 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
   words.words[2] = progress.malformed;
   words.words[3] = progress.non_finite;
   words.words[4] = progress.state;
-  if (!fits)
-    napi_throw_type_error(env, nullptr, "repair: there is no room for the text or its positions");
+  if (!fits) throw_type_error(env, "repair: there is no room for the text or its positions");
   return nullptr;
 }
 
@@ -100,9 +89,8 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
 
 bool set_texts(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {
-      {"normalise", nullptr, normalise_call, nullptr, nullptr, nullptr, napi_default_method,
-       nullptr},
-      {"repair", nullptr, repair_call, nullptr, nullptr, nullptr, napi_default_method, nullptr},
+      method("normalise", normalise_call),
+      method("repair", repair_call),
   };
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;

@@ -19,9 +19,7 @@ namespace {
 #endif
 
 constexpr size_t kWindowBytes = PENSTOCK_INDEX_WINDOW_BYTES;
-/**
- * A window's bytes, two tokens by which it may be extended, and what stage 1 writes after the end.
- */
+/** A window's bytes, two tokens that may extend it, and what stage 1 writes after the end. */
 constexpr size_t kWindowEntries = kWindowBytes + 2 + 16;
 /** Maximum tokens in the list. A 20 MB batch of small events has 3.5 million. */
 constexpr size_t kEntriesMax = PENSTOCK_INDEX_ENTRIES_MAX;

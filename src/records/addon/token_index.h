@@ -26,8 +26,8 @@ class TokenIndex {
 
   /**
    * Indexes the text from its start, as far as there is room. Returns false if stage 1 rejects a
-   * part of it, if it has no token, if its last token does not close the first one, or without
-   * memory.
+   * part of it, if it has no token, if its last token does not close the first one, or if memory
+   * runs out.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 

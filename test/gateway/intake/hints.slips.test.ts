@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type MeantName, Typos } from "../../../src/gateway/intake/hints.ts";
-import { membersOf } from "../../../src/gateway/intake/json-bytes.ts";
+import { membersOf } from "../../../src/platform/base/json-bytes.ts";
 
 function found(sent: object | string, ...names: MeantName[]): string | undefined {
   const body = Buffer.from(typeof sent === "string" ? sent : JSON.stringify(sent));

@@ -11,8 +11,8 @@ describe("a request past its deadline", () => {
     "publishes none of its events: $name",
     async (body) => {
       const kit = new IntakeKit();
-      // Only a body inflated on the pool can already be late on arrival, and for it there is a
-      // hint.
+      // Only a body that was inflated in the thread pool can be late on arrival, and such a body
+      // has a hint.
       const lane = "historical" in body ? "historical" : "live";
       const sent = kit.send(body, {
         deadlineMs: kit.monotonicMs() - 1,

@@ -1,5 +1,5 @@
-// Events of a 503 that were not stored are not charged to the quota; those that were or may have
-// been stored are.
+// After a 503, events that were not stored are not charged to the quota. Events that were stored,
+// or may have been, are charged.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// The tables of docs/reference/event-fields.md, row by row, except the rules for names and times.
+// The tables of docs/reference/event-fields.md, row by row, except those for names and timestamps.
 
 import { createHash } from "node:crypto";
 import { describe } from "vitest";

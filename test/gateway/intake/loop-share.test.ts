@@ -68,7 +68,7 @@ describe("one turn of the event loop", () => {
     await Promise.all(all.map(({ work }) => work));
     expect(all.every(({ answer }) => answer === "stored 300")).toBe(true);
     await until(() => kit.eventsOfTurns.reduce((sum, events) => sum + events, 0) === 30_000);
-    // 8 ms of immediate work, and what was sliced in the same turn.
+    // The events of 8 ms of immediate work, and those of the slices in the same turn.
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(4_000 + 300 + eventsOfSlicesMax);
   });
 
@@ -94,7 +94,7 @@ describe("one turn of the event loop", () => {
     await Promise.all(all.map(({ work }) => work));
     left = 0;
     expect(all.every(({ answer }) => answer !== undefined)).toBe(true);
-    // 8 ms, of at least 0.33 ms each.
+    // In 8 ms, because each body takes at least 0.33 ms.
     expect(atOnce).toBeLessThanOrEqual(25);
     expect(turns).toBeGreaterThan(1);
   });

@@ -10,7 +10,7 @@ import {
 } from "../../kit/gateway.ts";
 
 export interface Outcome {
-  /** Fields that the stored record must have; absent: nothing is stored. */
+  /** Fields that the stored record must have; absent if nothing is stored. */
   stored?: Record<string, unknown>;
   error?: string;
   dropped?: string;

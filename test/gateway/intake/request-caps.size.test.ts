@@ -51,7 +51,7 @@ describe("the size limit of a request", () => {
   });
 
   test("rejects identical events that expand beyond the allowance", () => {
-    // 252 kB that hold 100 MiB of events of 29 bytes, and parts of that.
+    // 252 kB with 100 MiB of events of 29 bytes, and parts of it.
     expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
     expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
     expect(codeOf(200_000, 5_800_000, 15_000)).toBeUndefined();
@@ -62,7 +62,7 @@ describe("the size limit of a request", () => {
 
   test("counts only the bytes beyond 256 times the bytes sent", () => {
     const meter = new Meter(() => 0);
-    // 300 MiB in one minute, a mebibyte at a time: 44 MiB beyond 256 times what was sent.
+    // 300 MiB in one minute, 1 MiB at a time: 44 MiB more than 256 times the bytes sent.
     for (let sent = 0; sent < 300; sent++)
       expect(codeOf(100, 1_048_576 - 100 * 256, 1_048_576 / 300, meter)).toBeUndefined();
     // Exactly at 256 times, no byte counts.
@@ -91,8 +91,8 @@ describe("the size limit of a request", () => {
     `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
   test("includes the bytes that a record repeats, and those that the gateway adds to each event", () => {
-    // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
-    // 70,800 bytes must have come.
+    // A record has about 650 bytes of its event and 256 more, so 20,000 records are 256 times as
+    // long as 70,800 bytes sent.
     const bytesArrived = 75_000;
     expect(expansionOfBatch(inside('"plain"'), { bytesArrived })).toBe(0);
     const twice = expansionOfBatch(inside('"$set"'), { bytesArrived });

@@ -5,7 +5,6 @@ const windowOfStream = 64;
 
 interface TestQueue {
   readonly lane: "live";
-  readonly window: 1;
   readonly background: boolean;
   unacked: number;
   unackedBytes: number;
@@ -20,10 +19,7 @@ interface TestFrame {
   readonly sends: number;
 }
 
-/**
- * A stream with queues that always have another frame, whose oldest frame is acknowledged each
- * time.
- */
+/** A stream whose queues always have another frame. Its oldest frame is acknowledged each time. */
 class Kit {
   readonly departures = new Departures<TestFrame>(
     { takesAtomicBatches: false },
@@ -39,7 +35,7 @@ class Kit {
 
   add(count: number, background: boolean): void {
     for (let added = 0; added < count; added++) {
-      this.departures.push({ lane: "live", window: 1, background, unacked: 0, unackedBytes: 0 });
+      this.departures.push({ lane: "live", background, unacked: 0, unackedBytes: 0 });
     }
   }
 

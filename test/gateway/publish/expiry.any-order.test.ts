@@ -10,7 +10,6 @@ const options = { framesUnackedMax: 64, monotonicMs: () => 0 };
 const queue = new FrameQueue(stream, new Departures(stream, options), {
   lane: "live",
   subject: "test.live.0.alpha",
-  window: 2,
   background: false,
 });
 const waiters = fc.array(

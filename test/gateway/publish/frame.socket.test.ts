@@ -8,7 +8,7 @@ const framesEach = 30;
 /** Nearly a full frame, so that thirty far exceed the socket's buffer. */
 const earlyBytes = 500_000;
 
-/** Repeats the number of its frame throughout, so that any byte of another frame is visible. */
+/** A line that repeats the number of its frame, so that any byte of another frame is visible. */
 function lineOf(name: string, bytes: number): string {
   const mark = `${name}.`;
   return mark.repeat(Math.ceil(bytes / mark.length)).slice(0, bytes);
@@ -22,7 +22,8 @@ test("frames that expire while they wait in the socket arrive unchanged, whateve
   const sent = new Map<string, string>();
 
   /**
-   * One frame a turn: the client writes a single message from its own memory, and copies several.
+   * Sends one frame per turn: the NATS client writes a single message from the frame's memory, but
+   * copies several.
    */
   async function sendEach(
     kind: string,

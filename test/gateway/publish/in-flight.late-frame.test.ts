@@ -59,7 +59,6 @@ function startInFlight() {
   const queue = new FrameQueue(stream, new Departures(stream, options), {
     lane: "live",
     subject: "test.live.0.alpha",
-    window: 2,
     background: false,
   });
   return {

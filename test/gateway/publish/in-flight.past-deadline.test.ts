@@ -44,7 +44,6 @@ function twoFrames() {
   const queue = new FrameQueue(stream, new Departures(stream, options), {
     lane: "live",
     subject: "test.live.0.alpha",
-    window: 2,
     background: false,
   });
   const frames = (

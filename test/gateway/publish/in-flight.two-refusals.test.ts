@@ -1,4 +1,4 @@
-// Two streams may answer a frame's subject, such as a leaf node's and its hub's of the same name.
+// Two streams may answer a frame, such as the streams of one name on a leaf node and on its hub.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";

@@ -15,7 +15,7 @@ describe("requests in a shared frame", () => {
     server.freeze();
     const patient = [rig.send("live", "first"), rig.send("live", "third")];
     const hasty = rig.send("live", "second", { withinMs: 100 });
-    // Its deadline had passed before it arrived.
+    // The deadline of this request has passed before it arrives.
     const late = rig.send("live", "fourth", { withinMs: -1 });
     expect(await hasty).toEqual(unknown);
     expect(await late).toEqual(refused);

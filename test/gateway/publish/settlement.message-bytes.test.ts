@@ -41,7 +41,7 @@ for (const frameScope of ["project", "partition"] as const) {
   test(`stored bytes are divided among the requests of a frame per ${frameScope}; they add up to the stream's bytes`, async () => {
     const rig = await startRig(server, { frameScope });
     const sent: Promise<number>[] = [];
-    // The first is sent alone; the others collect in one frame a project, and are sent in batches.
+    // The first is sent alone. The others collect in one frame per project and are sent in batches.
     for (let turn = 0; turn < 5; turn++) {
       for (let at = 0; at < 60; at++)
         sent.push(send(rig, `p${at % 20}`, "x".repeat(1 + ((at * 97) % 500))));

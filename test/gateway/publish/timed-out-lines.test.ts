@@ -14,7 +14,7 @@ function rig() {
     framesUnackedMax: 64,
     monotonicMs: () => now,
   });
-  const options = { lane: "live", subject: "s", window: 2, background: false } as const;
+  const options = { lane: "live", subject: "s", background: false } as const;
   const queue = new FrameQueue(stream, departures, options);
   const named: string[] = [];
   const timedOut = new TimedOutLines({

@@ -3,7 +3,6 @@ import { type Departure, Departures } from "../../../src/gateway/publish/departu
 
 interface TestQueue {
   readonly lane: "live";
-  readonly window: 1;
   readonly background: boolean;
   unacked: number;
   unackedBytes: number;
@@ -37,7 +36,7 @@ export class Kit {
 
   add(count: number, background = false): void {
     for (let added = 0; added < count; added++)
-      this.departures.push({ lane: "live", window: 1, background, unacked: 0, unackedBytes: 0 });
+      this.departures.push({ lane: "live", background, unacked: 0, unackedBytes: 0 });
   }
 
   flush(): void {
@@ -62,7 +61,7 @@ export class Kit {
   leaveBeside(count: number): void {
     for (let left = 0; left < count; left++) {
       const rest = { background: false, unacked: 0, unackedBytes: 0 };
-      const frame = frameOf({ lane: "live", window: 1, ...rest });
+      const frame = frameOf({ lane: "live", ...rest });
       this.departures.left(frame);
       this.alone.push(frame);
     }

@@ -43,7 +43,7 @@ interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
   readonly projectShare?: number;
   readonly frameScope?: FrameScope;
-  /** How often opening the bucket fails at first. */
+  /** Number of times that opening the bucket fails at first. */
   readonly failures?: number;
   /** The bucket never opens, and never fails. */
   readonly isStuck?: boolean;

@@ -220,7 +220,7 @@ describe("the check of the streams", () => {
     const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
-      // As a store that was cut back at its start reports it, and not as configured.
+      // The state of a store that was cut back at its start, and another configuration.
       state: { ...state, last_seq: 0 },
       config: { ...config, discard: "old" },
     }));

@@ -30,7 +30,7 @@ describe("the supervisor of several workers", () => {
     );
     await expect.poll(async () => (await gateway.metrics()).get("penstock_frames_unacked")).toBe(1);
     gateway.process.kill("SIGTERM");
-    // Sent repeatedly: the early ones merge with the first; the next one ends the drain.
+    // The signal is sent repeatedly: early ones merge with the first, the next one ends the drain.
     const again = () => gateway.process.kill("SIGTERM") || gateway.process.exitCode;
     await expect.poll(again, { timeout: 30_000, interval: 100 }).toBe(143);
     await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);

@@ -35,7 +35,7 @@ describe("several workers", () => {
 
     writeFileSync(first.certFile, second.cert);
     writeFileSync(first.keyFile, second.key);
-    // The lowest of all workers: when it is the new one, all workers have it.
+    // The metric is the minimum of all workers: if it is the new expiry, all have the certificate.
     await expect.poll(expires, { timeout: 30_000 }).toBe(later!.getTime() / 1_000);
     expect(await shown()).toEqual(new Set(["second"]));
 

@@ -44,21 +44,15 @@ const extraPropertyPlaces = new Map<string, FieldPlace>([
   ["$unset", { start: Extra.PropertiesUnsetStart, shift: ExtraShift.PropertiesUnset }],
 ]);
 
-const propertyPlaces = new Map<string, { readonly word: number; readonly shift: number }>([
-  ["alias", { word: Row.PropertyTypes, shift: PropertyShift.Alias }],
-  ["$group_type", { word: Row.PropertyTypes, shift: PropertyShift.GroupType }],
-  ["$group_key", { word: Row.PropertyTypes, shift: PropertyShift.GroupKey }],
-  ["$survey_id", { word: Row.PropertyTypes, shift: PropertyShift.SurveyId }],
-  ["$set", { word: Row.PropertyTypes, shift: PropertyShift.Set }],
-  ["$group_set", { word: Row.PropertyTypes, shift: PropertyShift.GroupSet }],
-  ["$groups", { word: Row.PropertyTypes, shift: PropertyShift.Groups }],
-  [
-    "$process_person_profile",
-    { word: Row.PropertyTypes, shift: PropertyShift.ProcessPersonProfile },
-  ],
-  ["$current_url", { word: Row.MoreTypes, shift: MoreShift.CurrentUrl }],
-  ["$screen_name", { word: Row.MoreTypes, shift: MoreShift.ScreenName }],
-  ["$ignore_sent_at", { word: Row.MoreTypes, shift: MoreShift.IgnoreSentAt }],
+const propertyShifts = new Map<string, number>([
+  ["$survey_id", PropertyShift.SurveyId],
+  ["$set", PropertyShift.Set],
+  ["$group_set", PropertyShift.GroupSet],
+  ["$groups", PropertyShift.Groups],
+  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
+  ["$current_url", PropertyShift.CurrentUrl],
+  ["$screen_name", PropertyShift.ScreenName],
+  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
 ]);
 
 function hasEscapedKey(node: JsonNode): boolean {
@@ -142,8 +136,8 @@ function fillExtra(
 
 function fillProperties(words: ItemWords, properties: JsonNode): number {
   const members = lastOfEachKey(properties);
-  for (const [name, { word, shift }] of propertyPlaces) {
-    words.row[word]! |= (members.get(name)?.type ?? TokenType.Absent) << shift;
+  for (const [name, shift] of propertyShifts) {
+    words.row[Row.PropertyTypes]! |= (members.get(name)?.type ?? TokenType.Absent) << shift;
   }
   fillField(words, distinctIdIn(members), {
     start: Row.PropertiesDistinctIdStart,

@@ -9,7 +9,7 @@ const root = path.resolve(import.meta.dirname, "../../..");
 const causes: Record<string, string> = {
   "No room for the body": "the budget of bytes in flight is used up",
   "No room to decompress the body": "the budget of bytes in flight is used up",
-  "No room to repair the body": "the budget of bytes in flight is used up",
+  "The gateway has no memory left to repair the body": "the budget of bytes in flight is used up",
   "Too many bodies are waiting to be converted": "earlier large bodies to be decompressed, conv",
   "Too many bodies are waiting to be decompressed": "earlier large bodies to be decompressed",
   "Too many large bodies are waiting before this one": "decompressed, converted or scanned",

@@ -6,9 +6,9 @@ import type { MetricRow } from "../../../platform/metrics/table.ts";
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
 const histogram = (help: string) => ({ type: "histogram", help }) as const;
-/** Returns a gauge. `across` combines the values of several workers. */
+/** `across` is how the values of several workers are combined. */
 const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
-/** Returns a gauge that is absent without the feature that it measures. */
+/** For a gauge that is absent if the feature that it measures is not in use. */
 const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 
@@ -61,7 +61,7 @@ export const metricTable = {
   penstock_duplicate_frames_total: counter("Frames the stream already had, by lane."),
   penstock_duplicate_events_total: counter("Events in frames the stream already had, by lane."),
   penstock_stream_regressions_total: counter(
-    "Times a stream was found without what it had acknowledged, by lane and cause: cut_back, made_anew.",
+    "Number of times that a stream lacked messages that it had acknowledged, by lane and cause: cut_back, made_anew.",
   ),
   penstock_frames_unacked: gauge("sum", "Frames sent and not yet acknowledged."),
   penstock_connections: gauge("sum", "Connections open on the public port."),
@@ -82,7 +82,7 @@ export const metricTable = {
   penstock_inflight_bytes: gauge("sum", "Bytes in flight: bodies in memory, unacknowledged lines."),
   penstock_inflight_bytes_max: gauge(
     "sum",
-    "The budget of bytes in flight; when it is exceeded: 503 overloaded.",
+    "The budget of bytes in flight; if it is used up, requests get 503 overloaded.",
   ),
   penstock_nats_connected: gauge("min", "1 while NATS is connected, else 0."),
   penstock_stream_bytes: gauge(
@@ -97,11 +97,11 @@ export const metricTable = {
   penstock_projects: gauge("max", "Projects known to this process."),
   penstock_registry_in_doubt: gauge(
     "max",
-    "1 while the registry is missing, or lacks projects that were read before.",
+    "1 while the registry is missing, or lacks projects that were read earlier.",
   ),
   penstock_projects_over_share: gauge(
     "max",
-    "Projects refused because they fill their share of a stream (503 project_full).",
+    "Projects whose events are rejected because they fill their share of a stream (503 project_full).",
   ),
   penstock_tls_certificate_expiry_seconds: optionalGauge(
     "min",

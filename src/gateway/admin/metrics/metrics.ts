@@ -2,9 +2,9 @@
 // Label values are bounded: never a project, a key or a path that a client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type ErrorCode, errorTable, type ItemErrorCode } from "../../../platform/base/errors.ts";
+import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
-import { type DropCode, type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
+import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
 import {
   type Histogram,
   LabeledCounters,
@@ -15,6 +15,7 @@ import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
+import type { EventReason } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -30,8 +31,13 @@ import {
 import { type MetricName, metricTable } from "./metric-table.ts";
 
 const routes: readonly RouteLabel[] = [...eventRoutes, ...sdkLabels, "other"];
-/** How far an aborted request was. `head`: no byte of its body had arrived; `answer`: all had. */
-const abortPhases = ["head", "body", "answer"] as const satisfies readonly RequestPhase[];
+const abortPhases = [
+  /** No byte of the body had arrived. */
+  "head",
+  "body",
+  /** The whole body had arrived. */
+  "answer",
+] as const satisfies readonly RequestPhase[];
 const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
@@ -48,31 +54,23 @@ const outcomeOfReason = {
   unreadable_event: "error",
   rate_limited: "refused",
   timeout: "unknown",
-} as const satisfies Record<
-  | "none"
-  | "duplicate"
-  | "performance_event"
-  | DropCode
-  | "rate_limited"
-  | "timeout"
-  | ItemErrorCode,
-  EventOutcome
->;
+} as const satisfies Record<EventReason, EventOutcome>;
 
-/**
- * The outcome of an event. `stored`: acknowledged, whatever the answer. `duplicate`: counted by an
- * earlier attempt. `unknown`: no PubAck by the deadline. `removed`: useless, in no count of the
- * answer. `refused`: its request may be retried, so one event can be counted often.
- */
 type EventOutcome =
+  /** JetStream acknowledged the event, even if the request got an error. */
   | "stored"
+  /** An earlier attempt stored and counted the event. */
   | "duplicate"
+  /** A `$performance_event`, which is not stored. The counts of the answer exclude it. */
   | "removed"
+  /** The event broke a rule, and the answer lists it as a warning. */
   | "dropped"
+  /** The event broke a rule, and the answer lists it as an error. */
   | "error"
+  /** The request was rejected. It may be retried, so one event can be counted several times. */
   | "refused"
+  /** There was no PubAck by the deadline. */
   | "unknown";
-type EventReason = keyof typeof outcomeOfReason;
 
 /** The functions that return the current value of a gauge, or one value per series. */
 type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
@@ -103,7 +101,7 @@ interface RouteCounts {
   readonly takesEvents: boolean;
 }
 
-/** Measures the event loop until `close`. */
+/** Measures the delay of the event loop until `close`. */
 export class Metrics extends MetricSet<MetricName> {
   readonly #routes = this.#countsOfRoutes();
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
@@ -150,7 +148,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Counts an answered request, once. `bodyBytes` is the number of bytes as received. */
+  /** Must be called once per answered request. `bodyBytes` is the size of the body as received. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -158,7 +156,7 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Counts an answered error, once, in addition to requestFinished. */
+  /** Must be called once per request that is answered with an error, besides requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
@@ -210,9 +208,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#batchFrames.observe(frames);
   }
 
-  /**
-   * Must be called once per send without a storing PubAck. A retried frame can fail more than once.
-   */
+  /** Must be called once per send that no PubAck confirms. A retried frame can fail repeatedly. */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
   }
@@ -261,17 +257,12 @@ export class Metrics extends MetricSet<MetricName> {
 const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
-interface EventLoopDelay {
-  /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
-  samples(): Sample[];
-  close(): void;
-}
-
-function watchEventLoopDelay(): EventLoopDelay {
+function watchEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {
-    samples() {
+    /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
+    samples(): Sample[] {
       const samples = [
         { labels: { stat: "p50" }, value: delaySeconds(histogram.percentile(50)) },
         { labels: { stat: "p99" }, value: delaySeconds(histogram.percentile(99)) },
@@ -284,7 +275,7 @@ function watchEventLoopDelay(): EventLoopDelay {
   };
 }
 
-/** Converts a delay. Subtracts the resolution, because Node records whole intervals. */
+/** Subtracts the resolution, because Node records whole intervals. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

@@ -28,7 +28,7 @@ const switches = [
 
 export type Ignored = Pick<Verdict, "replaced">;
 
-/** Returns the members to add; "" for none. `lib`: those of the request. */
+/** Returns the members to add, or "". Every event of the request gets the members in `lib`. */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
   if ((types & parts) === 0) return lib;
@@ -84,7 +84,7 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   return members.join(",");
 }
 
-/** Returns a boolean. Like PostHog, accepts a number, or a text that means true or false. */
+/** Converts an option to a boolean. Like PostHog, accepts a number, or a text such as "true". */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;

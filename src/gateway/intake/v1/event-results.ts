@@ -21,8 +21,16 @@ import type { UuidList } from "./uuids.ts";
 /** Why an event is not stored. Its state, not this code, decides whether to retry it. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
-/** The state of an event. `Placed`: in a frame. `Unnamed`: in another event's result. */
-const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
+const State = {
+  Waiting: 0,
+  Dropped: 1,
+  /** The event is in a frame whose outcome is not known yet. */
+  Placed: 2,
+  Stored: 3,
+  Refused: 4,
+  /** The answer has the result of another event with the same uuid instead. */
+  Unnamed: 5,
+} as const;
 type State = (typeof State)[keyof typeof State];
 
 const detailCodes: readonly DetailCode[] = [
@@ -32,7 +40,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/** Maximum results written in one event loop iteration, which takes half a millisecond. */
+/** Maximum number of results that are written per event loop iteration, in half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -92,7 +100,7 @@ export class EventResults {
     return counts;
   }
 
-  /** `notSent`: why some events were not sent to the store. Rejects only if memory runs out. */
+  /** `notSent` is why some events were not sent to the store. Rejects only if memory runs out. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
     const writer = new ResultWriter({
@@ -110,7 +118,10 @@ export class EventResults {
     return this.#answerInTurns(v1, writer);
   }
 
-  /** Hides all but one event with the nil or the max UUID: one to retry, if there is any. */
+  /**
+   * Of the events with the nil UUID, the answer lists only one, and likewise for the max UUID. It
+   * is an event to retry, if there is one.
+   */
   #nameBlanksOnce(): void {
     const states = this.#states;
     const rank = (index: number): number =>
@@ -147,7 +158,7 @@ interface Outcomes {
   readonly notSent: ErrorCode | undefined;
 }
 
-/** Measures all results and then writes them. Both methods work up to `end`, in slices. */
+/** Measures all results, then writes them. Each call continues up to the event `end`. */
 class ResultWriter {
   hasRetry = false;
   readonly #of: Outcomes;
@@ -275,7 +286,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /** If only part is stored, only warnings of stored events count: the retry reports the others. */
+  /** If only a part is stored, only its warnings count, because the retry reports the others. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

@@ -96,7 +96,7 @@ interface V1Head {
 /** Maximum characters of the SDK's header, as in PostHog, because it is stored with each event. */
 const sdkInfoCharactersMax = 200;
 
-/** Reads the headers. Rejects a malformed one, except that of the SDK, which is ignored. */
+/** Rejects a malformed header, except that of the SDK, which it ignores. */
 export function readV1Head({
   requestId,
   attempt,
@@ -126,7 +126,7 @@ function libOf(sdkInfo: string): string {
   return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
 }
 
-/** Reads the envelope. Ignores a key in the body. */
+/** Ignores a key in the body: `apiKey` is that of the header. */
 function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },
   apiKey: string,

@@ -25,9 +25,8 @@ const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
- * The frames of a v1 request. A client may retry the events of some frames without those between.
- * So only the events in a frame decide where it ends: after the event that fills it, in bytes as
- * sent by the client.
+ * A client may retry the events of some frames without the events between them. So only the events
+ * in a frame decide where it ends: after the event that fills it, in bytes as sent by the client.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -72,7 +71,7 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /** An event of hundreds of kilobytes may not fit into a frame that is not full. */
+  /** Also true if the next event does not fit, for example because it has hundreds of kilobytes. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
@@ -135,13 +134,13 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // First, because the next line may send the answer, which is built from the results.
+    // This comes first, because the next call may send the answer, which contains the results.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }
 }
 
-/** Maximum size of items that are copied together and hashed in one call, which is faster. */
+/** Maximum bytes of items that are copied together and hashed in one call, which is faster. */
 const collectedBytesMax = 16_384;
 /** Separates items. JSON never contains this byte, so different lists have different bytes. */
 const END = 0;

@@ -7,6 +7,7 @@ import { randomFillSync } from "node:crypto";
 import { Ascii } from "../../../platform/base/ascii.ts";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { halfSipHash } from "../../../platform/base/half-sip-hash.ts";
+import { typeAt } from "../../../records/item-view.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../records/table.ts";
 import { hexDigits, UuidForm, unescapedUuid, uuidForm } from "../../../records/uuid.ts";
 import { invalidPayload } from "../envelope.ts";
@@ -16,7 +17,7 @@ import type { Work } from "../work.ts";
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the nil UUID, and those of the max UUID. */
+  /** The indexes of the events with the nil UUID, and of those with the max UUID. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
@@ -43,7 +44,7 @@ export class UuidList {
     return this.#probes;
   }
 
-  /** Adds a uuid. Returns -1, or the index of an equal one, unless it is the nil or max UUID. */
+  /** Returns the index of an equal uuid. Returns -1 if there is none, or for a nil or max UUID. */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;
@@ -115,7 +116,7 @@ function fourDigits(text: Buffer, start: number): number {
   return value;
 }
 
-/** Maximum slots examined per slice, which takes a quarter of a millisecond. */
+/** Maximum number of slots that are examined per slice, in a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
 export function readUuids(work: Work): UuidList | Problem {
@@ -124,7 +125,7 @@ export function readUuids(work: Work): UuidList | Problem {
   return reader.problem ?? reader.uuids;
 }
 
-/** Like `readUuids`, in slices, for a batch of any length. A problem from `refusal` ends it. */
+/** Like `readUuids`, in slices, for a batch of any length. Stops if `refusal` returns a problem. */
 export async function readUuidsInTurns(
   work: Work,
   share: LoopShare,
@@ -174,7 +175,7 @@ class UuidReader {
   #readRow(row: number): void {
     const table = this.#table;
     const index = this.uuids.length;
-    const type = (table[row + Row.FieldTypes]! >>> FieldShift.Uuid) & 0xf;
+    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Uuid);
     const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
     const body = this.#body;
     const isPlain =

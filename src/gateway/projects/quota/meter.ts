@@ -28,7 +28,7 @@ export const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-/** Minimum burst: as much as an SDK sends at once, so that a low quota locks no client out. */
+/** Minimum burst: as much as an SDK sends in one request, so that a low quota locks no one out. */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
@@ -39,9 +39,7 @@ interface Rate {
   readonly debtMax: number;
 }
 
-/**
- * Minimum wait of a project far over its quota. Below it, a body is scanned to count its events.
- */
+/** Minimum wait of a project that is far over its quota, whose bodies are rejected unscanned. */
 const farOverMs = 100;
 
 const expansionRate: Rate = {
@@ -53,7 +51,7 @@ const expansionRate: Rate = {
 /**
  * Tokens are refilled at a rate, up to a burst. If there is a token, a request may take more than
  * there are, so that one larger than the burst is accepted. The debt is paid off before the next
- * request. It is limited, so that a stranger's request does not lock a project out for hours.
+ * request. The debt is limited, so that no stranger's request locks a project out for hours.
  */
 class TokenBucket {
   #rate: Rate;
@@ -66,7 +64,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Changes the rate. Tokens and debt stay, so that a change grants no second burst. */
+  /** Tokens and debt stay, so that a change of the rate grants no second burst. */
   change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#rate = rate;
@@ -87,7 +85,7 @@ class TokenBucket {
     return this.#level <= 0;
   }
 
-  /** Returns the milliseconds until `tokens` can be taken within the allowed debt; 0 if now. */
+  /** Returns the milliseconds until `tokens` can be taken within the allowed debt; 0 means now. */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
     const due = Math.max(0, tokens - this.#rate.debtMax);
@@ -102,20 +100,17 @@ class TokenBucket {
     return tokens;
   }
 
-  /** Returns tokens, up to the burst, because others may have been refilled meanwhile. */
+  /** Puts tokens back, up to the burst, because others may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#rate.burst, this.#level + tokens);
   }
 
   #fill(monotonicMs: number): void {
-    const elapsedMs = monotonicMs - this.#filledMonotonicMs;
+    const { burst, perSecond } = this.#rate;
+    const refilled = ((monotonicMs - this.#filledMonotonicMs) / 1_000) * perSecond;
     this.#filledMonotonicMs = monotonicMs;
-    // A clock that went back adds nothing, and removes nothing.
-    if (elapsedMs > 0) {
-      const { burst, perSecond } = this.#rate;
-      this.#level = Math.min(burst, this.#level + (elapsedMs / 1_000) * perSecond);
-    }
+    this.#level = Math.min(burst, this.#level + refilled);
   }
 }
 
@@ -127,7 +122,7 @@ export class Meter implements ProjectMeter {
   #bytes: TokenBucket | undefined = undefined;
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
-  /** Whether the last limit that was hit is the one for bytes, not the one for events. */
+  /** Whether the limit that was hit last is the one for bytes, not the one for events. */
   #isOverBytes = false;
   readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
 
@@ -201,7 +196,7 @@ export class Meter implements ProjectMeter {
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
-    // If both are 0, a portion accumulates for the limit that was hit before.
+    // If both are 0, a portion may still be pending, because of the limit that was hit last.
     if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
     if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
@@ -238,7 +233,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** The tokens that a request holds; 0 for a rate without a limit. */
+/** The tokens that a request holds; 0 where there is no limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -322,11 +317,11 @@ function eventTokens(events: number): number {
 }
 
 /**
- * Duration of the portions in which a flood is admitted. Otherwise each request would be a frame
- * with an fsync, which delays other projects.
+ * A flood is admitted in portions of this duration. Otherwise each request would be a frame with an
+ * fsync, which delays other projects.
  */
 export const portionMs = 25;
-/** Number of rejections within a portion that count as a flood: 300 a second. */
+/** Number of rejections within a portion that count as a flood: about 300 per second. */
 export const refusalsOfFlood = 8;
 
 class Portions {
@@ -335,14 +330,11 @@ class Portions {
 
   waitMs(monotonicMs: number): number {
     if (this.#refusals < refusalsOfFlood) return 0;
-    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
-    // A clock that went back blocks no project.
-    return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
+    return Math.max(0, this.#sinceMonotonicMs + portionMs - monotonicMs);
   }
 
   refused(monotonicMs: number): void {
-    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
-    if (elapsedMs >= 0 && elapsedMs < portionMs) {
+    if (monotonicMs - this.#sinceMonotonicMs < portionMs) {
       this.#refusals++;
       return;
     }

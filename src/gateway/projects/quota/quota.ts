@@ -2,10 +2,10 @@
 
 import type { ProjectQuota } from "../project.ts";
 
-/** Default burst in seconds: as long as SDKs collect events before they send them. */
+/** Default burst: the time for which SDKs collect events before they send them. */
 export const burstSecondsDefault = 10;
 
-/** Parses the field `limits` of a stored entry. Returns the error in it, without the value. */
+/** Parses the field `limits` of a stored entry, or describes the error in it without the value. */
 export function parseQuota(value: unknown): ProjectQuota | string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {

@@ -26,9 +26,9 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
   readonly pollMs: number;
-  /** Returns the projects in the streams. Called before a bucket is first read. */
+  /** Returns the projects that have events in the streams. Called before the first reading. */
   readonly storedEvents: () => Promise<StoredEvents>;
-  /** Returns whether projects are known, and this process cannot have missed any. */
+  /** Returns whether this process knows projects and cannot have missed any. */
   readonly knowsProjects: () => boolean;
   /** Called if the bucket is unexpectedly missing. It is not created again. */
   readonly onMissing: () => void;
@@ -58,7 +58,7 @@ export class BucketFollower {
   readonly #closing = new AbortController();
   /** Whether all entries reported by the last answer have been read. */
   #isUpToDate = false;
-  /** When the unanswered query was sent, in monotonic milliseconds, or undefined. */
+  /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
   /** Whether the connection was lost since the last reading: the data may differ. */
   #mustReadAgain = false;
@@ -71,7 +71,7 @@ export class BucketFollower {
     void this.#noteDisconnects();
   }
 
-  /** Whether the last query was answered, and everything up to that answer has been read. */
+  /** Whether the last query was answered, and all entries up to its answer have been read. */
   get isConfirmed(): boolean {
     const askedMs = this.#askedMonotonicMs;
     const isLate = askedMs !== undefined && performance.now() - askedMs > unansweredMsMax;
@@ -117,7 +117,7 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // Before the reading, so that the reading has every project with events stored by now.
+    // This precedes the reading, so that the reading has every project with events stored by now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -159,8 +159,9 @@ export class BucketFollower {
   }
 
   /**
-   * Reads the entries that were added since the last call. Returns false if the bucket is missing,
-   * was recreated, ends earlier, or has fewer entries: a purge or an age limit leaves no marker.
+   * Reads the entries that were added since the last call. Returns false if the bucket must be read
+   * again: it is missing, was recreated, ends earlier, or has fewer entries, because a purge or an
+   * age limit leaves no marker.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -188,7 +189,7 @@ export class BucketFollower {
     }
   }
 
-  /** Opens the bucket, which it creates only at a first start; undefined if it is missing. */
+  /** Creates the bucket only at a first start. Returns undefined if it is missing. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;

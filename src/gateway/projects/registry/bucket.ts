@@ -10,18 +10,17 @@ import {
   apiCodes,
   apiPrefixOf,
   isApiError,
-  isFromLeader,
   ledStreamInfo,
   managerOf,
-  NoLeaderError,
 } from "../../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
 
-/** The place of the bucket: one per subject prefix. A gateway raises `replicas` to its setting. */
+/** Where a bucket is. Each subject prefix has its own buckets. */
 export interface BucketPlace {
   readonly prefix: string;
+  /** Minimum number of replicas. A gateway raises a bucket that has fewer. */
   readonly replicas: number;
   /** The JetStream domain of the hub; set only for a leaf node, whose bucket mirrors the hub's. */
   readonly hubDomain?: string | undefined;
@@ -34,7 +33,7 @@ export function bucketName(prefix: string): string {
   return `${prefix}_projects`;
 }
 
-/** Opens or creates the bucket. Rejects if a mirror has never caught up with the hub. */
+/** Opens or creates the bucket. Rejects if it is a mirror that has never caught up with the hub. */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
   if (found !== undefined) return found;
@@ -42,7 +41,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // Keys that were removed by a rotation do not remain in older values.
+  // With a longer history, keys that were removed by a rotation would remain in older values.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
@@ -73,7 +72,7 @@ export async function openExistingBucket(
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
-/** Returns the prefix of the subjects for writing. On a leaf node these are the hub's. */
+/** Returns the prefix of the subjects to write to. On a leaf node these are the hub's. */
 export async function entrySubjects(
   connection: NatsConnection,
   { prefix }: BucketPlace,
@@ -124,7 +123,7 @@ type ParsedProject =
       readonly ok: false;
       /** The error in the value, without the value. */
       readonly fault: string;
-      /** Whether the entry's keys belong to no project: 401. Otherwise they may be valid: 503. */
+      /** Whether the entry's keys belong to no project (401). Otherwise they may be valid (503). */
       readonly isUnowned: boolean;
     };
 
@@ -263,23 +262,16 @@ async function lastSequenceAtHub(
   stream: string,
   hubDomain: string,
 ): Promise<number> {
-  try {
-    const hub = await managerOf(connection, {
-      domain: hubDomain,
-      timeoutMs: registryTimeoutMs,
+  const failure = (why: string, cause?: unknown) =>
+    new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, { cause });
+  const options = { domain: hubDomain, timeoutMs: registryTimeoutMs };
+  const info = await managerOf(connection, options)
+    .then((hub) => ledStreamInfo(hub, stream))
+    .catch((error: Error) => {
+      throw failure(`does not answer: ${error.message}`, error);
     });
-    const info = await hub.streams.info(stream);
-    if (!isFromLeader(info)) throw new NoLeaderError(stream);
-    return info.state.last_seq;
-  } catch (error) {
-    const missing = isApiError(error, apiCodes.streamNotFound);
-    const why = missing
-      ? "has no projects yet: run `penstock gather` there"
-      : `does not answer: ${(error as Error).message}`;
-    throw new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, {
-      cause: error,
-    });
-  }
+  if (info === undefined) throw failure("has no projects yet: run `penstock gather` there");
+  return info.state.last_seq;
 }
 
 export interface BucketState {
@@ -293,14 +285,14 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /** Returns the state; undefined without a bucket. Rejects without the leader's answer. */
+  /** Returns undefined if there is no bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
-  /** Returns the leader's first entry at or after the sequence, or undefined. */
+  /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
 export interface BucketEntry {
-  /** The key of the entry: a project's id, or another text. */
+  /** A project's id, or the key of a mark. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
@@ -325,7 +317,7 @@ export async function bucketReader(
       return { created, config, lastSequence: state.last_seq, entries: state.messages };
     },
     async next(sequence) {
-      // Not a direct get, because any member may answer that, and only the leader counts.
+      // A direct get would be answered by any member, but only the leader's answer counts.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;
@@ -341,7 +333,7 @@ export async function bucketReader(
 }
 
 export interface WholeReading {
-  /** The sequence up to which the reading is complete, without any later entry. */
+  /** The sequence up to which the reading is complete. It has no later entry. */
   readonly lastSequence: number;
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }

@@ -1,6 +1,6 @@
 // An operator's changes to the registry. They are compare-and-set, so that concurrent operators do
-// not overwrite each other: on the entry or, if a key is assigned, on the whole bucket, because no
-// other project may have received the key meanwhile.
+// not overwrite each other. A change compares its entry. If it assigns a key, it compares the whole
+// bucket, because another project could have received the key meanwhile.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -45,7 +45,7 @@ interface AddProject extends OfProject {
 }
 
 interface RotateKey extends OfProject {
-  /** Whether the current keys stay valid next to the new one. Default: false. */
+  /** Whether the current keys stay valid in addition to the new one. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -60,7 +60,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Adds a project. Throws a ProjectError if the id or the key is taken or invalid. */
+/** Throws a ProjectError if the id or the key is taken or invalid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -111,7 +111,7 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Reads the projects; none without a bucket, which it does not create. */
+/** Returns no projects if there is no bucket, which it does not create. */
 async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
   const bucket = await openExistingBucket(connection, place);
   if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
@@ -126,7 +126,7 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Adds a new key as the project's last one. Without `keepOld`, removes the other keys. */
+/** Adds a new key as the project's last one. Removes the other keys, unless `keepOld` is set. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -222,7 +222,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Changes a project, without assigning a key, by compare-and-set on its entry. */
+/** Changes a project by compare-and-set on its entry. Must not assign a key. */
 async function change(
   connection: NatsConnection,
   options: OfProject,
@@ -243,7 +243,7 @@ async function change(
 
 /**
  * Declares that the registry has all projects again after a loss, and returns their number. Throws
- * a ProjectError if the streams have events of a project without an entry.
+ * a ProjectError if the streams have events of a project that has no entry.
  */
 export async function declareComplete(
   connection: NatsConnection,

@@ -11,14 +11,14 @@ import { onceLed } from "./leader-wait.ts";
 interface EntryToWrite {
   readonly key: string;
   readonly value: string | undefined;
-  /** The sequence of the bucket, or of the entry, that must still be the last one. */
+  /** The last sequence of the bucket, or of the entry. The write fails if it has changed. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/** Writes the entry that `make` returns, if any. After another write, calls `make` again. */
+/** Writes the entry that `make` returns, if any. If another process has written, repeats both. */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
   place: BucketPlace,

@@ -1,5 +1,5 @@
 // Maps keys to projects. A key that two projects claim belongs to neither until one gives it up,
-// because a rule that picks one could assign it the events of the other.
+// because a rule that picked one of them could give it the events of the other.
 
 import type { MeteredProject } from "../project.ts";
 
@@ -8,12 +8,12 @@ export interface Clash {
   readonly isOver: boolean;
 }
 
-/** Called when two projects get a shared key, and when they have none any more. */
+/** Called when two projects come to share a key, and when they no longer share one. */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
   readonly #projectOf = new Map<string, MeteredProject>();
-  /** The projects that claim a contested key, two or more, by key and project id. */
+  /** The projects that claim a contested key (at least two), by key and project id. */
   readonly #contested = new Map<string, Map<string, MeteredProject>>();
   /** Number of shared keys by pair of projects. */
   readonly #clashes = new Map<string, number>();
@@ -35,7 +35,7 @@ export class KeyMap {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }
 
-  /** Adds a project. `before`: its previous version, if it was known. */
+  /** `before` is the previous version of the project, if it was known. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
     for (const key of before?.keys ?? [])
       if (!project.keys.includes(key)) this.#drop(key, project.id);

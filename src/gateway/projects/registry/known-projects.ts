@@ -7,11 +7,14 @@ import type { MeteredProject, Project } from "../project.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
-/** An entry. `unowned`: it cannot belong to a project. `lost`: the mark of lost projects. */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
-  | { readonly kind: "damaged" | "unowned" | "lost"; readonly revision: number };
+  | { readonly kind: "damaged"; readonly revision: number }
+  /** The entry cannot belong to a project. */
+  | { readonly kind: "unowned"; readonly revision: number }
+  /** The entry is the mark of lost projects. */
+  | { readonly kind: "lost"; readonly revision: number };
 
 export interface Reading {
   readonly created: string;
@@ -19,7 +22,7 @@ export interface Reading {
   readonly entries: ReadonlyMap<string, EntryNews>;
   /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** The loss that an empty bucket shows, or undefined. */
+  /** The loss that an empty bucket shows; undefined if there is none. */
   readonly loss?: string | undefined;
 }
 
@@ -46,7 +49,7 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
-  /** Projects without an entry in the bucket, or with an older one than the known entry. */
+  /** Projects that have no entry in the bucket, or an older one than the known entry. */
   readonly #missing = new Set<string>();
   readonly #damaged = new Set<string>();
   readonly #unowned = new Set<string>();
@@ -76,7 +79,10 @@ export class KnownProjects {
     return this.#known.get(projectId)?.stated;
   }
 
-  /** The error that earlier states of the bucket show, or undefined. */
+  /**
+   * How the bucket contradicts an earlier state of it, as a clause that begins with "it"; undefined
+   * if it does not.
+   */
   get fault(): string | undefined {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
@@ -119,7 +125,7 @@ export class KnownProjects {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
-  /** Applies a reading of the whole bucket. A known project without an entry stays known. */
+  /** Applies a reading of the whole bucket. A known project stays known even if it has no entry. */
   takeWhole({ created, lastSequence, entries, expected = noIds, loss }: Reading): void {
     // Another bucket, for example a restored one, has its own mark of a loss.
     if (created !== this.#created) this.#loss = undefined;
@@ -192,7 +198,7 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // The content is compared too: after a restored copy, the same revision can have another.
+    // The content is compared too: in a restored copy, the same revision can have another content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);

@@ -1,6 +1,6 @@
 // Detects that the registry has lost projects, and marks the bucket until an operator declares it
-// complete. Without the mark, the loss of the other projects could not be detected after the first
-// is added again. The mark is an entry, so that it is copied with the others.
+// complete. Without the mark, the loss could not be detected once one of the lost projects is added
+// again. The mark is an entry, so that it is copied with the other entries.
 
 import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -29,7 +29,7 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 }
 
 /**
- * Marks an empty bucket that has lost its content. Must be called before anything is added. Does
+ * Marks an empty bucket that has lost its content. Must be called before an entry is added. Does
  * nothing on a leaf node, whose registry is the hub's.
  */
 export async function markLoss(
@@ -69,7 +69,7 @@ export async function requireNoneLacking(
 export interface StoredEvents {
   /** Whether the streams have ever had events, which may have been removed since. */
   readonly any: boolean;
-  /** Projects with present events, except in messages shared with other projects. */
+  /** Projects that have events now, except in messages that they share with other projects. */
   readonly projectIds: ReadonlySet<string>;
 }
 
@@ -78,7 +78,7 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 /** Number of concurrent stream queries, so that many partitions do not delay a start. */
 const askedAtOnce = 16;
 
-/** Returns the stored events. Does not work for a leaf's streams, which do not begin at 1. */
+/** Does not work for a leaf's streams, whose first sequence is not 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -101,7 +101,7 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-/** Returns `any` of the stored events without listing subjects, so within the time of a check. */
+/** Like `any` of `storedEvents`, but quick enough for a check, because it lists no subjects. */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,

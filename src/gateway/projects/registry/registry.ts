@@ -1,5 +1,5 @@
-// The projects in memory. Follows the bucket, so that a change takes effect within a second. If the
-// bucket is missing or has less than before, the known projects stay in use, and no key counts as
+// The projects in memory. They follow the bucket: a change takes effect within a second. If the
+// bucket is missing or has lost projects, the known projects stay in use, and no key counts as
 // unknown.
 
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -20,7 +20,7 @@ export interface RegistryOptions extends BucketPlace {
   readonly signal?: AbortSignal | undefined;
   /** Interval between polls of the bucket. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
-  /** Returns the projects in the streams, each of which must have an entry at the first reading. */
+  /** Returns the projects that have events. Each must have an entry at the first reading. */
   readonly storedEvents?: () => Promise<StoredEvents>;
   /** Returns the error that ends the wait for the first reading, if waiting is useless. */
   readonly refusal?: (error: unknown) => Error | undefined;
@@ -32,7 +32,7 @@ const noProjects = `there is no project yet: every request gets a 401; add one w
 
 /**
  * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
- * NATS refuses the reading permanently, or the connection is closed.
+ * if NATS refuses the reading permanently, or if the connection is closed.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -195,7 +195,7 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** Called at the first reading: from then on, requests may be answered. */
+  /** Called after each reading. From the first one on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();

@@ -1,12 +1,13 @@
-// The usage record: what each project has sent. A bucket with one value per project and gateway
-// process. Values with three parts in their keys belong to gateway/streams/project-shares.ts.
+// The usage record: the counts of what each project has sent. It is a bucket with one value per
+// project and gateway process. Values with three parts in their keys belong to
+// gateway/streams/project-shares.ts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import { atMost, pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import {
   apiCodes,
   isApiError,
@@ -17,11 +18,11 @@ import {
 import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/** The counts of one process and project since the start, so a value replaces the previous one. */
+/** One process's counts for a project since its start, so a value replaces the previous one. */
 interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
-  /** The last interval of counting: its end, its length and its events. */
+  /** The length of the last interval, which ends at `atMs`, and the events in it. */
   readonly lately: {
     readonly seconds: number;
     readonly accepted: number;
@@ -42,7 +43,7 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
-/** Size of some 200,000 values. When full, the longest unchanged value is replaced. */
+/** Size of about 200,000 values. In a full bucket, the value that was written first is removed. */
 export const usageBytesMax = 67_108_864;
 /** Maximum age of a record that counts in the rates: three writing intervals. */
 const latelyMsMax = 30_000;
@@ -76,7 +77,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/** Lets a full bucket evict its oldest values. The client creates one that rejects every write. */
+/** Lets a full bucket remove its oldest values. As created by the client, it rejects all writes. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
@@ -89,7 +90,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** Returns the key. `processId` may have only the characters of a project id. */
+/** `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -150,7 +151,7 @@ interface ReadUsage extends BucketPlace {
   readonly nowMs: number;
 }
 
-/** Returns the usage, sorted by project id, without unused projects. Creates no bucket. */
+/** Returns the projects that have a usage record, sorted by id. Creates no bucket. */
 export async function readUsage(
   connection: NatsConnection,
   options: ReadUsage,
@@ -224,9 +225,9 @@ interface Change {
 }
 
 const intervalMsDefault = 10_000;
-/** Consecutive failures that end a round. Each try may take a second. */
+/** Number of consecutive failures that end a round. Each try may take a second. */
 const failuresInARowMax = 3;
-/** Number of values between two pauses: at most 100 a second, because each may need an fsync. */
+/** Number of values between two pauses: at most 100 per second, because each may need an fsync. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -256,9 +257,7 @@ export class UsageWriter {
   /** Writes the remaining counts, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
-    const written = new AbortController();
-    await Promise.race([this.#writeRest(), pauseUntilAborted(endMsMax, written.signal)]);
-    written.abort();
+    await atMost(endMsMax, this.#writeRest());
   }
 
   async #keepWriting(): Promise<void> {
@@ -294,14 +293,16 @@ export class UsageWriter {
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
       const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
-      // The counts of a project's later meter begin at 0, and must not replace the evicted one's.
+      // The counts of a project's later meter begin at 0. They must not replace those of an evicted
+      // meter.
       const from = meter.series === 0 ? processId : `${processId}-${meter.series}`;
       yield { key: usageKey(projectId, from), record, seen };
     }
   }
 
   /**
-   * Records new meters as of the last collection. A round may end early, so all are recorded first.
+   * Records new meters as of the last collection. All are recorded before the first is written,
+   * because a round may end early.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];
@@ -343,7 +344,7 @@ export class UsageWriter {
 }
 
 function areSame(left: Counts, right: Counts): boolean {
-  // The counts that change if any does.
+  // If any count changes, at least one of these does.
   const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
   return names.every((name) => left[name] === right[name]);
 }

@@ -136,7 +136,7 @@ describe("the results of a v1 request", () => {
     expect(stored).toBeGreaterThan(0);
     expect(stored).toBeLessThan(20);
     expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
-    // The rest is derived from how long a request of two bursts would have to wait.
+    // The tokens that are left follow from how long a request of two bursts would have to wait.
     const leftOf = (rate: "events" | "bytes", perSecond: number) => {
       const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;

@@ -34,7 +34,7 @@ test("reading the uuids of a batch is limited per slice", async () => {
   const uuids = await readUuidsInTurns(scanned(40_000), share(), () => void slices++);
   if (!(uuids instanceof UuidList)) return expect.unreachable("refused");
   expect(uuids.length).toBe(40_000);
-  // A slice ends with the row that reaches its limit, which may read a few slots more.
+  // A slice ends with the row that reaches its limit, so it may read a few slots more.
   expect(slices).toBeGreaterThanOrEqual(uuids.probes / (512 + 20));
   expect(slices).toBeGreaterThan(40_000 / 512);
 });

@@ -129,7 +129,7 @@ describe("the usage record", () => {
       (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
     await expect.poll(async () => (await read())?.accepted, soon).toBe(200);
     await writer.close();
-    // Computed from the record's own values, since the test cannot choose the moment of the write.
+    // Computed from the record's own values, since the test cannot choose the time of the write.
     const bucket = await new Kvm(rig.connection).open(usageBucketName(place.prefix));
     const { lately } = (await bucket.get("late.one"))!.json<{
       lately: { seconds: number; accepted: number };

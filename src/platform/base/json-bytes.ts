@@ -1,8 +1,8 @@
 // Finds JSON tokens and members from the bytes alone, within given bounds. If the bytes are not
-// JSON, the results are meaningless but within the bounds, and the time is proportional to them.
+// JSON, the results are meaningless but within the bounds, and the time is still linear.
 
 import type { Buffer } from "node:buffer";
-import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
+import { Ascii, isJsonSpace, stringEnd } from "./ascii.ts";
 
 export function spaceEnd(body: Buffer, start: number, end: number): number {
   let at = start;
@@ -10,14 +10,14 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Returns where the white space that ends at `end` begins, or `end`. */
+/** Returns where the white space that ends at `end` begins; `end` if there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
   return at;
 }
 
-/** Returns the opening quote of the string that ends at `closing`; -1 for none or with escapes. */
+/** Returns where the string that ends at `closing` begins; -1 if it is no string or has escapes. */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
   for (let at = closing - 1; at >= start; at--) {
@@ -27,7 +27,7 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/** The bytes [skipFrom, skipTo) are not read. They are whole values of any length. */
+/** The bytes [skipFrom, skipTo) are not read. They consist of whole values. */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -108,7 +108,7 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** The name: printable ASCII, without escapes. */
+  /** Printable ASCII without escapes. */
   readonly name: string;
   readonly valueAt: number;
 }
@@ -121,8 +121,8 @@ const nameBytesMax = 32;
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` with each member until it returns false. Returns the position after the object; -1
- * if its end was not reached, so that the last value may be cut off.
+ * Calls `take` with each member until it returns false. Returns the position after the object. If
+ * its end was not reached, returns -1, and the last value may be cut off.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -146,7 +146,7 @@ export function walkMembers(
   return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
-/** Returns the first plainly named members of the object, from its first 4 KiB. */
+/** Returns the members in the first 4 KiB of the object that have a short name without escapes. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
   // Skipped bytes are not read, so they do not count towards the limit.
