@@ -24,7 +24,7 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
   return (sdkLabels as readonly string[]).includes(label);
 }
 
-/** The label of a path in metrics. `other` is every unknown path. */
+/** The label of a path in metrics. All unknown paths have the label `other`. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -91,7 +91,7 @@ export function namedPath(path: string): string {
 
 /** Hides a key in a segment. A client and a proxy may both have encoded it. */
 function namedSegment(segment: string): string {
-  // Such a segment may be long and is not a key.
+  // A segment of one repeated character may be long and is not a key.
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(decoded);

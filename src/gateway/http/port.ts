@@ -37,7 +37,7 @@ export interface BodyHint {
 }
 
 /**
- * Searches a body for its key and lane, in the first bytes and, if it is whole, the last ones.
+ * Searches a body for its key and lane, in its first bytes and, if `isWhole`, in its last ones.
  * Takes microseconds and never throws. `apiKey` is a key from a header, which has precedence.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;

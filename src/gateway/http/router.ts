@@ -22,7 +22,7 @@ import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** The handling of a request by its path and method alone. */
+/** How a request is handled, as far as its path and method decide it. */
 export interface Routed {
   readonly label: RouteLabel;
   /** The path for display: shortened, and without possible keys. */
@@ -40,7 +40,7 @@ export interface Passed extends Routed {
   readonly label: PassedKind;
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** The answer of this server if the upstream fails; undefined for a problem. */
+  /** The answer of this server if the upstream fails; undefined if it would be a problem. */
   readonly own: FixedAnswer | undefined;
 }
 

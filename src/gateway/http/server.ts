@@ -57,11 +57,11 @@ interface HttpServerOptions {
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Returns the code of a rejection before the body, of this declared length, is read. */
+  /** Returns the error if a request of this declared length is rejected before its body is read. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** Returns how long the store has been away. Default: always 0. */
   readonly awayMs?: AwayMs;
-  /** The functions of the addon. Without them, the address is read with every request. */
+  /** The functions of the addon. If absent, the address is read with every request. */
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
     | undefined;
@@ -77,7 +77,7 @@ interface HttpServerOptions {
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Minimum body with which clients send `Expect`: curl from 1 KiB on. */
+/** Maximum length of a body with which clients send no `Expect`. curl sends it from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -295,7 +295,7 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // Without this call the next request would be mistaken for the connection's first one.
+    // If this were not called, the next request would count as the connection's first one.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");

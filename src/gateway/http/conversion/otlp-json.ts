@@ -157,7 +157,7 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns an attribute's value; undefined without a type. */
+/** Returns an attribute's value; undefined if it has no known type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (typeof value !== "object" || value === null) return undefined;
