@@ -1,5 +1,5 @@
-// The pages of the public port, for a person with a browser: the front page, and the errors to
-// which the `type` of a problem links. They reveal nothing about this installation.
+// The pages of the public port, for a person with a browser: the front page, and the page of errors
+// to which the `type` of a problem links. They reveal nothing about this installation.
 
 import { createHash } from "node:crypto";
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
@@ -34,9 +34,9 @@ function fixedPage(html: string, { style, cachedSeconds }: PageParts): FixedAnsw
 }
 
 const errorsStyle = `
-:root { color-scheme: light dark; --line: #d5dae1; --soft: #5b6676; --accent: #0b66c3; }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #313a46; --soft: #9aa7b8; --accent: #6cb2ff; }
+:root {
+  color-scheme: light dark; --line: light-dark(#d5dae1, #313a46);
+  --soft: light-dark(#5b6676, #9aa7b8); --accent: light-dark(#0b66c3, #6cb2ff);
 }
 body { max-width: 46rem; margin: 0 auto; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; }
