@@ -19,10 +19,8 @@ interface SdkRoute {
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
-export interface SdkRequests {
-  /** Returns the route of a path without its query; undefined for an unknown path. */
-  routeOf(path: string): SdkRoute | undefined;
-}
+/** Returns the route of a path without its query; undefined for an unknown path. */
+export type SdkRouter = (path: string) => SdkRoute | undefined;
 
 interface Entry {
   readonly label: SdkRouteLabel;
@@ -30,7 +28,6 @@ interface Entry {
   readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
 }
 
-const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
 /** An empty list in the form of PostHog's API. */
@@ -57,7 +54,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/i/v0/ai/otel/v1/metrics": dropped("logs", "{}"),
   "/report": dropped("logs", "{}"),
   "/": { label: "page", methods: read, answer: () => frontPage },
-  [errorsPath]: { label: "page", methods: read, answer: () => errors },
+  [errorsPath]: { label: "page", methods: read, answer: () => errorsPage },
   "/robots.txt": { label: "page", methods: read, answer: () => robots },
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
@@ -86,16 +83,16 @@ const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
-interface SdkRequestsOptions {
+interface SdkRouterOptions {
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
   readonly wallMs: () => number;
 }
 
-export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptions): SdkRequests {
+export function createSdkRouter({ files, nearPaths, wallMs }: SdkRouterOptions): SdkRouter {
   const scripts = (files?.names ?? []).map((name) => `/static/${name}`);
 
-  function routeOf(url: string): SdkRoute | undefined {
+  return (url) => {
     const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
     const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
     if (entry !== undefined) return routed(entry, url);
@@ -108,9 +105,8 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
     if (key !== undefined && asked === "config.js")
       return routed(configAs(SCRIPT_TYPE, configScript(key)), namedPath(url));
     const script = key === undefined ? ofScript.exec(path)?.[1] : asked;
-    if (script === undefined) return undefined;
-    return scriptAt(namedPath(url), script);
-  }
+    return script === undefined ? undefined : scriptAt(namedPath(url), script);
+  };
 
   function routed({ label, methods, answer }: Entry, path: string): SdkRoute {
     const answerTo = (request: HttpRequest) =>
@@ -138,8 +134,6 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
       detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}`,
     };
   }
-
-  return { routeOf };
 }
 
 function ifTaken(
