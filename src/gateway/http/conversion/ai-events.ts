@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import {
   type Attributes,
   exactlyParsed,
+  isObject,
   noAttributes,
   type OtlpSpan,
   type SpanEvent,
@@ -627,10 +628,6 @@ const mappedKeys = [
   ...["output.mime_type", "llm.token_count.total", "traceloop.span.kind"],
   ...["anthropic.session.id", "langfuse.session.id", "ai.telemetry.functionId"],
 ];
-
-function isObject(value: unknown): value is Attributes {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Parses the JSON text of an object, array or string. Returns any other value unchanged. */
 function parsed(value: unknown): unknown {

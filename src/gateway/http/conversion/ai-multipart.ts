@@ -10,6 +10,7 @@ import type { IntakeReport } from "../port.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import { JsonCursor, parsedRepaired, textIn } from "./json-cursor.ts";
+import { isObject } from "./otlp.ts";
 
 /** Maximum bytes of event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;
@@ -197,10 +198,6 @@ function objectIn({ name, bytes }: Part): ObjectText {
   if (isObject(value)) return { text, value };
   if (name === "event.properties" && isNone(value)) return { text: "{}", value: {} };
   throw new PartError(`The part ${name} must be a JSON object`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns whether the value is null or an empty list, which PHP writes for an empty object. */

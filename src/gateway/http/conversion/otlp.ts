@@ -62,6 +62,10 @@ export function noAttributes(): Attributes {
   return Object.create(null) as Attributes;
 }
 
+export function isObject(value: unknown): value is Attributes {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Returns a number or, for an unsafe integer, its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
