@@ -2,9 +2,8 @@
 // have precedence over headers, because clients send wrong headers. Reads a bounded part of the
 // body, except in a search for the end of the field `data` of a form.
 
-import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
+import { Ascii, isJsonSpace, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { percentDecoded } from "../http/paths.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
 /** The layers removed from a body, as bits. A body has each layer at most once. */

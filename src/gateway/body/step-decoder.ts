@@ -1,9 +1,8 @@
 // Decodes percent-encoding and base64 on the event loop, one piece at a time. Both overwrite their
 // input, which is never shorter than the result. A piece takes some tenths of a millisecond.
 
-import { Ascii } from "../../platform/base/ascii.ts";
+import { Ascii, hexValues } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { hexValues } from "../http/paths.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 

@@ -1,9 +1,8 @@
 // Reads the query, the framing and the v1 headers of a request's head.
 
-import { Ascii } from "../../platform/base/ascii.ts";
+import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { type Compression, codingOf, compressionNamed } from "../body/payload-form.ts";
-import { percentDecoded } from "./paths.ts";
 import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 

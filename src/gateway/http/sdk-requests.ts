@@ -2,11 +2,12 @@
 // scripts, recordings, logs. Nothing is stored, nothing waits for the store, and bodies are not
 // read.
 
+import { percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { errorsPage, favicon, frontPage, robots } from "./pages/pages.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
-import { type NearPaths, namedPath, percentDecoded, type SdkRouteLabel } from "./paths.ts";
+import { type NearPaths, namedPath, type SdkRouteLabel } from "./paths.ts";
 import { errorsPath, type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./reply.ts";
 import type { HttpRequest } from "./uws.ts";
 
