@@ -61,10 +61,8 @@ interface HttpServerOptions {
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** Returns how long the store has been away. Default: always 0. */
   readonly awayMs?: AwayMs;
-  /** The functions of the addon. If absent, the address is read with every request. */
-  readonly connection?:
-    | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
-    | undefined;
+  /** The connection addon. If undefined, the address is read with every request. */
+  readonly connection?: ConnectionAddon | undefined;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
   readonly certificate?: CertificateFiles | undefined;
@@ -100,8 +98,9 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     const { config, connection, files, log } = options;
+    const monotonicMs = (): number => options.clock.monotonicMs();
     this.#options = options;
-    this.unread = unreadOf(options);
+    this.unread = connection && new UnreadAnswers({ addon: connection, monotonicMs });
     this.#shared = sharedOf(options, this.unread);
     this.#reader = new BodyReader({
       ...config,
@@ -110,10 +109,13 @@ export class HttpServer {
       intake: options.intake,
       inflater: options.inflater,
       log,
-      monotonicMs: () => options.clock.monotonicMs(),
+      monotonicMs,
     });
-    const { connectionId } = connection ?? {};
-    this.#clients = new AddressSource(config, { connectionId, unread: this.unread, log });
+    this.#clients = new AddressSource(config, {
+      connectionId: connection?.connectionId,
+      unread: this.unread,
+      log,
+    });
     this.connections = this.#clients.limits;
     this.#measureHandshakes();
     const { passThrough } = options;
@@ -264,7 +266,7 @@ export class HttpServer {
       if (name === "expect") expectations.push(...value.toLowerCase().split(","));
     });
     if (expectations.some((expectation) => expectation.trim() === CONTINUE))
-      connection?.sendContinue?.(response, certificate !== undefined);
+      connection?.sendContinue(response, certificate !== undefined);
   }
 
   #takesNoChunks(senderAddress: string): boolean {
@@ -321,16 +323,6 @@ export class HttpServer {
 async function hasReadAll(): Promise<void> {
   await turn();
   await turn();
-}
-
-function unreadOf({ connection, clock }: HttpServerOptions): UnreadAnswers | undefined {
-  const { readSendQueue, resetOnClose, limitSends, keepOpen } = connection ?? {};
-  return readSendQueue && resetOnClose && limitSends && keepOpen
-    ? new UnreadAnswers({
-        addon: { readSendQueue, resetOnClose, limitSends, keepOpen },
-        monotonicMs: () => clock.monotonicMs(),
-      })
-    : undefined;
 }
 
 function sharedOf(
