@@ -225,7 +225,7 @@ export class BodyReader {
     }
     if (body.bytesArrived === 0 && body.taker === undefined) {
       if (body.conversion?.takesEmpty !== true) return emptyBody;
-      this.#handBorrowed(body, lastPiece);
+      this.#handOn(body, lastPiece);
       return undefined;
     }
     if (body.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX)
@@ -265,32 +265,17 @@ export class BodyReader {
     return undefined;
   }
 
+  /** Passes on the payload, which is in the body's buffer or valid during this call only. */
   #handOn(body: RequestBody, payload: Buffer): void {
     const { buffer } = body;
-    if (buffer === undefined) this.#handBorrowed(body, payload);
-    else this.#handOver(body, buffer);
-  }
-
-  /** Passes on a body in memory that is valid during this call only. */
-  #handBorrowed(body: RequestBody, payload: Buffer): void {
     // Earlier peeks at a compressed body may have found no key.
-    if (body.hint !== undefined) body.peek(payload, true);
-    const work = this.#hand(body, { memory: "borrowed", bytes: payload });
-    if (work === undefined) body.release();
-    else void work.then(() => body.release());
-  }
-
-  #handOver(body: RequestBody, buffer: BodyBuffer): void {
-    body.peek(buffer.bytes(), true);
+    if (buffer !== undefined || body.hint !== undefined) body.peek(payload, true);
     // An answer from within the intake must not free memory that the intake still reads.
     body.buffer = undefined;
-    const giveBack = (): void => {
-      buffer.free();
-      body.release();
-    };
-    const work = this.#hand(body, { memory: "owned", bytes: buffer.bytes() });
-    if (work === undefined) giveBack();
-    else void work.then(giveBack);
+    const memory = buffer === undefined ? "borrowed" : "owned";
+    const work = this.#hand(body, { memory, bytes: payload });
+    if (work === undefined) giveBack(body, buffer);
+    else void work.then(() => giveBack(body, buffer));
   }
 
   #hand(body: RequestBody, whole: WholeBody): Promise<void> | undefined {
@@ -315,4 +300,9 @@ export class BodyReader {
     );
     request.answerProblem(problemOf("unavailable"));
   }
+}
+
+function giveBack(body: RequestBody, buffer: BodyBuffer | undefined): void {
+  buffer?.free();
+  body.release();
 }

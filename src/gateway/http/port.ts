@@ -65,7 +65,7 @@ export interface Exchange extends ClientWarningOrigin {
   readonly querySentAtMs: number;
   /** Whether an object without `event` is an $identify. */
   readonly isEngage: boolean;
-  /** The hint of a body that waits; undefined if its scan is shorter than the queue. */
+  /** The hint of the body; undefined if the body arrived in one piece and did not wait. */
   readonly hint: BodyHint | undefined;
   /** The project's id, set by the intake once it is known; "" until then. */
   projectId: string;
