@@ -25,7 +25,7 @@ const WORK_PER_BYTE_READ = 4;
 /** Work per millisecond, in output bytes. 256 KiB of events take 0.75 ms with gzip. */
 export const WORK_PER_MS = 349_525;
 
-/** Returns the work in output bytes, also by time: some bodies take long and inflate to nothing. */
+/** Returns the work in output bytes. Time counts: some bodies take long and inflate to nothing. */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
@@ -43,7 +43,7 @@ const UNKNOWN_RATIO_MAX = 200;
 export const peekedBytesMin = 384;
 /** Compressed bytes in which a peek finds a key that follows the properties of a browser. */
 export const peekedFarBytes = 1_000;
-/** Numbers of compressed bytes that a peek tries in turn: equal events may inflate to too much. */
+/** Numbers of compressed bytes that a peek tries, until they do not inflate to too much. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 

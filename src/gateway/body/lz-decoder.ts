@@ -23,7 +23,7 @@ const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/** Maximum output that grows by copying. Then the memory for the maximum output is allocated. */
+/** Maximum output that grows by copying. For more, memory for the maximum output is allocated. */
 const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
@@ -244,7 +244,7 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /** Checks that only a character of six zero bits, padding and a line break follow the end. */
+  /** Checks that no more than six zero bits, padding and a line break follow the end. */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
@@ -262,7 +262,7 @@ function unitBytes(first: number): number {
   return first < 0xe0 ? 2 : 3;
 }
 
-/** Bytes read per step, in some tenths of a millisecond. */
+/** Bytes read per step. Converting them takes some tenths of a millisecond. */
 const JOIN_STEP_BYTES = 131_072;
 /**
  * The first byte of every surrogate in UTF-8. The second byte is at least `HIGH_FIRST`, and in a

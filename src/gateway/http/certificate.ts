@@ -18,7 +18,7 @@ const signatures = 3;
 /** Milliseconds of a signature if the key cannot be read, as for RSA with 3,072 bits. */
 const unmeasuredMs = 2.5;
 
-/** Returns the milliseconds of a signature with the key. It is most of the work of a handshake. */
+/** Returns the milliseconds of a signature with the key, which is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));

@@ -284,7 +284,7 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Whether a larger body fits shows as it arrives: other requests may have ended by then.
+    // Whether a larger body fits is decided as it arrives: other requests may have ended by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);

@@ -103,8 +103,8 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 #ifdef __linux__
-// Returns the descriptor of a uSockets socket, or -1 if it is not known. The library returns the
-// descriptor as the native handle if it is called as for a socket without TLS, whatever the socket.
+// Returns the descriptor of a uSockets socket, or -1 if it is not known. If the library is asked as
+// for a socket without TLS, it returns the descriptor as the native handle, also of a TLS socket.
 int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
   if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;

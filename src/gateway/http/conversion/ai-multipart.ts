@@ -1,7 +1,7 @@
 // Converts one event of a language model sent as multipart/form-data: the parts `event`,
 // `event.properties`, and `event.properties.<name>` for each large property. There is no store for
 // large objects: a large property is stored in the event if it fits. If not, the answer and the
-// event list its part. The texts are joined unparsed, because parsed numbers lose digits.
+// event list it as not stored. The texts are joined unparsed, because parsed numbers lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";

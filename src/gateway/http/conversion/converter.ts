@@ -49,7 +49,7 @@ export class Converter {
     // The intake rejects an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
-    // `convert` rejects a body that is too long without reading it.
+    // If a body is too long, `convert` does not read it, but rejects it.
     if (bytes.length > conversion.bytesMax) return this.#handOn(body, conversion.convert(bytes));
     return this.#takeInTurn(
       body,
