@@ -22,10 +22,7 @@ const kernelBytesMax = 131_072;
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
-  readonly addon: Pick<
-    ConnectionAddon,
-    "readSendQueue" | "resetOnClose" | "limitSends" | "keepOpen"
-  >;
+  readonly addon: ConnectionAddon;
   readonly monotonicMs: () => number;
 }
 

@@ -6,13 +6,8 @@ import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/bas
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
 import { type FixedAnswer, nosniff } from "../reply.ts";
 
-interface PageParts {
-  /** The text of the page's style element. The policy contains its hash. */
-  readonly style: string;
-  readonly cachedSeconds: number;
-}
-
-function fixedPage(html: string, { style, cachedSeconds }: PageParts): FixedAnswer {
+/** `style` is the text of the page's style element. The policy contains its hash. */
+function fixedPage(html: string, style: string, cachedSeconds: number): FixedAnswer {
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
@@ -65,7 +60,7 @@ const statusWords: Record<ErrorRow["status"], string> = {
   503: "temporarily unavailable",
 };
 
-export const errorsPage = fixedPage(errorsText(), { style: errorsStyle, cachedSeconds: 3_600 });
+export const errorsPage = fixedPage(errorsText(), errorsStyle, 3_600);
 
 function errorsText(): string {
   const codes = Object.keys(errorTable) as ErrorCode[];
@@ -168,7 +163,7 @@ What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
 </ul>
 `;
 
-export const frontPage = fixedPage(frontHtml, { style: frontStyle, cachedSeconds: 300 });
+export const frontPage = fixedPage(frontHtml, frontStyle, 300);
 
 export const robots: FixedAnswer = {
   status: 200,
