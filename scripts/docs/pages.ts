@@ -6,6 +6,7 @@ import { commandLine } from "../../src/app/command-line.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { allSettings, upDefaults } from "../../src/commands/settings.ts";
 import { metricTable } from "../../src/gateway/admin/metrics/metric-table.ts";
+import { retryWords } from "../../src/gateway/http/pages/pages.ts";
 import {
   type ErrorCode,
   type ErrorRow,
@@ -35,17 +36,6 @@ export function generatedPages(): Map<string, string> {
   ]);
 }
 
-const retries: Record<ErrorRow["status"], string> = {
-  400: "no",
-  401: "no",
-  404: "no",
-  405: "no",
-  413: "in smaller parts",
-  415: "no",
-  429: "after `Retry-After`",
-  503: "after `Retry-After`",
-};
-
 const errorsIntroduction = `# Errors and warnings
 
 ${generatedFrom("src/platform/base/errors.ts")}
@@ -72,7 +62,7 @@ function errorsPage(): string {
   const statuses = [...new Set(codes.map((code) => errorTable[code].status))];
   const overview = codes.map((code) => {
     const { status, title } = errorTable[code];
-    return `| ${status} | [\`${code}\`](#${code}) | ${marked(title)} | ${retries[status]} |`;
+    return `| ${status} | [\`${code}\`](#${code}) | ${marked(title)} | ${marked(retryWords(status))} |`;
   });
   const sections = statuses.map((status) => {
     const own = codes.filter((code) => errorTable[code].status === status);
@@ -94,7 +84,7 @@ function errorText(code: ErrorCode): string {
   const item = isOfItem
     ? "\n\nIn a batch, the error concerns one event, which `errors` lists. The other events are stored."
     : "";
-  return `### ${code}\n\n**${marked(title)}.** ${sentence(when)}\n\n${marked(remedy)}${item}\n\nRetry: ${retries[status]}.`;
+  return `### ${code}\n\n**${marked(title)}.** ${sentence(when)}\n\n${marked(remedy)}${item}\n\nRetry: ${marked(retryWords(status))}.`;
 }
 
 function notes(table: Record<string, Pick<ErrorRow, "when" | "remedy">>): string {

@@ -58,6 +58,7 @@ export interface TestServerConfig {
   readonly requestTimeoutMs?: number;
   readonly recordIp?: boolean;
   readonly host?: string;
+  /** If set, the server has the connection addon, with this identity of connections. */
   readonly connectionId?: ConnectionId | undefined;
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
@@ -114,7 +115,10 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     refusal: () => server.refusal,
     inflater: "inflater" in config ? config.inflater : new (loadAddon().Inflater)(),
     peek: config.peek,
-    connection: { ...loadConnectionAddon(), connectionId: config.connectionId },
+    connection: config.connectionId && {
+      ...loadConnectionAddon(),
+      connectionId: config.connectionId,
+    },
     certificate: config.certificate,
     files: config.files,
     passThrough: config.passThrough,

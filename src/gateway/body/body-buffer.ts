@@ -1,24 +1,28 @@
-// The bytes of one body that arrives in pieces. It grows with the arrived bytes, whatever a header
-// declares. A small body grows by copying. A large body continues in another block, and the blocks
-// are joined over several event loop iterations: copying 64 MiB takes a tenth of a second.
+// Holds the bytes of one body that arrives in pieces. Its memory grows with the arrived bytes,
+// whatever length a header declares. A small body grows by copying. A large body continues in
+// another block, and the blocks are joined over several event loop iterations: copying 64 MiB takes
+// a tenth of a second.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
-/** Maximum bytes of a body that grows by copying, which takes up to two milliseconds. */
+/** Maximum bytes of a body that grows by copying. A copy takes up to two milliseconds. */
 const COPIED_BYTES_MAX = 4_194_304;
-/** Size from which a body of known size grows by `GROWTH_ON_HINT_LARGE`: usually once. */
+/**
+ * Arrived bytes from which a body of declared size grows by `GROWTH_ON_HINT_LARGE`. It then usually
+ * grows only once.
+ */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
-/** Bytes copied per event loop iteration, which takes some 2 ms including the page faults. */
+/** Bytes copied per event loop iteration. Copying them takes about 2 ms with the page faults. */
 const copiedBytesPerTurn = 4_194_304;
 
 /**
- * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size,
- * which may be false, so the capacity is at most 4 times the arrived bytes, or 16 times for a large
+ * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size.
+ * It may be wrong, so the capacity is at most 4 times the arrived bytes, or 16 times for a large
  * body.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
@@ -73,7 +77,7 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** Returns the body in memory that must not be read after `free`. */
+  /** Returns the body. Its memory must not be read after `free`. */
   bytes(): Buffer {
     if (!this.isInOnePiece) throw new Error("cannot read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
@@ -90,7 +94,7 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Each full block is released once it is copied, because many bodies may be joined at a time.
+      // Each full block is released once it is copied: many bodies may be joined concurrently.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);

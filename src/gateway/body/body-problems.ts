@@ -35,12 +35,12 @@ export const emptyInflated: Problem = {
 };
 export const emptyPayload: Problem = {
   code: "empty_body",
-  detail: "The payload is empty: data is empty, before or after decoding",
+  detail: "The payload is empty, before or after decoding",
 };
 
 export const duplicateData: Problem = {
   code: "invalid_payload",
-  detail: "The form has more than one field data: send one",
+  detail: "The form has more than one field data: send only one",
 };
 export const compressedTwice: Problem = {
   code: "invalid_encoding",

@@ -1,7 +1,7 @@
 // Reads bodies and passes them, whole and inflated, to the intake. A rejected request is also read
-// to its end: after an earlier answer its client would see a reset instead of the answer. A chunk
-// is in uWS's memory, which is valid during the callback only. A body of one piece is passed on in
-// that memory; the pieces of a longer body are copied once.
+// to its end: if it were answered earlier, its client would see a reset instead of the answer. A
+// chunk is in uWS's memory, which is valid during the callback only. A body of one piece is passed
+// on in that memory; the pieces of a longer body are copied once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -26,15 +26,18 @@ import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
 const CHUNK_BYTES_MAX = 524_288;
-/** Size from which reading a piece takes longer than its callback. */
+/** Size from which reading a piece from the socket takes longer than the callback for it. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Multiple of the maximum body size up to which an oversized body is read to its end. */
 const DISCARD_FACTOR = 2;
-/** Lengths at which an arriving body is searched for its key. */
+/** Numbers of arrived bytes at which a body is searched for its key. */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
-/** Number of pieces of any size that a body may have. Each takes a microsecond. */
+/**
+ * Number of pieces that a body may have whatever their size. If it has more, the further ones must
+ * have `PIECE_BYTES_MIN` on average. A piece takes a microsecond.
+ */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
 /** Minimum bytes that are evicted at a time, because the search visits all bodies. */
@@ -95,7 +98,7 @@ export class BodyReader {
     const tooMany = isChunk ? this.#tooManyChunks(exchange) : undefined;
     if (tooMany !== undefined) {
       body.discard(tooMany);
-      exchange.refuseChunks(tooMany);
+      exchange.rejectChunks(tooMany);
       return;
     }
     const verdict = body.verdict ?? this.#problemOfPiece(body, bytes);
@@ -116,7 +119,10 @@ export class BodyReader {
     this.#converter.close();
   }
 
-  /** Evicts other bodies to make room for `bytes`. If that is not possible, evicts no body. */
+  /**
+   * Evicts bodies other than `body` to free `bytes` of the budget, or none if they hold less.
+   * Returns whether it evicted any.
+   */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
     const others = growing.evictedFor(body, bytes, monotonicMs());
@@ -197,7 +203,7 @@ export class BodyReader {
     this.#slowCheck = undefined;
   }
 
-  /** Discards a piece. Answers at the body's end, or once the body is too long to read. */
+  /** Discards a piece. Answers at the end of the body, or once it is too long to be read. */
   #skip(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
     const { body } = exchange;
@@ -219,7 +225,7 @@ export class BodyReader {
     }
     if (body.bytesArrived === 0 && body.taker === undefined) {
       if (body.conversion?.takesEmpty !== true) return emptyBody;
-      this.#handBorrowed(body, lastPiece);
+      this.#handOn(body, lastPiece);
       return undefined;
     }
     if (body.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX)
@@ -259,32 +265,17 @@ export class BodyReader {
     return undefined;
   }
 
+  /** Passes on the payload, which is in the body's buffer or valid during this call only. */
   #handOn(body: RequestBody, payload: Buffer): void {
     const { buffer } = body;
-    if (buffer === undefined) this.#handBorrowed(body, payload);
-    else this.#handOver(body, buffer);
-  }
-
-  /** Passes on a body in memory that is valid during this call only. */
-  #handBorrowed(body: RequestBody, payload: Buffer): void {
     // Earlier peeks at a compressed body may have found no key.
-    if (body.hint !== undefined) body.peek(payload, true);
-    const work = this.#hand(body, { memory: "borrowed", bytes: payload });
-    if (work === undefined) body.release();
-    else void work.then(() => body.release());
-  }
-
-  #handOver(body: RequestBody, buffer: BodyBuffer): void {
-    body.peek(buffer.bytes(), true);
+    if (buffer !== undefined || body.hint !== undefined) body.peek(payload, true);
     // An answer from within the intake must not free memory that the intake still reads.
     body.buffer = undefined;
-    const giveBack = (): void => {
-      buffer.free();
-      body.release();
-    };
-    const work = this.#hand(body, { memory: "owned", bytes: buffer.bytes() });
-    if (work === undefined) giveBack();
-    else void work.then(giveBack);
+    const memory = buffer === undefined ? "borrowed" : "owned";
+    const work = this.#hand(body, { memory, bytes: payload });
+    if (work === undefined) giveBack(body, buffer);
+    else void work.then(() => giveBack(body, buffer));
   }
 
   #hand(body: RequestBody, whole: WholeBody): Promise<void> | undefined {
@@ -309,4 +300,9 @@ export class BodyReader {
     );
     request.answerProblem(problemOf("unavailable"));
   }
+}
+
+function giveBack(body: RequestBody, buffer: BodyBuffer | undefined): void {
+  buffer?.free();
+  body.release();
 }

@@ -1,7 +1,7 @@
 // Limits the body data that is read per event loop iteration ("turn" below), for all connections
 // together. uWS reads every connection that has data, and calls back for each chunk, without
-// yielding. So once a turn has used its share, the other connections in the middle of a body are
-// paused, and later turns resume them. If chunks are tiny, bodies are rejected.
+// yielding. So once a body has used up the turn, the connections of all other incomplete bodies are
+// paused, and later turns resume them. A body in tiny chunks is rejected.
 
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
@@ -11,15 +11,18 @@ export interface ChunkedBody {
   resumeReading(): void;
 }
 
-/** Chunks per turn after which other bodies wait. One read of 512 KiB usually has fewer. */
+/** Chunks per turn after which other bodies are paused. A read of 512 KiB usually has fewer. */
 export const chunksPerTurn = 5_120;
-/** Chunks per turn after which a body is rejected: it alone had as many as all others before. */
+/**
+ * Chunks per turn after which a body is rejected: after `chunksPerTurn` all other bodies were
+ * paused, so it alone had as many chunks as all bodies before.
+ */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
 /** Number of skipped chunks after which the connection of a rejected body is closed. */
 export const chunksSkippedMax = chunksPerTurn;
-/** CPU time per turn after which other bodies wait. 100 KiB take 0.17 ms. */
+/** CPU time per turn after which other bodies are paused. Reading 100 KiB takes 0.17 ms. */
 export const readMsPerTurn = 6;
-/** Maximum connections resumed per turn, because a pause and a resume take some microseconds. */
+/** Maximum number of connections resumed per turn. A pause and a resume take a few µs. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
@@ -44,7 +47,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /** Whether the turn is used up. Then bodies that continue are rejected, and none begins. */
+  /** Whether the turn is used up. Then a body that continues is rejected, and none may begin. */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
@@ -118,7 +121,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#spender = undefined;
     this.#resumeFirst();
     if (spender !== undefined && this.#bodies.delete(spender)) {
-      // Moves the body that used up the turn behind the others, and pauses it for a turn.
+      // Moves the body that used up the turn to the end, and pauses it for a turn.
       this.#bodies.add(spender);
       this.#pause(spender);
     }
@@ -136,7 +139,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 }
 
-/** Maximum rejections per address and second. After that, no chunked body of it is read. */
+/** Rejections per address and second after which no chunked body of the address is read. */
 const rejectedPerSecondMax = 4;
 /** Maximum number of tracked addresses. The one rejected least recently is dropped first. */
 const addressesMax = 4_096;

@@ -1,9 +1,12 @@
-// The bodies that still arrive or inflate. Chooses which ones to evict if the budget is full: first
-// slow bodies, then bodies without a project's key, from the addresses that hold the most, then the
-// large bodies that arrived last. Also keeps small slow bodies open, for example of a phone on a
-// bad link.
+// Tracks the bodies that still arrive or inflate. If the budget is full, chooses which ones to
+// evict: first slow bodies, then bodies without a project's key, then the large bodies that began
+// last. Of slow bodies and of those without a key, the ones from the addresses that hold the most
+// are evicted first. Also keeps small slow bodies open, for example of a phone on a bad link.
 
-/** Age from which a body is slow, plus a second for each `slowBytesPerSecond` arrived bytes. */
+/**
+ * Ages from which a small and a large body are slow. Every `slowBytesPerSecond` arrived bytes add a
+ * second.
+ */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
@@ -40,9 +43,10 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Returns bodies to evict for this body, which hold `bytesLacking` together, or none. A slow body
-   * may be evicted unless this one is slow and arrived later. A body without a key may be evicted
-   * for one with a key. A large body may be evicted if it arrived later, unless only it has a key.
+   * Returns bodies to evict for `body` that hold `bytesLacking` together; none if all of them hold
+   * less. A slow body may be evicted unless `body` is slow too and was added later. A body without
+   * a key may be evicted if `body` has one. A large body may be evicted if it was added after
+   * `body`, unless it has a key and `body` has none.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -61,7 +65,7 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 }
 
-/** Sorts the bodies by the bytes that all bodies of their address hold, the smallest first. */
+/** Sorts the bodies by the bytes that their address holds in all, the fewest first. */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
   for (const { senderAddress, bytesHeld } of bodies) {
@@ -90,17 +94,17 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
 }
 
 /**
- * Interval of checks. It is at most half of uWS's timeout of 8 to 12 seconds, which ends a
- * connection that receives less than 160 KiB of a body; a pause and resume restart it.
+ * Interval of checks, at most half of uWS's timeout of 8 to 12 seconds. That timeout ends a
+ * connection that receives less than 160 KiB of a body; a pause and a resume restart it.
  */
 export const slowCheckMs = 4_000;
-/** Minimum average speed of a slow body: 256 KiB in less than five minutes. */
+/** Minimum average speed of a body that is kept open: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
-/** Tolerated checks without a new byte, so that a body survives a pause of 12 seconds. */
+/** Consecutive checks that may find no new byte, so that a body survives a pause of 12 seconds. */
 const idleChecksMax = 1;
-/** Maximum slow bodies kept open. They are the first to be evicted from the budget. */
+/** Maximum number of slow bodies that are kept open. They are the first to be evicted. */
 export const slowBodiesMax = 1_024;
-/** Number of slow bodies of an address that have precedence over its further ones. */
+/** Number of slow bodies per address that are kept open before further ones of any address. */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
@@ -110,7 +114,7 @@ export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
   keepOpen(): void;
 }
 
-/** Keeps small slow bodies open that are fast enough. To be called every `slowCheckMs`. */
+/** Keeps small bodies open that have the minimum speed. To be called every `slowCheckMs`. */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {
@@ -130,7 +134,10 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/** Sorts the bodies: those within their address's share first, and with keys before others. */
+/**
+ * Sorts the bodies: those within the share of their address first. Bodies with a key take the share
+ * first.
+ */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

@@ -12,7 +12,7 @@ import { type Coding, hasZlibHeader } from "./payload-form.ts";
 export const atOnceBytesMax = 65_536;
 export const atOnceInflatedBytesMax = 262_144;
 
-/** Maximum window (log2) of Brotli on the event loop. Filling 16 MiB first takes 60 ms. */
+/** Maximum window (log2) of Brotli on the event loop. Filling one of 16 MiB takes 60 ms. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const AT_ONCE_MEMBERS_MAX = 8;
@@ -20,29 +20,30 @@ const AT_ONCE_MEMBERS_MAX = 8;
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Work per byte read, in output bytes, because reading also takes time. */
+/** Work per byte read, in output bytes: reading also takes time. */
 const WORK_PER_BYTE_READ = 4;
 /** Work per millisecond, in output bytes. 256 KiB of events take 0.75 ms with gzip. */
 export const WORK_PER_MS = 349_525;
 
-/** Returns the work in output bytes. Some bodies take long and inflate to nothing. */
+/** Returns the work in output bytes. Time counts: some bodies take long and inflate to nothing. */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Bytes that a body may inflate to at any ratio; above, the ratio of deflate is the limit. Brotli,
- * zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a second. Events
- * with different ids reach 10 to 200.
+ * Bytes that a body may inflate to at any ratio. Beyond them, the maximum ratio of deflate is the
+ * limit. Brotli, zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a
+ * second. Events with different ids reach ratios of 10 to 200.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
 /** Maximum ratio of a body without a known project in its first bytes. */
 const UNKNOWN_RATIO_MAX = 200;
-/** Compressed bytes in which a peek finds a key before events, or after a browser's data. */
+/** Compressed bytes in which a peek finds a key that precedes the events. */
 export const peekedBytesMin = 384;
+/** Compressed bytes in which a peek finds a key that follows the properties of a browser. */
 export const peekedFarBytes = 1_000;
-/** Numbers of compressed bytes that a peek tries, because equal events inflate to too much. */
+/** Numbers of compressed bytes that a peek tries, until they do not inflate to too much. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -111,12 +112,12 @@ function inflateMember(
   }
 }
 
-/** Returns the first inflated bytes, to find a key in them; none if that is not possible. */
+/** Returns the first inflated bytes, for a search for the key; none if they cannot be inflated. */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
   for (const [number, bytes] of peekedBytes.entries()) {
-    // The next number is smaller, and still covers the whole body.
+    // The next number is smaller and still covers the whole body, so this one is skipped.
     if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
@@ -162,7 +163,7 @@ function inflateSync(
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/** Returns the base-2 logarithm of the window (RFC 7932, section 9.1). */
+/** Returns the base-2 logarithm of the window of a Brotli stream (RFC 7932, section 9.1). */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -171,7 +172,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** Returns the size in a gzip trailer, which may be false. */
+/** Returns the inflated size that a gzip trailer states, which may be wrong. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -228,7 +229,10 @@ export class AtOnceInflation {
     this.#quick = inflater && new QuickInflation(inflater, inflatedBytesMax);
   }
 
-  /** Inflates a body, into memory that the next call reuses; undefined without time left. */
+  /**
+   * Inflates a body, into memory that the next call reuses. Returns undefined if the body is too
+   * large or no time is left.
+   */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     const { budget, inflatedBytesMax, monotonicMs } = this.#options;
     if (budget.isSpent) return undefined;
@@ -252,7 +256,7 @@ export interface QuickInflater {
   inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
 }
 
-/** Window bits as in zlib.h: `gzipBits` are added for gzip, and raw deflate is negative. */
+/** Window bits as in zlib.h: plus `gzipBits` for gzip, and negative for raw deflate. */
 const windowBitsMax = 15;
 const gzipBits = 16;
 

@@ -18,12 +18,12 @@ interface LzOptions {
   hold(bytes: number): boolean;
 }
 
-/** Maximum bytes and codes per step, which each take some tenths of a millisecond. */
+/** Maximum bytes and codes per step. Either takes some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/** Maximum output that grows by copying. Larger output gets room for the maximum at once. */
+/** Maximum output that grows by copying. For more, memory for the maximum output is allocated. */
 const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
@@ -31,7 +31,7 @@ const UNIT_BYTES_MAX = 3;
 /** Minimum length for which copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
-/** The special codes. A character of 8 or 16 bits follows `Byte` or `Unit`. */
+/** The special codes. A character of 8 bits follows `Byte`, and one of 16 bits follows `Unit`. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
 /** Maximum length of a code, so that a code and six more bits fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
@@ -41,7 +41,7 @@ const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-/** The six bits of each base64 character, the first bit lowest; -1 for other characters. */
+/** The six bits of each base64 character, the first bit lowest; -1 for all others. */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -134,7 +134,8 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Reads a code. Each but the first adds a phrase: the last one and this one's first character.
+   * Reads a code and appends its phrase to the output. Every code but the first also adds a phrase
+   * to the dictionary: the previous phrase, followed by the first character of this one.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
@@ -243,7 +244,7 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /** Reads the end, where only a character with bits of 0, padding and a line break are valid. */
+  /** Checks that no more than six zero bits, padding and a line break follow the end. */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
@@ -261,17 +262,17 @@ function unitBytes(first: number): number {
   return first < 0xe0 ? 2 : 3;
 }
 
-/** Bytes read per step, which takes some tenths of a millisecond. */
+/** Bytes read per step. Converting them takes some tenths of a millisecond. */
 const JOIN_STEP_BYTES = 131_072;
 /**
- * The first byte of every surrogate. The second is from `HIGH_FIRST` or, in a low one, `LOW_FIRST`
- * on; in other characters it is lower.
+ * The first byte of every surrogate in UTF-8. The second byte is at least `HIGH_FIRST`, and in a
+ * low surrogate at least `LOW_FIRST`. In all other characters with this first byte it is less.
  */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
-/** Converts a piece in place. Returns true at the end of the text. */
+/** Joins the surrogates of a piece in place. Returns true at the end of the text. */
 function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;
   const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);

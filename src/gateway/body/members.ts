@@ -14,7 +14,7 @@ export interface Member {
   readonly end: number | undefined;
 }
 
-/** Maximum members, which each need a decoder. Files in blocks of 64 KiB have up to 1,600. */
+/** Maximum number of members. Each needs a decoder. Files in blocks of 64 KiB have up to 1,600. */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -32,7 +32,7 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** Maximum window (log2) of zstd, 8 MiB as in RFC 9659, because a few bytes choose it. */
+/** Maximum window (log2) of zstd: 8 MiB, as in RFC 9659. A few bytes can request any size. */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -51,8 +51,8 @@ export class Members {
   }
 
   /**
-   * Returns the next member, undefined after the last one, or the error if the first is invalid or
-   * there are too many. `error` must be called before the next call.
+   * Returns the next member; undefined after the last one. Returns an error if the first member is
+   * invalid or there are too many. `error` must be called for each member before the next call.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -72,7 +72,7 @@ export class Members {
     this.#length += bytes.length;
   }
 
-  /** Returns the error in a member at its end. `bytesRead` is its compressed length. */
+  /** Ends a member, and returns its error if it has one. `bytesRead` is its compressed length. */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;
@@ -189,8 +189,8 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window that a frame requests, at most the decoder's maximum. That is also the
- * result for a single segment or too few bytes (RFC 8878, 3.1.1.1.2).
+ * Returns the largest window that a frame requests, at most the decoder's maximum. The maximum is
+ * also the result for a single segment or too few bytes (RFC 8878, 3.1.1.1.2).
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

@@ -1,10 +1,9 @@
 // Detects the form of a body: JSON, or a form, base64 or compression around it. The first bytes
-// have precedence over headers, because clients send wrong ones. Reads a bounded part of the body,
-// apart from the search for the end of a form's `data`.
+// have precedence over headers, because clients send wrong headers. Reads a bounded part of the
+// body, except in a search for the end of the field `data` of a form.
 
-import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
+import { Ascii, isJsonSpace, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { percentDecoded } from "../http/paths.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
 /** The layers removed from a body, as bits. A body has each layer at most once. */
@@ -64,7 +63,7 @@ export interface FormFields {
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of all fields before `data`, and bytes searched after it. */
+/** Maximum bytes of all fields before `data`, and of those after it that are searched. */
 const OTHERS_BYTES_MAX = 4_096;
 const DATA = "data=";
 
@@ -91,7 +90,7 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/** Returns the fields before `data`, with the last `&`; undefined if they are not fields. */
+/** Returns the text before `data`, with the last `&`; undefined if it is not a list of fields. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);
@@ -162,8 +161,8 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * Returns the coding named in a Content-Encoding. Unknown names are ignored: clients send charsets
- * in this header. Several codings are undefined: they would multiply a decompression bomb.
+ * Returns the coding that a Content-Encoding names. Ignores unknown names: clients send charsets in
+ * this header. Returns undefined for several codings, which would multiply a decompression bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -193,7 +192,7 @@ export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
-/** Returns whether deflate has its header (RFC 1950), which some clients omit. */
+/** Returns whether deflated data has the zlib header (RFC 1950), which some clients omit. */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;

@@ -1,7 +1,7 @@
 // Decompresses bodies on the thread pool, one chunk of output per step, so that other bodies can
-// run between two steps. Projects take turns, and the shortest body of a project is next. Bodies
-// without a project's key take turns by address, and never use all of the pool. A body inflated
-// here may reach the intake after a later one.
+// run between two steps. Projects take turns, and within a project the shortest body is next.
+// Bodies without a project's key take turns by address, and never use all of the pool. A body that
+// is inflated here may reach the intake after one that arrived later.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,7 +16,7 @@ const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/** All decoders of Node have `reset`; its declarations omit it for some. */
+/** All decoders of Node have `reset`, but the type declarations of some omit it. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
@@ -52,11 +52,11 @@ export class PooledInflation {
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /** The state. While `working`, a chunk is on the pool and cannot be cancelled. */
+  /** While `working`, a chunk is on the pool and cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** Creates an inflation of `compressed`, which must not change until `left` is called. */
+  /** `compressed` must not change until `left` is called. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -69,7 +69,10 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /** Estimated bytes that are left, half if the body is larger than its claimed size. */
+  /**
+   * Estimated bytes that are left. Once the output exceeds the expected size, the estimate is that
+   * half of it is done.
+   */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
@@ -109,7 +112,7 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** Ends a member. An error after the first member counts as padding. */
+  /** Ends a member. Invalid data after the first member counts as padding. */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -132,7 +135,7 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** Reads available output. No chunk is on the pool until that begins the next one. */
+  /** Reads available output. No chunk is on the pool until the read begins the next one. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -157,8 +160,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Frees a full chunk, which no other code uses. Otherwise the chunks of some bodies of a
-    // mebibyte would trigger the garbage collector ten times a second.
+    // Frees a full chunk, which no other code uses. Otherwise the chunks of a few bodies of 1 MiB
+    // would trigger the garbage collector ten times a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -183,7 +186,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Ends the inflation. Must be called when no chunk is on the pool. */
+  /** Ends the inflation. Must not be called while a chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -194,10 +197,10 @@ export class PooledInflation {
   }
 
   /**
-   * Frees the decoder's window. Node frees a zstd window only with the collected stream and does
-   * not report its size: 180 bodies used 970 MB. `reset` replaces the decoder by one without a
-   * window. It throws if an error has closed the stream; then an unused allocation of the same size
-   * informs the garbage collector.
+   * Frees the decoder's window. Node frees a zstd window only when the stream is garbage-collected,
+   * and does not report its size to the garbage collector: 180 bodies used 970 MB. `reset` replaces
+   * the decoder by one without a window. It throws if an error has closed the stream; then an
+   * unused allocation of the same size informs the garbage collector.
    */
   #freeDecoder(): void {
     const stream = this.#stream;
@@ -243,9 +246,9 @@ export interface InflationWork extends UnpackingWork {
   readonly memoryBytes: number;
 }
 
-/** Maximum concurrent inflations. Two at a time are twice as fast as many. */
+/** Maximum number of concurrent inflations. Two at a time are twice as fast as many. */
 const slots = 2;
-/** Maximum memory of all decoders. One project, or all works without a key, may use half of it. */
+/** Maximum memory of all decoders. A project, or all bodies without a key, may use half of it. */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
@@ -267,7 +270,7 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** Charges the memory of a work; must be called with each of its steps. */
+  /** Counts the memory of a work. Must be called for each of its steps. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
@@ -308,7 +311,7 @@ export class InflationPool {
   }
 }
 
-/** Returns the project, or "?" for all works without a key. */
+/** Returns the project; "?" for every body without a key. */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

@@ -20,7 +20,8 @@ import type { Compression } from "./payload-form.ts";
 /**
  * - `arriving`: the arrived bytes are in `buffer`, unless the body is discarded.
  * - `whole`: the body is in `buffer`, or else in memory that is valid during the current call only.
- * - `waiting`: the body is joined or unpacked. Without a `buffer` that work owns the memory.
+ * - `waiting`: the body is being joined or unpacked. If `buffer` is undefined, that work owns the
+ *   memory.
  * - `taken`: the intake has the body and owns its memory until the answer.
  */
 type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
@@ -70,7 +71,7 @@ export class RequestBody {
   /** The compression that the query names, else the one that the form names. */
   compression: Compression | undefined = undefined;
   layers = 0;
-  /** A payload in the query, as sent; "" for none. */
+  /** A payload in the query, as sent; "" if absent. */
   queryData = "";
   /** Stops the work on a body in state `waiting`. */
   cancelWork: (() => void) | undefined = undefined;
@@ -107,7 +108,7 @@ export class RequestBody {
     return this.contentEncoding === "" && this.compression === undefined;
   }
 
-  /** Whether the answer is not a problem and does not depend on the body. */
+  /** Whether the body is discarded and its answer is not a problem. */
   get hasFixedAnswer(): boolean {
     return this.verdict !== undefined && !("code" in this.verdict);
   }
@@ -149,13 +150,13 @@ export class RequestBody {
     this.hint = this.#peek?.(bytes, isWhole, apiKey);
   }
 
-  /** Discards the body. It is answered with the first verdict, at its end. */
+  /** Discards the body. The answer is the first verdict, sent at the end of the body. */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
     this.release();
   }
 
-  /** Releases the budget for another body, which is answered `overloaded`. */
+  /** Releases the budget for another body. The request is answered `overloaded`. */
   evict(): void {
     if (this.phase === "answer") this.request.answerProblem(noRoom);
     else this.discard(noRoom);
@@ -165,7 +166,7 @@ export class RequestBody {
     this.request.keepOpen();
   }
 
-  /** Passes the body to the intake. After that it cannot be evicted. */
+  /** To be called before the intake gets the body. After that it cannot be evicted. */
   handOver(): void {
     this.state = "taken";
     this.stopGrowing();

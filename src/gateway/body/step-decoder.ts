@@ -1,9 +1,8 @@
 // Decodes percent-encoding and base64 on the event loop, one piece at a time. Both overwrite their
 // input, which is never shorter than the result. A piece takes some tenths of a millisecond.
 
-import { Ascii } from "../../platform/base/ascii.ts";
+import { Ascii, hexValues } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { hexValues } from "../http/paths.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 
@@ -114,7 +113,10 @@ export class Base64Decoder implements StepDecoder {
   free(): void {}
 }
 
-/** Removes line breaks and restores plus signs, in place, 50 times as fast as on strings. */
+/**
+ * Removes line breaks and restores plus signs in place, 50 times as fast as on strings. Returns the
+ * new end.
+ */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
   const hasBreaks = text.includes(Ascii.LineFeed);
@@ -132,4 +134,7 @@ function isLineBreak(byte: number): boolean {
   return byte === Ascii.LineFeed || byte === Ascii.CarriageReturn;
 }
 
-const notBase64 = invalidEncoding("base64", "cut short, or a character that is not base64");
+const notBase64 = invalidEncoding(
+  "base64",
+  "it is cut short, or has a character that is not base64",
+);

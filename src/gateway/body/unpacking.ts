@@ -4,7 +4,7 @@
 //   whole ─► peel ─┬─► inflate: on the event loop, or on the thread pool ───────┐
 //             ▲    ├─► decode: in one step, or in several event loop iterations ┤
 //             │    ├─► passed on: it is JSON, or unrecognized                   │
-//             │    └─► refused                                                  │
+//             │    └─► rejected                                                 │
 //             └─────────────────────  the layer's content  ─────────────────────┘
 //
 // The work on the event loop is limited per iteration, for all bodies together. Unrecognized data
@@ -64,7 +64,7 @@ interface UnpackerOptions {
   readonly inflater?: QuickInflater | undefined;
   /** Reserves bytes of the budget. Returns false if there is no room. */
   hold(body: RequestBody, bytes: number): boolean;
-  /** Joins a buffer, stores it in the body and calls `then`, unless the request is over. */
+  /** Joins a buffer. Then stores it in the body and calls `then`, unless the request is over. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /** Receives the payload, in the body's buffer or in memory that is valid during the call only. */
   handOn(body: RequestBody, payload: Buffer): void;
@@ -114,7 +114,7 @@ export class Unpacker {
       coding === "base64" ||
       (looksGzipped(bytes) && body.compression === "gzip");
     const problem = isSeenInBytes ? this.#peel(body, bytes) : this.#inflate(body, coding, bytes);
-    return asRefused(body, problem);
+    return asRejected(body, problem);
   }
 
   unpackQuery(body: RequestBody): Unpacked {
@@ -186,7 +186,7 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // The pool may read this memory even if the request ends, so it belongs to the inflation.
+    // The pool may read this memory even after the request has ended, so the inflation owns it.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -203,7 +203,7 @@ export class Unpacker {
         done: (result) => {
           resume(body);
           const next = result instanceof BodyBuffer ? this.#continueWith(body, result) : result;
-          refuseFor(body, next);
+          rejectFor(body, next);
         },
       },
     });
@@ -232,12 +232,12 @@ export class Unpacker {
       if (result === undefined) peekAtBegun(body, decoder);
       else {
         resume(body);
-        refuseFor(body, this.#decoded(body, decoder, result));
+        rejectFor(body, this.#decoded(body, decoder, result));
       }
       // The time includes the intake's work on the body, if the last step passed it on.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf(ms));
-      // Both calls begin the queue's next step: an iteration has time for several small ones.
+      // `again` and `leave` begin the queue's next step: an iteration has time for several steps.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -284,7 +284,7 @@ export class Unpacker {
       body.buffer = buffer;
       return this.#peel(body, buffer.bytes());
     }
-    this.#options.join(body, buffer, () => refuseFor(body, this.#peel(body, buffer.bytes())));
+    this.#options.join(body, buffer, () => rejectFor(body, this.#peel(body, buffer.bytes())));
     return undefined;
   }
 
@@ -318,13 +318,13 @@ function resume(body: RequestBody): void {
   body.cancelWork = undefined;
 }
 
-function refuseFor(body: RequestBody, unpacked: Unpacked): void {
-  const problem = asRefused(body, unpacked);
+function rejectFor(body: RequestBody, unpacked: Unpacked): void {
+  const problem = asRejected(body, unpacked);
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** Returns the problem to answer: an unknown Content-Encoding explains an unreadable body. */
-function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
+/** Returns the problem to answer. If a body is unreadable, an unknown Content-Encoding is why. */
+function asRejected(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
     : problem;
@@ -341,7 +341,7 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
     memoryBytes: part.memoryBytes ?? 0,
     get group() {
       const projectId = body.hint?.projectId;
-      // A group of an address begins with "?", unlike any project's id.
+      // The group of an address begins with "?", unlike the id of any project.
       return projectId !== undefined && body.isKnown ? projectId : `?${body.senderAddress}`;
     },
     get isKnown() {

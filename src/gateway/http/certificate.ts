@@ -9,7 +9,7 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/** Checks after which an unusable pair is read again, as the cause may be outside its files. */
+/** Checks until an unusable pair is read again, because the cause may be outside its files. */
 const checksBetweenTries = 60;
 
 /** Maximum length of an RSA key without a warning: longer keys make handshakes slow. */
@@ -18,7 +18,7 @@ const signatures = 3;
 /** Milliseconds of a signature if the key cannot be read, as for RSA with 3,072 bits. */
 const unmeasuredMs = 2.5;
 
-/** Returns the milliseconds of a signature with the key, which dominates a handshake. */
+/** Returns the milliseconds of a signature with the key, which is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -152,7 +152,7 @@ export class CertificateWatch {
   }
 }
 
-/** Reads the certificate. Throws an Error that names the file and the reason. */
+/** Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);

@@ -32,9 +32,9 @@ import {
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Maximum requests that are answered as they are read, per event loop iteration. One buffer can
- * contain thousands of small requests, and uWS continues through it while each is answered before
- * the next.
+ * Maximum number of requests that are answered as they are read, per event loop iteration. One
+ * buffer can contain thousands of small requests, and uWS reads on as long as each is answered
+ * before the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
@@ -73,23 +73,21 @@ export class HttpExchange implements Exchange {
   projectId = "";
   lane: Lane | undefined = undefined;
   library = "";
-  /** The User-Agent or, on a connection of one client, the client name of its first request. */
+  /** The User-Agent or, on a connection of one client, the client name of the first request. */
   userAgent = "";
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
   headOnly = false;
-  /** Whether the client reads no answer (`beacon=1`): it is then 204 for stored events. */
+  /** Whether the client reads no answer (`beacon=1`). The answer for stored events is then 204. */
   answersNothing = false;
   close = false;
   /**
    * Whether a proxy in front may treat the bytes after this request as part of its body. If so, the
-   * connection ends with the answer, which is deferred: if another request arrives before the
-   * answer, uWS ends the connection; otherwise it would read on.
+   * connection ends with the answer. The answer is deferred, because uWS reads no further request
+   * before an answer: it ends the connection instead.
    */
   hasUncertainEnd = false;
-  /**
-   * Whether the last piece of the body is being read: the data after this request is not yet read.
-   */
+  /** Whether the last piece of the body is being read. The data after it is not read yet. */
   isBeingRead = false;
   #state: AnswerState = "open";
   /** The response; undefined after the answer or disconnect, when uWS throws if it is touched. */
@@ -146,7 +144,7 @@ export class HttpExchange implements Exchange {
     return this.body.hint;
   }
 
-  /** The SDK's own name has precedence over the User-Agent, which may be its HTTP library's. */
+  /** The SDK's own name has precedence over the User-Agent, which may name its HTTP library. */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
@@ -236,7 +234,7 @@ export class HttpExchange implements Exchange {
    * Rejects a body because of its tiny chunks. The answer is deferred: after it, nothing can stop
    * uWS from calling back for each chunk that it has read.
    */
-  refuseChunks(problem: Problem): void {
+  rejectChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
     this.close = true;
     this.#defer(() => this.answerProblem(problem));

@@ -16,8 +16,8 @@ import {
 } from "./uws.ts";
 
 /**
- * How processes share the port. `alone`: no other may have it. `first`: none may have it now, but
- * processes with `joining` may share it later.
+ * How processes share the port. With `alone`, no other process may have it. With `first`, none may
+ * have it now, but processes with `joining` may share it later.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
@@ -82,7 +82,7 @@ export class Listener {
     if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
     const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port. It is then opened again,
+    // The exclusive socket shows that no other process has the port. The port is then opened again,
     // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
@@ -97,9 +97,9 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * Returns an app with renewable certificates. An app keeps its certificate. So one app accepts, and
- * passes each connection before its first byte is read to the app with the newest certificate.
- * Older apps keep their connections.
+ * Returns a front with a renewable certificate. The certificate of an app cannot change. So one app
+ * accepts connections, and passes each to the app with the newest certificate before its first byte
+ * is read. Older apps keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
   // The acceptor has no certificate: a connection that it did not pass on would fail.
@@ -141,7 +141,7 @@ function whyNot(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     probe.once("error", (error: NodeJS.ErrnoException) => resolve(portFault(error, port, "PORT")));
     probe.listen({ host, port, exclusive: true }, () => {
-      probe.close(() => resolve("refused"));
+      probe.close(() => resolve("the HTTP library cannot open it, and Node can"));
     });
   });
 }

@@ -7,8 +7,9 @@ import type { HttpResponse } from "./uws.ts";
 
 /** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/** Minimum ages of readers that are disconnected as the slowest, or as too slow. */
+/** Age from which a reader may be disconnected because it is the slowest. */
 const slowestAfterMs = 1_000;
+/** Age from which a reader must have read `bytesPerSecondMin` on average. */
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
 const checkMs = 1_000;
@@ -112,7 +113,7 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // A single body is never disconnected for its size.
+      // If there is a single body, its readers are not disconnected because of its size.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }
@@ -120,7 +121,7 @@ export class LongAnswers {
 
 /** Maximum bytes of an answer that is sent in one piece. */
 export const atOnceBytesMax = 16_384;
-/** Bytes passed to the socket per event loop iteration, which takes some 20 µs. */
+/** Bytes passed to the socket per event loop iteration. Passing them takes about 20 µs. */
 const pieceBytesMax = 65_536;
 
 interface PiecewiseOptions {
@@ -133,9 +134,9 @@ interface PiecewiseOptions {
 
 /**
  * Writes an answer, and returns a function that must be called when the client disconnects. The
- * caller keeps the body until then. With tryEnd, uWS keeps no copy of unsent data, but cannot
- * close. So with `close` uWS gets a length one byte too large: for uWS the answer never ends, and a
- * further request makes it close.
+ * caller keeps the body until then. With tryEnd, uWS keeps no copy of unsent data, but cannot close
+ * the connection. So with `close` uWS gets a length that is one byte too large: for uWS the answer
+ * never ends, and a further request makes it close the connection.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -149,7 +150,7 @@ export function writePiecewise(
   response.cork(() => {
     writeHead(response);
     if (close) response.writeHeader("Connection", "close");
-    // uWS sends the client the total length of this first call.
+    // The length in this first call is the one that uWS sends to the client.
     [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
   });
   writeFrom(1);
@@ -157,7 +158,7 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /** The next piece follows in the next iteration, or when the socket is writable again. */
+  /** Writes a piece. The next one follows in the next iteration, or once the socket is writable. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);

@@ -1,7 +1,7 @@
 // The paths of the public port: those that accept events with their metrics labels, the paths for
 // display, and suggestions for unknown ones.
 
-import { Ascii } from "../../platform/base/ascii.ts";
+import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import { withoutKeys } from "../../platform/base/without-keys.ts";
@@ -24,7 +24,7 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
   return (sdkLabels as readonly string[]).includes(label);
 }
 
-/** The label of a path in metrics. `other` is every unknown path. */
+/** The label of a path in metrics. All unknown paths have the label `other`. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -91,7 +91,7 @@ export function namedPath(path: string): string {
 
 /** Hides a key in a segment. A client and a proxy may both have encoded it. */
 function namedSegment(segment: string): string {
-  // Such a segment may be long and is not a key.
+  // A segment of one repeated character may be long and is not a key.
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(decoded);
@@ -139,28 +139,4 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
 /** Returns the path in lower case, without doubled slashes and without a final slash. */
 function plain(path: string): string {
   return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
-}
-
-/** The value of each byte as a hexadecimal digit; -1 for any other byte. */
-export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
-  const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
-  return byte < 0x80 ? digit : -1;
-});
-
-/** Decodes a text in which only ASCII has a meaning. Invalid encoding stays unchanged. */
-export function percentDecoded(text: string): string {
-  let decoded = "";
-  let from = 0;
-  for (let at = text.indexOf("%"); at >= 0; at = text.indexOf("%", at)) {
-    const high = hexValues[text.charCodeAt(at + 1)] ?? -1;
-    const low = hexValues[text.charCodeAt(at + 2)] ?? -1;
-    if (high < 0 || low < 0) {
-      at++;
-      continue;
-    }
-    decoded += text.slice(from, at) + String.fromCharCode(high * 16 + low);
-    at += 3;
-    from = at;
-  }
-  return from === 0 ? text : decoded + text.slice(from);
 }

@@ -37,7 +37,7 @@ export interface BodyHint {
 }
 
 /**
- * Searches a body for its key and lane, in the first bytes and, if it is whole, the last ones.
+ * Searches a body for its key and lane, in its first bytes and, if `isWhole`, in its last ones.
  * Takes microseconds and never throws. `apiKey` is a key from a header, which has precedence.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
@@ -65,7 +65,7 @@ export interface Exchange extends ClientWarningOrigin {
   readonly querySentAtMs: number;
   /** Whether an object without `event` is an $identify. */
   readonly isEngage: boolean;
-  /** The hint of a body that waits; undefined if its scan is shorter than the queue. */
+  /** The hint of the body; undefined if the body arrived in one piece and did not wait. */
   readonly hint: BodyHint | undefined;
   /** The project's id, set by the intake once it is known; "" until then. */
   projectId: string;
@@ -104,5 +104,5 @@ export interface OwnedBody {
 
 export type WholeBody = BorrowedBody | OwnedBody;
 
-/** Processes a body. Returns undefined if it is processed. Throws only because of bugs. */
+/** Processes a body. Returns undefined if that is already done. Throws only because of bugs. */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;

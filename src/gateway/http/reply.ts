@@ -67,7 +67,10 @@ interface StoreNeeds {
   readonly projectId: string;
 }
 
-/** Returns for how many milliseconds the stream or, without a lane, all streams stored nothing. */
+/**
+ * Returns for how many milliseconds the stream has stored nothing or, if the lane is undefined, no
+ * stream has stored anything.
+ */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
@@ -152,7 +155,7 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** Ends the connection, because the end of a preflight is not declared. */
+  /** Ends the connection, because the head of a preflight does not declare the request's end. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {

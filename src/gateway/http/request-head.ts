@@ -1,9 +1,8 @@
 // Reads the query, the framing and the v1 headers of a request's head.
 
-import { Ascii } from "../../platform/base/ascii.ts";
+import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { type Compression, codingOf, compressionNamed } from "../body/payload-form.ts";
-import { percentDecoded } from "./paths.ts";
 import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 
@@ -59,7 +58,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/** Returns the time; `before` for an empty or too small value, infinity for an invalid one. */
+/** Returns the timestamp; `before` for an empty or too small value, infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
@@ -69,23 +68,23 @@ function sentAtMsOf(value: string, before: number): number {
 
 /**
  * Whether all parsers agree where a request ends. If not, the connection must end with the answer:
- * bytes after an end that a proxy in front does not see would be a request for one parser and a
- * body for the other. uWS is looser than RFC 9112: it uses the first of several lengths, treats any
- * transfer coding as chunked, and ignores lines after one without a name.
+ * the bytes after it would be a request for this server, but part of the body for a proxy in front.
+ * uWS is looser than RFC 9112: it uses the first of several lengths, treats any transfer coding as
+ * chunked, and ignores lines after one without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Returns the framing. `bytesDeclared` is the first Content-Length, -1 if absent. `everyLine` reads
- * all header lines even if that length suffices, because a proxy may have read the head. uWS has
- * already rejected a length that is not digits, and a length with a transfer coding.
+ * `bytesDeclared` is the first Content-Length, -1 if absent. With `everyLine`, all header lines are
+ * read even if that length suffices, because a proxy may have read the head. uWS has already
+ * rejected a length that is not digits, and a length with a transfer coding.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // Without a length, bytes after the head may belong to a length that the client has hidden.
+  // If no length is declared, bytes after the head may be a body whose length a proxy has seen.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const error = framingError(request);

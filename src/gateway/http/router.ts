@@ -19,10 +19,10 @@ import {
   withOneSlash,
 } from "./paths.ts";
 import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
-import { createSdkRequests, type SdkRequests } from "./sdk-requests.ts";
+import { createSdkRouter, type SdkRouter } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** The handling of a request by its path and method alone. */
+/** How a request is handled, as far as its path and method decide it. */
 export interface Routed {
   readonly label: RouteLabel;
   /** The path for display: shortened, and without possible keys. */
@@ -40,7 +40,7 @@ export interface Passed extends Routed {
   readonly label: PassedKind;
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** The answer of this server if the upstream fails; undefined for a problem. */
+  /** The answer of this server if the upstream fails; undefined if it would be a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
@@ -84,13 +84,13 @@ const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send 
 
 export class Router {
   readonly #options: RouterOptions;
-  readonly #sdk: SdkRequests;
+  readonly #sdkRouteOf: SdkRouter;
   readonly #nearPaths = new NearPaths();
 
   constructor(options: RouterOptions) {
     const { files, wallMs } = options;
     this.#options = options;
-    this.#sdk = createSdkRequests({ files, nearPaths: this.#nearPaths, wallMs });
+    this.#sdkRouteOf = createSdkRouter({ files, nearPaths: this.#nearPaths, wallMs });
   }
 
   prepare(app: TemplatedApp): void {
@@ -112,7 +112,7 @@ export class Router {
     }
     const { begin, preflight } = this.#options;
     if (this.#isPassed(response, request, url)) return;
-    const found = this.#sdk.routeOf(url);
+    const found = this.#sdkRouteOf(url);
     const nowhere = { label: "other", path: namedPath(url), allow: allowedMethods } as const;
     if (request.getMethod() === "options") {
       preflight(response, request, found ?? nowhere);
@@ -143,7 +143,7 @@ export class Router {
     const query = passedQuery(request.getQuery() ?? "");
     if (!["get", "head", "post"].includes(method) || query === undefined) return false;
     const headOnly = method === "head";
-    const here = hasOwnAnswer.test(url) ? this.#sdk.routeOf(url)?.answerTo(request) : undefined;
+    const here = hasOwnAnswer.test(url) ? this.#sdkRouteOf(url)?.answerTo(request) : undefined;
     const own = here !== undefined && "body" in here ? here : undefined;
     const goesOn = { passedPath: plainlySpelt(url), passedQuery: query };
     pass(response, request, { label, path, ...goesOn, own, headOnly });

@@ -2,11 +2,12 @@
 // scripts, recordings, logs. Nothing is stored, nothing waits for the store, and bodies are not
 // read.
 
+import { percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { errorsPage, favicon, frontPage, robots } from "./pages/pages.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
-import { type NearPaths, namedPath, percentDecoded, type SdkRouteLabel } from "./paths.ts";
+import { type NearPaths, namedPath, type SdkRouteLabel } from "./paths.ts";
 import { errorsPath, type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./reply.ts";
 import type { HttpRequest } from "./uws.ts";
 
@@ -19,10 +20,8 @@ interface SdkRoute {
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
-export interface SdkRequests {
-  /** Returns the route of a path without its query; undefined for an unknown path. */
-  routeOf(path: string): SdkRoute | undefined;
-}
+/** Returns the route of a path without its query; undefined for an unknown path. */
+export type SdkRouter = (path: string) => SdkRoute | undefined;
 
 interface Entry {
   readonly label: SdkRouteLabel;
@@ -30,7 +29,6 @@ interface Entry {
   readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
 }
 
-const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
 /** An empty list in the form of PostHog's API. */
@@ -57,7 +55,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/i/v0/ai/otel/v1/metrics": dropped("logs", "{}"),
   "/report": dropped("logs", "{}"),
   "/": { label: "page", methods: read, answer: () => frontPage },
-  [errorsPath]: { label: "page", methods: read, answer: () => errors },
+  [errorsPath]: { label: "page", methods: read, answer: () => errorsPage },
   "/robots.txt": { label: "page", methods: read, answer: () => robots },
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
@@ -81,21 +79,21 @@ const noFlags = feature(emptyPage);
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 const isKey = /^[!-~]{1,200}$/;
-/** Matches the encrypted payload of a flag. SDKs read the answer's body, whatever its status. */
+/** Matches the path of a flag's encrypted payload. SDKs read the body of every answer to it. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
-interface SdkRequestsOptions {
+interface SdkRouterOptions {
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
   readonly wallMs: () => number;
 }
 
-export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptions): SdkRequests {
+export function createSdkRouter({ files, nearPaths, wallMs }: SdkRouterOptions): SdkRouter {
   const scripts = (files?.names ?? []).map((name) => `/static/${name}`);
 
-  function routeOf(url: string): SdkRoute | undefined {
+  return (url) => {
     const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
     const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
     if (entry !== undefined) return routed(entry, url);
@@ -108,9 +106,8 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
     if (key !== undefined && asked === "config.js")
       return routed(configAs(SCRIPT_TYPE, configScript(key)), namedPath(url));
     const script = key === undefined ? ofScript.exec(path)?.[1] : asked;
-    if (script === undefined) return undefined;
-    return scriptAt(namedPath(url), script);
-  }
+    return script === undefined ? undefined : scriptAt(namedPath(url), script);
+  };
 
   function routed({ label, methods, answer }: Entry, path: string): SdkRoute {
     const answerTo = (request: HttpRequest) =>
@@ -138,8 +135,6 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
       detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}`,
     };
   }
-
-  return { routeOf };
 }
 
 function ifTaken(

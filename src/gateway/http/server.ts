@@ -57,14 +57,12 @@ interface HttpServerOptions {
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Returns the code of a rejection before the body, of this declared length, is read. */
+  /** Returns the error if a request of this declared length is rejected before its body is read. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** Returns how long the store has been away. Default: always 0. */
   readonly awayMs?: AwayMs;
-  /** The functions of the addon. Without them, the address is read with every request. */
-  readonly connection?:
-    | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
-    | undefined;
+  /** The connection addon. If undefined, the address is read with every request. */
+  readonly connection?: ConnectionAddon | undefined;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
   readonly certificate?: CertificateFiles | undefined;
@@ -77,7 +75,7 @@ interface HttpServerOptions {
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Minimum body with which clients send `Expect`: curl from 1 KiB on. */
+/** Maximum length of a body with which clients send no `Expect`. curl sends it from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -100,8 +98,9 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     const { config, connection, files, log } = options;
+    const monotonicMs = (): number => options.clock.monotonicMs();
     this.#options = options;
-    this.unread = unreadOf(options);
+    this.unread = connection && new UnreadAnswers({ addon: connection, monotonicMs });
     this.#shared = sharedOf(options, this.unread);
     this.#reader = new BodyReader({
       ...config,
@@ -110,10 +109,13 @@ export class HttpServer {
       intake: options.intake,
       inflater: options.inflater,
       log,
-      monotonicMs: () => options.clock.monotonicMs(),
+      monotonicMs,
     });
-    const { connectionId } = connection ?? {};
-    this.#clients = new AddressSource(config, { connectionId, unread: this.unread, log });
+    this.#clients = new AddressSource(config, {
+      connectionId: connection?.connectionId,
+      unread: this.unread,
+      log,
+    });
     this.connections = this.#clients.limits;
     this.#measureHandshakes();
     const { passThrough } = options;
@@ -264,7 +266,7 @@ export class HttpServer {
       if (name === "expect") expectations.push(...value.toLowerCase().split(","));
     });
     if (expectations.some((expectation) => expectation.trim() === CONTINUE))
-      connection?.sendContinue?.(response, certificate !== undefined);
+      connection?.sendContinue(response, certificate !== undefined);
   }
 
   #takesNoChunks(senderAddress: string): boolean {
@@ -282,7 +284,7 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Whether a larger body fits shows as it arrives: other requests may have ended by then.
+    // Whether a larger body fits is decided as it arrives: other requests may have ended by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -295,7 +297,7 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // Without this call the next request would be mistaken for the connection's first one.
+    // If this were not called, the next request would count as the connection's first one.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -321,16 +323,6 @@ export class HttpServer {
 async function hasReadAll(): Promise<void> {
   await turn();
   await turn();
-}
-
-function unreadOf({ connection, clock }: HttpServerOptions): UnreadAnswers | undefined {
-  const { readSendQueue, resetOnClose, limitSends, keepOpen } = connection ?? {};
-  return readSendQueue && resetOnClose && limitSends && keepOpen
-    ? new UnreadAnswers({
-        addon: { readSendQueue, resetOnClose, limitSends, keepOpen },
-        monotonicMs: () => clock.monotonicMs(),
-      })
-    : undefined;
 }
 
 function sharedOf(

@@ -6,7 +6,7 @@ import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
-/** uWS's LIBUS_LISTEN_EXCLUSIVE_PORT, without which the port is shared (SO_REUSEPORT). */
+/** uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. If it is not set, the port is shared (SO_REUSEPORT). */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
 

@@ -2,7 +2,8 @@
 // is spelt, no path on the list has a different meaning for the upstream.
 
 import type { IncomingHttpHeaders } from "node:http";
-import { percentDecoded, type SdkRouteLabel } from "../http/paths.ts";
+import { percentDecoded } from "../../platform/base/ascii.ts";
+import type { SdkRouteLabel } from "../http/paths.ts";
 import type { HttpRequest } from "../http/uws.ts";
 
 export interface PassedHead {

@@ -34,3 +34,26 @@ export function stringEnd(json: Uint8Array, start: number, end = json.length): n
   while (at < end && json[at] !== Ascii.Quote) at += json[at] === Ascii.Backslash ? 2 : 1;
   return Math.min(at, end);
 }
+
+/** The value of each byte as a hexadecimal digit; -1 if it is not one. */
+export const hexValues = Int8Array.from({ length: 256 }, (_, byte) =>
+  "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase()),
+);
+
+/** Decodes a text in which only ASCII has a meaning. Invalid encoding stays unchanged. */
+export function percentDecoded(text: string): string {
+  let decoded = "";
+  let from = 0;
+  for (let at = text.indexOf("%"); at >= 0; at = text.indexOf("%", at)) {
+    const high = hexValues[text.charCodeAt(at + 1)] ?? -1;
+    const low = hexValues[text.charCodeAt(at + 2)] ?? -1;
+    if (high < 0 || low < 0) {
+      at++;
+      continue;
+    }
+    decoded += text.slice(from, at) + String.fromCharCode(high * 16 + low);
+    at += 3;
+    from = at;
+  }
+  return from === 0 ? text : decoded + text.slice(from);
+}

@@ -164,7 +164,7 @@ test.each([false, true])(
   "a body rejected because of its many chunks is answered in a later turn of the event loop (connection closed before: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
-    exchange.refuseChunks(problem);
+    exchange.rejectChunks(problem);
     if (isClosed) exchange.rejectConnection();
     expect([exchange.isOver, written]).toEqual([true, []]);
     await nextTurn();

@@ -45,7 +45,7 @@ describe("HTTPS", () => {
   });
 
   test.each(["100-continue", "100-Continue"])("answers Expect: %s with 100", async (Expect) => {
-    const server = await start();
+    const server = await start({ connectionId: loadConnectionId() });
     const socket = await secure(server, { ca: authority.ca });
     const answer = await answerTo(socket, head({ "Content-Length": "2", Expect }));
     expect(answer).toBe("HTTP/1.1 100 Continue\r\n\r\n");

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Compression } from "../../../src/gateway/body/payload-form.ts";
-import { percentDecoded } from "../../../src/gateway/http/paths.ts";
 import { readQuery } from "../../../src/gateway/http/request-head.ts";
+import { percentDecoded } from "../../../src/platform/base/ascii.ts";
 
 function read(query: string) {
   const target = {

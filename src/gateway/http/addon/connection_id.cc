@@ -1,6 +1,6 @@
-// Data of a connection that uWebSockets.js does not expose: its identity, a 100 (Continue) for the
-// spellings of `Expect` that the library does not recognize, and the part of its answers that the
-// kernel still buffers. No state: any number of threads may load this.
+// Functions for a connection that uWebSockets.js does not have: its identity, a 100 (Continue) for
+// the spellings of `Expect` that the library does not recognize, and the part of its answers that
+// the kernel still buffers. There is no state, so any number of threads may load this.
 
 #include <node.h>
 
@@ -37,12 +37,12 @@ void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
 // connectionId(response): number, the same for all responses of one open connection; 0 for an
 // object without an identity.
 void connectionId(const v8::FunctionCallbackInfo<v8::Value>& info) {
-  // Exact: user space has at most 2^53 addresses on Node's platforms.
+  // A double is exact: user space has at most 2^53 addresses on Node's platforms.
   info.GetReturnValue().Set(static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
 }
 
-// The functions of uSockets' own interface (libusockets.h) that are used here. The library that has
-// them is already loaded, for its own process alone; in a build without them all stay null.
+// The functions of uSockets (libusockets.h) that are used here. The library that has them is
+// already loaded. If its build does not export them, all stay null.
 struct UsSockets {
   void* (*nativeHandle)(int ssl, void* socket) = nullptr;
   int (*write)(int ssl, void* socket, const char* data, int length, int more) = nullptr;
@@ -103,8 +103,8 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 #ifdef __linux__
-// Returns the descriptor of a uSockets socket, with or without TLS: asked as if there were no TLS,
-// the library returns the descriptor as the native handle. -1 if it is not known.
+// Returns the descriptor of a uSockets socket, or -1 if it is not known. If the library is asked as
+// for a socket without TLS, it returns the descriptor as the native handle, also of a TLS socket.
 int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
   if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;
@@ -117,8 +117,8 @@ bool setOption(int descriptor, int level, int name, const void* value, socklen_t
 #endif
 
 // readSendQueue(response, queue: Float64Array): boolean. Writes the number of sent bytes that the
-// client's kernel has not acknowledged, and of those that it has. Returns false if the system does
-// not report them. The connection must be open.
+// client's kernel has not acknowledged, and the number of those that it has. Returns false if the
+// system does not report them. The connection must be open.
 void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -153,8 +153,9 @@ void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
 #endif
 }
 
-// keepOpen(response, seconds): boolean. Makes the library close an open connection only after this
-// time without a request or a write, or up to four seconds sooner, instead of its own ten seconds.
+// keepOpen(response, seconds): boolean. Sets the time without a request or a write after which the
+// library closes an open connection, instead of ten seconds. It may do so up to four seconds
+// sooner.
 void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -164,9 +165,9 @@ void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(canSet);
 }
 
-// limitSends(listenSocket, bytes, ms): boolean. Connections accepted from now on buffer at most
-// about this number of bytes in the kernel, and end when their client acknowledges nothing for this
-// time, even after they were closed here.
+// limitSends(listenSocket, bytes, ms): boolean. For connections accepted from now on, the kernel
+// buffers at most about this number of bytes. It ends a connection whose client acknowledges
+// nothing for this time, even after the connection was closed here.
 void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

@@ -26,7 +26,7 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** Headers of proxies that share connections: clients cannot remove them. */
+/** Headers added by proxies that share connections among clients. No client can remove them. */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
@@ -41,7 +41,7 @@ export class AddressSource {
   readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Creates a source. Throws if the settings need `connectionId` and it is undefined. */
+  /** Throws if the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
@@ -61,7 +61,7 @@ export class AddressSource {
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      // Without the addon, all connections have one id: they are counted in total, not by address.
+      // If there is no addon, all connections have one id: they are counted, but not by address.
       connectionId: connectionId ?? (() => 0),
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
@@ -94,8 +94,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether a proxy may have read the head. The connection's first request decides it for
-   * the later ones. It counts as read by a proxy itself, because its sender is unknown.
+   * Returns whether a proxy may have read the head. That is assumed of a connection's first request,
+   * because its sender is unknown. The headers of the first request decide it for the later ones.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const { connection, wasFirst } = this.#peers;
@@ -106,7 +106,7 @@ export class AddressSource {
   }
 
   /**
-   * Returns the User-Agent or, on a connection of one client, the name derived from its first one.
+   * Returns the User-Agent or, on a connection of one client, the client name of its first request.
    * `isRead` is the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
@@ -139,7 +139,7 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader returns only the first of several lines. HAProxy appends its line to the client's.
+  // getHeader returns only the first of several lines. HAProxy adds its line after the client's.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
@@ -152,7 +152,7 @@ function throughProxies(
   };
 }
 
-/** Maximum entries that are read. No chain of proxies is that long. */
+/** Maximum number of entries that are read. No chain of proxies is that long. */
 const hopsMax = 32;
 const cachedMax = 4_096;
 /** Maximum length of a cached text. `cachedMax` of the longest headers would use 64 MiB. */
@@ -163,7 +163,7 @@ const entryCharsMax = 128;
 /**
  * Returns a function that finds the client in the lines of X-Forwarded-For, joined by commas. Each
  * proxy appends its peer, so the client is the first untrusted address from the right; a client may
- * have written the text before it. If all are trusted, it is the last address read.
+ * have written the text before it. If all addresses are trusted, the client is the leftmost one.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -193,7 +193,7 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   return client;
 }
 
-/** Returns the address in an entry of any proxy's form; "" for no address. */
+/** Returns the address in an entry, in the form of any proxy; "" if it has none. */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();
   if (text.length > entryCharsMax) return "";
@@ -206,11 +206,12 @@ function addressOfEntry(entry: string): string {
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
-  /** Reads a connection's address: at each request if connections have no identity. */
+  /** Reads the address of a connection. Called at each request if connections have no identity. */
   readonly read: (response: Response) => string;
   /**
-   * Returns the address that counts from the connection's first request on. Called at that request
-   * with the address at which it opened; "" for a connection that cannot be identified.
+   * Returns the address that counts from the connection's first request on. Called at that request,
+   * with the address of the connection's peer. If this function is set, the address of a connection
+   * that cannot be identified is "".
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   /** Called once if connections cannot be identified any more. */
@@ -220,7 +221,7 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
 }
 
 /**
- * Holds one entry per open connection, with its address. A read through uWS allocates an
+ * Holds one entry per open connection, with its address. Reading an address from uWS allocates an
  * ArrayBuffer, which takes longer than routing a request.
  */
 export class ConnectionAddresses<Response extends NewConnection> {

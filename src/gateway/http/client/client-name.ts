@@ -1,7 +1,7 @@
 // Short names of the programs that send requests, so that operators find the sender of rejected
 // requests. The names come from untrusted clients and are only displayed.
 
-/** Names of browsers in order of precedence: a User-Agent also contains names of others. */
+/** Names of browsers in order of precedence: a User-Agent also contains names of other browsers. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
@@ -11,12 +11,12 @@ const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
-/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" for no name. */
+/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" if there is none. */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
   const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
-  // A copy, because a substring retains the whole header, as long as the connection.
+  // A copy, because a substring would retain the whole header while the connection is open.
   return Buffer.from(name, "latin1").toString("latin1");
 }
 

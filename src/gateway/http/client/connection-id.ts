@@ -14,7 +14,7 @@ export interface ConnectionAddon {
    * Sends `100 Continue` while the head is being handled. Returns false if that is not possible.
    */
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
-  /** Writes the unacknowledged and the acknowledged bytes. Returns false if unknown. */
+  /** Writes the numbers of unacknowledged and acknowledged bytes. Returns false if unknown. */
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
   /** Lets an open connection discard unacknowledged data when it closes. */
   readonly resetOnClose: (response: object) => boolean;
@@ -27,14 +27,14 @@ export interface ConnectionAddon {
   readonly limitSends: (listenSocket: object, bytes: number, ms: number) => boolean;
 }
 
-const addonPlaces = [
+const addonFiles = [
   "../addon/build/Release/connection_id.node",
   "../../../../src/gateway/http/addon/build/Release/connection_id.node",
-].map((place) => new URL(place, import.meta.url));
+].map((file) => new URL(file, import.meta.url));
 
 /** Loads the addon. Throws if it is not built, or not for this Node. */
 export function loadConnectionAddon(): ConnectionAddon {
-  return loadNativeModule("connection addon", addonPlaces) as ConnectionAddon;
+  return loadNativeModule("connection addon", addonFiles) as ConnectionAddon;
 }
 
 export function loadConnectionId(): ConnectionId {

@@ -1,7 +1,7 @@
 // Limits the open connections, in total and per address, so that descriptors remain for NATS, files
-// and the admin port. Without a free descriptor uWS spins on its listening socket. If all are in
-// use, a new connection replaces one of the address with the most, so that a few addresses cannot
-// lock out the others.
+// and the admin port: if none is free, uWS spins on its listening socket. At the limit, a new
+// connection replaces one of the address with the most, so that a few addresses cannot lock out the
+// others.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -18,12 +18,12 @@ type TooMany = "total" | "address";
 
 type ClosedFor = "newcomer" | "idle";
 
-/** Share of the maximum from which on idle connections are closed early. */
+/** Share of `connectionsMax` from which on idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
 /** Number of sweeps after which an idle connection is closed early: 4 to 5 seconds. */
 const idleSweeps = 5;
-/** Maximum connections closed by a sweep, which takes some 10 ms. */
+/** Maximum number of connections closed by a sweep. Closing them takes about 10 ms. */
 const sweptMax = 1_000;
 /** Number of an address's oldest idle connections that are found in one search. */
 const oldestAtATime = 64;
@@ -208,8 +208,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens; undefined if its address is unknown. If it exceeds a limit,
-   * closes another one, or returns the limit: the caller must then close the connection.
+   * Counts a connection that opens, undefined if its address is unknown. If a limit is exceeded,
+   * closes another connection or returns the limit: then the caller must close the new connection.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -231,20 +231,20 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Uncounts a connection, once for each `opened`. */
+  /** Removes a connection from the counts. Must be called once for each `opened`. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
   }
 
-  /** Counts the connection for the client that its proxy has named. */
+  /** Counts the connection at the address of the client that its proxy has named. */
   moved(connection: OpenConnection, address: string): void {
     this.#release(connection);
     connection.address = address;
     this.#hold(connection);
   }
 
-  /** Ends the limit per address, because the addresses of closing connections are unknown. */
+  /** Stops counting by address. Called when the addresses of closing connections are unknown. */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
       for (const connection of connections) this.#release(connection);
@@ -290,10 +290,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the connection to close for the newcomer: the oldest idle one of the largest holder,
-   * else the one that has waited longest for a body, because its client retries. Undefined if the
-   * newcomer's address has as many: two floods would otherwise keep replacing each other's
-   * connections.
+   * Returns the connection to close for the newcomer: the oldest idle one of the largest holder or,
+   * if none is idle, the one that has waited longest for a body, because its client will retry.
+   * Undefined if the newcomer's address has as many connections: two floods would otherwise keep
+   * replacing each other's connections.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;

@@ -1,7 +1,7 @@
 // Chooses the new connections that are read in one event loop iteration ("turn" below). Once a
-// connection is read, its first data cannot be held back. So if many open at once, only some are
-// read per turn. Addresses take turns, and so do the oldest and the newest connection of an
-// address: a connection after a flood need not wait for all before it.
+// connection is read, its first data cannot be held back. So if many open in a turn, only some are
+// read, and the others are paused. Addresses take turns, and so do the oldest and the newest
+// connection of an address: a connection that opens after a flood need not wait for all before it.
 
 export interface NewConnection {
   pause(): void;
@@ -9,20 +9,20 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/** Maximum connections read per turn. One with a full kernel buffer takes some 0.3 ms. */
+/** Maximum number of connections read per turn. Each takes 0.3 ms if its kernel buffer is full. */
 export const readPerTurnMax = 16;
 /**
- * Maximum handshakes per turn. uSockets reads five connections without a finished handshake per
- * turn, the newest first: more would keep others waiting until a flood ends. A connection that is
- * closed during its handshake is read two or three times.
+ * Maximum number of handshakes that begin per turn. uSockets reads at most five connections without
+ * a finished handshake per turn, the newest first: if more began, older ones would wait until a
+ * flood ends. A connection that is closed during its handshake is read two or three times.
  */
 const handshakesPerTurnMax = 1;
 /** Milliseconds of handshakes per turn. A longer handshake gets several turns. */
 const handshakeMsPerTurn = 2.5;
-/** Maximum turns between two new TLS connections, however long a signature takes. */
+/** Maximum number of turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
-/** Returns the new TLS connections per turn. Below 1 it is one connection in several turns. */
+/** Returns the number of new TLS connections per turn. Below 1, it is one in several turns. */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
@@ -68,7 +68,7 @@ export class NewConnections<Connection extends NewConnection> {
     return this.#paused.size;
   }
 
-  /** Pauses a new connection if this turn's limit is reached. No other open one has the `id`. */
+  /** Pauses a new connection if the turn's limit is reached. No other open one may have `id`. */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left >= 1) {
@@ -97,7 +97,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Resumes all connections. Called when `closed` no longer reports the ones that close. */
+  /** Resumes all connections. To be called if `closed` is no longer called for each that closes. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

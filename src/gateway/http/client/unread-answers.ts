@@ -1,6 +1,6 @@
 // Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script makes
-// the kernel buffer a hundred kilobytes, which no memory limit of the process counts. The
-// connection of a client that does not read for too long is reset.
+// the kernel buffer a hundred kilobytes, which no memory limit of the process counts. If a client
+// does not read for too long, its connection is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
@@ -22,10 +22,7 @@ const kernelBytesMax = 131_072;
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
-  readonly addon: Pick<
-    ConnectionAddon,
-    "readSendQueue" | "resetOnClose" | "limitSends" | "keepOpen"
-  >;
+  readonly addon: ConnectionAddon;
   readonly monotonicMs: () => number;
 }
 
@@ -66,7 +63,7 @@ export class UnreadAnswers {
     return this.#reset;
   }
 
-  /** Limits what the kernel buffers for connections to the port. */
+  /** Limits the data that the kernel buffers for connections to the port. */
   limit(listenSocket: object): void {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }

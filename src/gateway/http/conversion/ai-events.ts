@@ -1,11 +1,12 @@
 // Converts spans to events with the names and properties of PostHog's products, which begin with
-// `$ai_`. Maps the names that instrumentations have for the same value. A mapped attribute is not
-// stored under its own name.
+// `$ai_`. Maps the different names that instrumentations have for the same value. A mapped
+// attribute is not stored under its own name.
 
 import { createHash } from "node:crypto";
 import {
   type Attributes,
   exactlyParsed,
+  isObject,
   noAttributes,
   type OtlpSpan,
   type SpanEvent,
@@ -122,7 +123,7 @@ function timeOf(startNs: bigint): string | undefined {
 
 type SpanKind = "$ai_generation" | "$ai_embedding" | "$ai_span";
 
-/** Spans with other values are plain spans. */
+/** The event of a span, by the value of an attribute. All other spans become `$ai_span`. */
 const kindsByAttribute: readonly (readonly [string, Readonly<Record<string, SpanKind>>])[] = [
   [
     "gen_ai.operation.name",
@@ -323,7 +324,7 @@ function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   if (used.length > 0) properties["$ai_lib"] ??= `opentelemetry/${used[0]!.name}`;
 }
 
-/** Renames an attribute. Removes it if the other name is already set. */
+/** Renames an attribute from `from` to `to`. Removes it if `to` is already set. */
 function move(properties: Attributes, from: string, to: string, read = (value: unknown) => value) {
   const value = properties[from];
   if (value === undefined) return;
@@ -549,7 +550,7 @@ function setFromAnthropic(properties: Attributes): void {
   move(properties, "anthropic.tool_result.content", "$ai_output_state", parsed);
 }
 
-/** Names of OpenTelemetry by property. Of two names the earlier one has precedence. */
+/** Names of OpenTelemetry's conventions with their properties, in order of precedence. */
 const conventionNames: readonly (readonly [string, string])[] = [
   ["gen_ai.usage.input_tokens", "$ai_input_tokens"],
   ["gen_ai.usage.prompt_tokens", "$ai_input_tokens"],
@@ -603,7 +604,7 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** Sets input and output as states: a plain span is a tool call, or contains calls. */
+/** Sets the input and output of an `$ai_span` as states: it is a tool call, or contains calls. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -619,7 +620,7 @@ function setStates(properties: Attributes, kind: SpanKind): void {
     properties["$ai_output_state"] ??= output.at(-1) as unknown;
 }
 
-/** Attributes without further information once the event is built. */
+/** Attributes that add nothing to the event once it is built. */
 const mappedKeys = [
   ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
   ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],
@@ -627,10 +628,6 @@ const mappedKeys = [
   ...["output.mime_type", "llm.token_count.total", "traceloop.span.kind"],
   ...["anthropic.session.id", "langfuse.session.id", "ai.telemetry.functionId"],
 ];
-
-function isObject(value: unknown): value is Attributes {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Parses the JSON text of an object, array or string. Returns any other value unchanged. */
 function parsed(value: unknown): unknown {

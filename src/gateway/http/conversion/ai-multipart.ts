@@ -1,7 +1,7 @@
 // Converts one event of a language model sent as multipart/form-data: the parts `event`,
 // `event.properties`, and `event.properties.<name>` for each large property. There is no store for
-// large objects: such a part becomes part of the event if it fits, else the answer and the event
-// list it. The texts are joined unparsed, because parsed numbers lose digits.
+// large objects: a large property is stored in the event if it fits. If not, the answer and the
+// event list it as not stored. The texts are joined unparsed, because parsed numbers lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -10,6 +10,7 @@ import type { IntakeReport } from "../port.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import { JsonCursor, parsedRepaired, textIn } from "./json-cursor.ts";
+import { isObject } from "./otlp.ts";
 
 /** Maximum bytes of event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;
@@ -122,7 +123,7 @@ export class AiMultipart implements Conversion {
       const content = isBlob ? contentIn(part, bytesLeft) : undefined;
       const whole = content && contentOf(content, part.contentType.toLowerCase());
       const text = whole && Buffer.byteLength(whole) <= bytesLeft ? whole : undefined;
-      // Reading a part takes as long if it is not stored.
+      // Reading a part that is not stored takes as long, so its bytes count too.
       if (isBlob && text === undefined)
         bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
       if (text === undefined) {
@@ -199,21 +200,17 @@ function objectIn({ name, bytes }: Part): ObjectText {
   throw new PartError(`The part ${name} must be a JSON object`);
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Returns whether the value is null or an empty list, which PHP writes for an empty object. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Parses JSON, also with NaN and Infinity, which the intake repairs. */
+/** Parses JSON, also with NaN and Infinity, which the intake replaces by null. */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
 
-/** Splits the object around the value of its last such member. */
+/** Splits the object around the value of its last member of this name. */
 function around(object: string, member: string): readonly [string, string, string] {
   const bytes = Buffer.from(object);
   const cursor = new JsonCursor(bytes);

@@ -1,7 +1,7 @@
 // Converts bodies in a thread, and passes the batches to the intake. Projects take turns. Other
 // requests do not wait for a conversion, which can take 0.1 s for 800 bytes. If a body takes too
 // long or too much memory, it is rejected and its thread is terminated; the next body starts
-// another one.
+// another thread.
 
 import { Buffer } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -49,7 +49,7 @@ export class Converter {
     // The intake rejects an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
-    // `convert` rejects a too long body unread.
+    // If a body is too long, `convert` does not read it, but rejects it.
     if (bytes.length > conversion.bytesMax) return this.#handOn(body, conversion.convert(bytes));
     return this.#takeInTurn(
       body,
@@ -89,7 +89,7 @@ export class Converter {
     });
   }
 
-  /** Passes on the result. Must also be called if the client has left, to end the request. */
+  /** Passes on the result. Must be called even if the client has left, to end the request. */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {
@@ -113,9 +113,9 @@ export interface Converted {
 }
 
 const checkEveryMs = 100;
-/** Time after which a thread is terminated that does not report its CPU time. */
+/** Time after which a thread that does not report its CPU time is terminated. */
 const clockMsMax = 30_000;
-/** Bytes copied per event loop iteration, which takes one or two milliseconds. */
+/** Bytes copied per event loop iteration. Copying them takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
@@ -226,7 +226,7 @@ export class ConversionThread {
     return worker;
   }
 
-  /** Ends the thread at its limit of CPU time. A wall clock would count other processes. */
+  /** Ends the thread at its limit of CPU time. A wall clock would count other processes too. */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;

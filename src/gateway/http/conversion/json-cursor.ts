@@ -2,7 +2,7 @@
 // itself, and only one span is in memory at a time.
 
 import { Buffer, isUtf8 } from "node:buffer";
-import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
+import { Ascii, isJsonSpace, stringEnd } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 
 /** A position in a JSON text. Each value must be read by exactly one call of a method. */
@@ -14,12 +14,12 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /** Yields an object's names in lowerCamelCase. Each value must be read before the next. */
+  /** Yields an object's names in lowerCamelCase. Each value must be read before the next name. */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
     do {
-      const name = this.#parsed(this.#slice());
+      const name = this.value();
       if (typeof name !== "string") throw this.#malformed("a name is expected");
       this.#take(Ascii.Colon, "a colon");
       yield camelCased(name);
@@ -41,27 +41,15 @@ export class JsonCursor {
   }
 
   /**
-   * Skips a value that is too large for a span, and throws a RejectedSpanError. Throws a
-   * MalformedOtlpError if the value is not JSON.
+   * Reads a value and parses it. Throws a RejectedSpanError if it is too large for a span, and a
+   * MalformedOtlpError if it is not JSON.
    */
   value(): unknown {
-    return this.#parsed(this.#slice());
-  }
-
-  /** Returns the text of the value, unparsed. */
-  text(): Buffer {
-    return this.#slice();
-  }
-
-  end(): void {
-    if (this.#peek() !== undefined) throw this.#malformed("the text continues after the request");
-  }
-
-  #parsed(slice: Buffer): unknown {
-    if (slice.length > spanBytesMax)
+    const text = this.text();
+    if (text.length > spanBytesMax)
       throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
     try {
-      return parsedRepaired(textIn(slice), exactlyParsed);
+      return parsedRepaired(textIn(text), exactlyParsed);
     } catch (error) {
       if (error instanceof RangeError)
         throw new RejectedSpanError("its values are nested too deeply");
@@ -69,47 +57,29 @@ export class JsonCursor {
     }
   }
 
-  #slice(): Buffer {
+  /** Reads a value and returns its text. Mismatched brackets are found when the text is parsed. */
+  text(): Buffer {
     const first = this.#peek();
+    const bytes = this.#bytes;
     const start = this.#at;
-    if (first === Ascii.Quote) this.#passString();
-    else if (first === Ascii.OpenBrace || first === Ascii.OpenBracket) this.#passContainer();
-    else this.#passScalar();
-    return this.#bytes.subarray(start, this.#at);
-  }
-
-  #passString(): void {
-    const bytes = this.#bytes;
-    let at = this.#at + 1;
-    for (; bytes[at] !== Ascii.Quote; at++) {
-      if (bytes[at] === Ascii.Backslash) at++;
-      if (at >= bytes.length) throw this.#malformed("the text ends within a string");
-    }
-    this.#at = at + 1;
-  }
-
-  /** Skips a pair of brackets. Mismatched brackets are found when the value is parsed. */
-  #passContainer(): void {
-    const bytes = this.#bytes;
-    let at = this.#at;
-    let depth = 0;
-    let inString = false;
-    do {
-      const byte = bytes[at++];
-      if (byte === undefined) throw this.#malformed("the text ends within a value");
-      if (byte === Ascii.Quote) inString = !inString;
-      else if (inString) {
-        if (byte === Ascii.Backslash) at++;
-      } else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
-      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
-    } while (depth > 0);
+    let at = start;
+    if (first === Ascii.Quote || first === Ascii.OpenBrace || first === Ascii.OpenBracket) {
+      let depth = 0;
+      do {
+        const byte = bytes[at];
+        if (byte === Ascii.Quote) at = stringEnd(bytes, at + 1);
+        else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+        else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
+        if (at++ >= bytes.length) throw this.#malformed("the text ends within a value");
+      } while (depth > 0);
+    } else while (scalarBytes[bytes[at] ?? 0xff] === true) at++;
+    if (at === start) throw this.#malformed("a value is expected");
     this.#at = at;
+    return bytes.subarray(start, at);
   }
 
-  #passScalar(): void {
-    const start = this.#at;
-    while (scalarBytes[this.#bytes[this.#at] ?? 0xff] === true) this.#at++;
-    if (this.#at === start) throw this.#malformed("a value is expected");
+  end(): void {
+    if (this.#peek() !== undefined) throw this.#malformed("the text continues after the request");
   }
 
   #peek(): number | undefined {
@@ -173,14 +143,14 @@ function withoutNonFinite(text: string): string {
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
     pieces.push(text.slice(at, end).replaceAll(/NaN|-?Infinity/g, "null"));
-    at = quote < 0 ? end : stringEnd(text, quote);
+    at = quote < 0 ? end : afterString(text, quote);
     pieces.push(text.slice(end, at));
   }
   return pieces.join("");
 }
 
 /** Returns the offset after the closing quote of the string that begins at `start`. */
-function stringEnd(text: string, start: number): number {
+function afterString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
   return at + 1;

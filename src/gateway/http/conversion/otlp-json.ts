@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be those of
-// OTLP or of protobuf.
+// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be as in OTLP
+// (`traceId`) or as in protobuf (`trace_id`).
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -7,6 +7,7 @@ import { camelCased, JsonCursor } from "./json-cursor.ts";
 import {
   type Attributes,
   checkDepth,
+  isObject,
   noAttributes,
   type OtlpSpan,
   orRejected,
@@ -26,7 +27,7 @@ export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   cursor.end();
 }
 
-/** Yields the spans of each item of an array, of none for `null`. */
+/** Yields the spans of each item of an array. `null` counts as an empty array. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
@@ -36,7 +37,7 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/** Yields the spans of a resource. Spans that precede it are held until it is read. */
+/** Yields the spans of a resource. Spans before its attributes are held until those are read. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -69,7 +70,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** Yields the spans of a scope. Ignores its version if it follows the spans. */
+/** Yields the spans of a scope. Ignores the scope's version if that follows the spans. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -88,9 +89,7 @@ function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
 
 /** Returns a member by its name in OTLP or in protobuf. */
 function memberOf(value: unknown, name: string, protobufName = name): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  const members = value as Record<string, unknown>;
-  return members[name] ?? members[protobufName];
+  return isObject(value) ? (value[name] ?? value[protobufName]) : undefined;
 }
 
 function itemsOf(value: unknown): readonly unknown[] {
@@ -102,8 +101,7 @@ function textOf(value: unknown): string {
 }
 
 function spanOf(span: unknown): OtlpSpan {
-  if (typeof span !== "object" || span === null || Array.isArray(span))
-    throw new RejectedSpanError("it is not an object");
+  if (!isObject(span)) throw new RejectedSpanError("it is not an object");
   const attributes = attributesOf(span);
   const status = memberOf(span, "status");
   const code = memberOf(status, "code");
@@ -157,11 +155,11 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns an attribute's value; undefined without a type. */
+/** Returns an attribute's value; undefined if it has no known type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
-  if (typeof value !== "object" || value === null) return undefined;
-  for (const [type, content] of Object.entries(value) as [string, unknown][]) {
+  if (!isObject(value)) return undefined;
+  for (const [type, content] of Object.entries(value)) {
     if (content === null) continue;
     switch (camelCased(type)) {
       case "stringValue":

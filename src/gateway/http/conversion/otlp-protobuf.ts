@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Protobuf libraries do
-// not continue after a malformed span. The field numbers are those of
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time, and continues after a
+// malformed span. Decoders of protobuf libraries do not. The field numbers are those of
 // opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
@@ -27,7 +27,7 @@ const WireType = {
 } as const;
 const { Varint, Fixed64, Bytes } = WireType;
 
-/** The wire types of the fields of a message that are read, by number. */
+/** The wire type of each field that is read, by the field's number. */
 type Fields = Readonly<Record<number, number>>;
 
 const requestFields: Fields = { 1: Bytes };
@@ -213,7 +213,7 @@ function* spansOfScope(
   });
 }
 
-/** Returns the result of `read` for field 1, which may follow the other fields, and its error. */
+/** Returns the result and the error of `read` for field 1, which may follow the other fields. */
 function fieldOne<T>(
   message: Message,
   fields: Fields,
@@ -221,7 +221,7 @@ function fieldOne<T>(
 ): readonly [T | undefined, string] {
   let value: T | undefined;
   let problem = "";
-  // A truncated message is reported with its spans.
+  // The error of a truncated message is reported when its spans are read.
   orRejected(() => {
     while (message.next(fields)) {
       const part = message.message();
@@ -322,7 +322,7 @@ function readKeyValue(message: Message, target: Attributes, depth: number): stri
   return key;
 }
 
-/** Returns an attribute's value; undefined without a type. */
+/** Returns an attribute's value; undefined if it has no known type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;

@@ -80,7 +80,7 @@ export class OtlpTraces implements Conversion {
     const rejected = this.notes.rejected + dropped;
     let message =
       rejected > 0 ? `Spans that are not stored: ${rejected} (${reasons.join("; ")})` : "";
-    // Without rejected spans the message is a warning.
+    // If no span is rejected, the message is a warning.
     if (rejected === 0 && others > 0)
       message = `Spans without an attribute of a language model (gen_ai. and the like) are not stored: ${others}`;
     return isJson ? jsonAnswer(rejected, message) : protobufAnswer(rejected, message);
@@ -90,7 +90,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** Returns the events. The request's id is derived from its body, which a retry repeats. */
+  /** Returns the events as JSON. The request id is a hash of the body, the same for a retry. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -143,7 +143,7 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** Returns the event as JSON; "" if it exceeds the stack. */
+/** Returns the event as JSON; "" if its values are nested too deeply for the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));
@@ -160,7 +160,7 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** Returns an answer in protobuf, an ExportTraceServiceResponse. */
+/** Returns an ExportTraceServiceResponse in protobuf. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

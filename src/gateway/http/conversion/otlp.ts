@@ -35,9 +35,9 @@ export const spansMax = 1_000;
 const valueDepthMax = 90;
 /** Maximum bytes of a span or resource, which no stored record exceeds. */
 export const spanBytesMax = 1_048_576;
-/** A request that is not in its encoding, with the reason and the offset. */
+/** The request is malformed. The message has the reason and the offset. */
 export class MalformedOtlpError extends Error {}
-/** A span that is not read further. The other spans of the request are read. */
+/** A span is rejected. The other spans of the request are still read. */
 export class RejectedSpanError extends Error {}
 
 /** Returns the result of `read`, or the reason if a part of a request cannot be read. */
@@ -62,13 +62,17 @@ export function noAttributes(): Attributes {
   return Object.create(null) as Attributes;
 }
 
+export function isObject(value: unknown): value is Attributes {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Returns a number or, for an unsafe integer, its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/** Parses JSON, but returns an integer that a double cannot represent as a text. */
+/** Parses JSON. An integer that a double cannot represent becomes a string of its digits. */
 export function exactlyParsed(text: string): unknown {
   const value = JSON.parse(text);
   if (!/\d{16}/.test(text)) return value;

@@ -1,18 +1,13 @@
-// The pages of the public port, for a person with a browser: the front page, and the errors to
-// which the `type` of a problem links. They reveal nothing about this installation.
+// The pages of the public port, for a person with a browser: the front page, and the page of errors
+// to which the `type` of a problem links. They reveal nothing about this installation.
 
 import { createHash } from "node:crypto";
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
 import { type FixedAnswer, nosniff } from "../reply.ts";
 
-interface PageParts {
-  /** The text of the page's style element. The policy contains its hash. */
-  readonly style: string;
-  readonly cachedSeconds: number;
-}
-
-function fixedPage(html: string, { style, cachedSeconds }: PageParts): FixedAnswer {
+/** `style` is the text of the page's style element. The policy contains its hash. */
+function fixedPage(html: string, style: string, cachedSeconds: number): FixedAnswer {
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
@@ -34,9 +29,9 @@ function fixedPage(html: string, { style, cachedSeconds }: PageParts): FixedAnsw
 }
 
 const errorsStyle = `
-:root { color-scheme: light dark; --line: #d5dae1; --soft: #5b6676; --accent: #0b66c3; }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #313a46; --soft: #9aa7b8; --accent: #6cb2ff; }
+:root {
+  color-scheme: light dark; --line: light-dark(#d5dae1, #313a46);
+  --soft: light-dark(#5b6676, #9aa7b8); --accent: light-dark(#0b66c3, #6cb2ff);
 }
 body { max-width: 46rem; margin: 0 auto; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; }
@@ -65,9 +60,7 @@ const statusWords: Record<ErrorRow["status"], string> = {
   503: "temporarily unavailable",
 };
 
-export function errorsPage(): FixedAnswer {
-  return fixedPage(errorsText(), { style: errorsStyle, cachedSeconds: 3_600 });
-}
+export const errorsPage = fixedPage(errorsText(), errorsStyle, 3_600);
 
 function errorsText(): string {
   const codes = Object.keys(errorTable) as ErrorCode[];
@@ -76,12 +69,6 @@ function errorsText(): string {
     const own = codes.filter((code) => errorTable[code].status === status).map(errorText);
     return `<h2>${status}: ${escaped(statusWords[status])}</h2>\n${own.join("\n")}`;
   });
-  const drops = Object.entries(dropTable).map(([code, { when, remedy }]) =>
-    noteText(code, when, remedy),
-  );
-  const warnings = Object.entries(warningTable).map(([code, { when, remedy }]) =>
-    noteText(code, when, remedy),
-  );
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -92,19 +79,19 @@ function errorsText(): string {
 </head>
 <body>
 <h1>Errors and warnings of Penstock</h1>
-<p>An error is <code>application/problem+json</code>. Its <code>code</code> is one of those below, its <code>type</code> links to it, and
-its <code>detail</code> describes the problem of this request.</p>
+<p>An error is <code>application/problem+json</code>. Its <code>code</code> is one of the codes below, its <code>type</code> links to the
+description of that code, and its <code>detail</code> describes the problem of this request.</p>
 <nav aria-label="Codes"><ul>
 ${[...codes, ...Object.keys(dropTable), ...Object.keys(warningTable)].map((code) => `<li><a href="#${code}"><code>${code}</code></a></li>`).join("\n")}
 </ul></nav>
 ${sections.join("\n")}
 <h2>Dropped, with a 200</h2>
-<p>These are listed in <code>warnings</code> with the index of the event: it is not stored, the other events of the request are.</p>
-${drops.join("\n")}
+<p><code>warnings</code> lists these codes with the index of the event. The event is not stored; the other events of the request are.</p>
+${notesText(dropTable)}
 <h2>Stored, with a warning</h2>
-<p>These are listed in <code>warnings</code> too, or in the newer protocol in the <code>details</code> of a <code>warning</code>: the event is
-stored, but part of it was changed or ignored.</p>
-${warnings.join("\n")}
+<p><code>warnings</code> lists these codes too; in the newer protocol they are in the <code>details</code> of a <code>warning</code>. The event
+is stored, but something was missing or changed.</p>
+${notesText(warningTable)}
 </body>
 </html>
 `;
@@ -115,26 +102,24 @@ function errorText(code: ErrorCode): string {
   const meaning = sentence(when);
   // Some titles are complete descriptions.
   const more = meaning === `${title}.` ? "" : ` ${escaped(meaning)}`;
-  return `<h3 id="${code}"><code>${code}</code></h3>
-<p><strong>${escaped(title)}.</strong>${more}</p>
-<p>${escaped(remedy)}</p>
-<p class="soft">${retryWords(status)}</p>`;
+  return `${noteText(code, `<strong>${escaped(title)}.</strong>${more}`, remedy)}
+<p class="soft">Retry: ${retryWords(status)}.</p>`;
 }
 
-function noteText(code: string, when: string, remedy: string): string {
-  return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${escaped(sentence(when))}</p>\n<p>${escaped(remedy)}</p>`;
+function notesText(table: Readonly<Record<string, Pick<ErrorRow, "when" | "remedy">>>): string {
+  return Object.entries(table)
+    .map(([code, { when, remedy }]) => noteText(code, escaped(sentence(when)), remedy))
+    .join("\n");
 }
 
-function retryWords(status: ErrorRow["status"]): string {
-  switch (status) {
-    case 413:
-      return "Send it again in smaller parts.";
-    case 429:
-    case 503:
-      return "Send it again after <code>Retry-After</code>.";
-    default:
-      return "Do not retry it unchanged: the answer would be the same.";
-  }
+function noteText(code: string, meaning: string, remedy: string): string {
+  return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${meaning}</p>\n<p>${escaped(remedy)}</p>`;
+}
+
+/** Returns how a request with such an error may be retried. */
+export function retryWords(status: ErrorRow["status"]): string {
+  if (status === 413) return "in smaller parts";
+  return status === 429 || status === 503 ? "after Retry-After" : "no";
 }
 
 /** Returns whether the first word stays in lower case at the beginning of a sentence. */
@@ -178,7 +163,7 @@ What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
 </ul>
 `;
 
-export const frontPage = fixedPage(frontHtml, { style: frontStyle, cachedSeconds: 300 });
+export const frontPage = fixedPage(frontHtml, frontStyle, 300);
 
 export const robots: FixedAnswer = {
   status: 200,

@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 
-/** The settings of SDKs. The compressions are those that `/e/` accepts. */
+/** The settings that SDKs get. The compressions are those that `/e/` accepts. */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },
@@ -35,7 +35,7 @@ export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
 
-/** Returns a script. `key` may be any text: it cannot end its string or the script element. */
+/** Returns a script that sets the configuration. No `key` can end its string or script element. */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
   return `(function(){var all=window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};all[${quoted}]={config:{"token":${quoted},${configTail.trimEnd()},siteApps:[]}})();\n`;
@@ -49,7 +49,7 @@ interface FlagsAsked {
   readonly isDecide: boolean;
 }
 
-/** Returns an answer without flags. */
+/** Returns the answer to a request for flags: there are none. */
 export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
   const answer = {
     ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),

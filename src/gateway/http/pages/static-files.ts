@@ -35,7 +35,7 @@ const isModule = (text: Buffer): boolean =>
 
 /**
  * Reads the package in `folder`, or else in `node_modules` of the current folder, of one above this
- * program, or in a bundle. Returns undefined without a package, or for `off`.
+ * program, or in a bundle. Returns undefined if there is no package, or if `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
