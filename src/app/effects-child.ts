@@ -95,7 +95,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** Lowers the process's priority to idle CPU time. New threads inherit it. */
+/** Gives the process the lowest priority. New threads inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -114,7 +114,7 @@ function endOf(child: ChildProcess): Promise<object> {
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-/** Returns the port from the settings, or a free one if it is 0. Rejects with a CommandError. */
+/** Returns the port from the settings, or a free one if it is 0. */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   try {
     return await freePort(effectsHost, effectsPort);
@@ -126,7 +126,7 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   }
 }
 
-/** Returns a port that was free a moment ago; undefined if no port is free. */
+/** Returns the port from the settings, or a free one if it is taken; undefined if none is free. */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,
   log: Pick<Log, "warn">,

@@ -36,7 +36,7 @@ export function addEffects(program: Command, context: CommandContext): void {
   )
     .option(
       "--accept-expired",
-      "continue after events that left their stream before they were applied; if a stream was restored from an older copy, apply all of it again",
+      "continue even though events left their stream before they were applied; if a stream was restored from an older copy, apply all of it again",
       false,
     )
     // Words after `effects` that are not a subcommand are arguments of this default command.

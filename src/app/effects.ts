@@ -41,7 +41,7 @@ interface ServeOptions {
   readonly isChild: boolean;
 }
 
-/** Limit next to a gateway, whose throughput falls by 20 % to 40 % at unlimited reads. */
+/** Without a limit, the throughput of a gateway on this machine falls by 20 % to 40 %. */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
@@ -157,7 +157,7 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
     const { message: reason } = error as Error;
     options.log.warn(
       { reason },
-      "effects HTTP port unavailable: the effects process events, but cannot be queried over HTTP",
+      "effects HTTP port unavailable: events are applied, but people and groups cannot be queried over HTTP",
     );
   }
 }

@@ -17,7 +17,7 @@ import { withNats } from "../nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 
-/** Runs work with a reader. Throws a CommandError if the database is missing or unreadable. */
+/** Throws a CommandError if the database is missing or unreadable. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -43,7 +43,7 @@ async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/** Reads a project. Prints the age of lagging data; JSON output has `as_of` instead. */
+/** Prints the age of the data if it lags. JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },
@@ -56,7 +56,7 @@ export async function readProject(
   });
 }
 
-/** Maximum usual lag of a running process. */
+/** Maximum lag that is usual for a running process. */
 const lagSecondsMax = 5;
 
 /** Prints the age of the data, unless a process applies events without a lag. */

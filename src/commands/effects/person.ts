@@ -1,12 +1,12 @@
 // `penstock person` and `penstock group` print a person or a group from the effects database.
 
 import { Buffer } from "node:buffer";
-import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 import { isUuid } from "../../platform/base/forms.ts";
 import { groupJson, linkJson, personJson } from "../../readers/effects/http/shapes.ts";
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import type { Link, Person } from "../../readers/effects/store/port.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
+import { JsonMembers } from "../../records/json-members.ts";
 import { CommandError, type ConfiguredCommand, say } from "../context.ts";
 import { table } from "../terminal.ts";
 import { readProject, requireKnown, shownTime } from "./database.ts";
@@ -38,7 +38,7 @@ export async function person(
   });
 }
 
-/** Shows all links of the person's ids, including rejected links. */
+/** Prints all links of the person's ids, including refused ones. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -81,7 +81,7 @@ export async function group(
   });
 }
 
-/** Finds a person by distinct id, then by uuid: ids of browsers look like uuids. */
+/** Finds a person by distinct id, or else by uuid. Distinct ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -98,7 +98,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The uuid of the first id is shown above. The response may omit some of the others.
+  // The first id has the uuid of the person. `mergedFrom` may omit some of the others.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],
@@ -136,37 +136,11 @@ function card(title: string, rows: readonly (readonly [string, string])[]): stri
 }
 
 function propertyLines(json: string): string[] {
-  const members = membersOf(json);
-  if (members.length === 0) return ["  no properties"];
-  return ["  properties", ...members.map((member) => `    ${member}`)];
-}
-
-/** Returns the `"name":value` texts of a JSON object without white space between its tokens. */
-function membersOf(text: string): string[] {
-  const json = Buffer.from(text);
-  const members: string[] = [];
-  let depth = 0;
-  let start = 1;
-  for (let at = 0; at < json.length; at++) {
-    switch (json[at]) {
-      case Ascii.Quote:
-        at = stringEnd(json, at + 1);
-        break;
-      case Ascii.OpenBrace:
-      case Ascii.OpenBracket:
-        depth += 1;
-        break;
-      case Ascii.CloseBrace:
-      case Ascii.CloseBracket:
-        depth -= 1;
-        break;
-      case Ascii.Comma:
-        if (depth !== 1) break;
-        members.push(json.toString("utf8", start, at));
-        start = at + 1;
-        break;
-    }
-  }
-  const last = json.toString("utf8", start, json.length - 1);
-  return last === "" ? members : [...members, last];
+  const bytes = Buffer.from(json);
+  const members = new JsonMembers(bytes);
+  members.begin(bytes, 0, bytes.length);
+  const lines: string[] = [];
+  while (members.next())
+    lines.push(`    ${bytes.toString("utf8", members.nameStart - 1, members.valueEnd)}`);
+  return lines.length === 0 ? ["  no properties"] : ["  properties", ...lines];
 }

@@ -1,10 +1,10 @@
 // `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
 // current database with it, while no `penstock effects` runs; `verify` compares them.
 
-import { lstatSync, realpathSync, type Stats } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { FileLock } from "../../platform/base/files.ts";
+import { type FileLock, makeFolder } from "../../platform/base/files.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { erasedProjects } from "../../platform/nats/erased-messages.ts";
@@ -49,7 +49,7 @@ export async function rebuildEffects(
   options: RebuildCommandOptions,
 ): Promise<void> {
   const place = storePlace(command.config);
-  if (place.kind === "sqlite") actAsOwner(command, place.file);
+  if (place.kind === "sqlite") requireOwner("rebuild", command, place.file);
   await withoutStack("rebuild", async () => {
     if (options.into !== undefined) await intoAnother(command, place, options);
     else if (place.kind === "sqlite") await inPlaceOfFile(command, place.file, options);
@@ -61,19 +61,18 @@ export async function verifyEffects(
   command: ConfiguredCommand,
   options: { readonly json: boolean; readonly acceptMissing: boolean },
 ): Promise<void> {
-  const { comparisonFile } = await import("./comparison-file.ts");
-  const { removeDatabase } = await import("../../readers/effects/store/sqlite/replace-file.ts");
   const place = storePlace(command.config);
-  actAsOwner(command, place.kind === "sqlite" ? place.file : path.resolve(command.config.dataDir));
+  const dataDir = path.resolve(command.config.dataDir);
+  requireOwner("verify", command, place.kind === "sqlite" ? place.file : dataDir);
   const reader = await readerAt(place);
-  let file: string | undefined;
+  let folder: string | undefined;
   let into: EffectsStore | undefined;
   try {
     await withoutStack("verify", async () => {
-      // Read first, so that a missing database is reported before the search for NATS.
+      // Reads the database first: if it is missing, that is reported before the search for NATS.
       await requireInstallation(reader, installationOf(command, place));
-      file = comparisonFile(place, command.config.dataDir);
-      const made = await storeAt({ kind: "sqlite", file });
+      folder = comparisonFolder(place, dataDir);
+      const made = await storeAt({ kind: "sqlite", file: path.join(folder, "effects.sqlite") });
       into = made;
       await made.open();
       const { acceptMissing } = options;
@@ -88,7 +87,27 @@ export async function verifyEffects(
     });
   } finally {
     await closedSoon(command, [reader.close(), into?.close()]);
-    if (file !== undefined) removeDatabase(file);
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/**
+ * Creates a folder for the second database, next to the first one if possible, else in the data
+ * folder. The folder for temporary files may be too small.
+ */
+export function comparisonFolder(place: StorePlace, dataDir: string): string {
+  if (place.kind === "sqlite") {
+    try {
+      return mkdtempSync(`${place.file}.verify-`);
+    } catch {}
+  }
+  try {
+    makeFolder(dataDir);
+    return mkdtempSync(path.join(dataDir, "effects.verify-"));
+  } catch (error) {
+    throw new CommandError(
+      `verify: cannot create the comparison database in ${dataDir} (${(error as Error).message}): set PENSTOCK_DATA_DIR (--data-dir) to a writable folder with enough free space`,
+    );
   }
 }
 
@@ -126,9 +145,9 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Fails if the file does not exist, which the lock would create.
+    // Rejects if there is no database, before the lock creates a file.
     await reader.applied();
-    // Held until the new database has the name: a standby would write to the old one.
+    // Held until the new database has the name. Else a standby would write to the old one.
     lock = takeWriterLock(file);
     createReplacement({ file, rebuilt });
     const into = await storeAt({ kind: "sqlite", file: rebuilt });
@@ -269,7 +288,7 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** Reports errors that an operator can fix without a stack trace. */
+/** Omits the stack traces of errors that an operator can fix. */
 async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -302,46 +321,16 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
 }
 
 /**
- * Drops to the user who owns the database if root works on it: a link in the user's folder may
- * point anywhere, and may change after a check. Does nothing if root owns the file and all folders
- * above it.
+ * Throws a CommandError if root would write next to files of another user, who could replace a file
+ * or folder by a link to any file of the machine.
  */
-function actAsOwner(command: ConfiguredCommand, file: string): void {
-  const { host } = command.context;
+function requireOwner(name: string, { context: { host } }: ConfiguredCommand, file: string): void {
   if (host.getuid?.() !== 0) return;
-  const owner = ownerOf(file);
-  if (owner === undefined) return;
-  const { uid, gid } = owner;
-  try {
-    host.initgroups?.(uid, gid);
-  } catch {
-    // The user id has no name, as in some containers.
-    host.setgroups?.([gid]);
-  }
-  host.setgid?.(gid);
-  host.setuid?.(uid);
-  note(command, `running as user ${uid}, the owner of ${file}`);
-}
-
-/** Returns the first file or folder on the path that root does not own. */
-function ownerOf(file: string): Stats | undefined {
-  for (const name of [...wayTo(file), ...wayTo(realOf(file))]) {
-    const found = lstatSync(name, { throwIfNoEntry: false });
-    if (found !== undefined && found.uid !== 0) return found;
-  }
-  return undefined;
-}
-
-function wayTo(name: string): string[] {
-  const above = path.dirname(name);
-  return above === name ? [name] : [...wayTo(above), name];
-}
-
-function realOf(file: string): string {
-  try {
-    return path.join(realpathSync(path.dirname(file)), path.basename(file));
-  } catch {
-    // Opening the file reports the error.
-    return file;
+  for (const owned of [file, path.dirname(file)]) {
+    const uid = statSync(owned, { throwIfNoEntry: false })?.uid ?? 0;
+    if (uid !== 0)
+      throw new CommandError(
+        `${name}: user ${uid} owns ${owned}: run this as that user, not as root, for example with sudo -u '#${uid}'`,
+      );
   }
 }

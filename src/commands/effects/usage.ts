@@ -18,7 +18,7 @@ export interface UsageOptions {
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
-  /** Prints the closed days as CloudEvents. */
+  /** Whether to print the closed days as CloudEvents. */
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
@@ -41,7 +41,7 @@ export async function usage(
   options: UsageOptions,
 ): Promise<void> {
   if (options.json && options.export)
-    throw new CommandError("--json and --export: give one of them", usageExitCode);
+    throw new CommandError("use only one of --json and --export", usageExitCode);
   const today = dayOf(Date.now());
   const to = options.to ?? today;
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
@@ -52,7 +52,7 @@ export async function usage(
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
     if (days.length >= usageRowsMax)
-      throw new CommandError("usage: too many days at once; choose fewer with --from and --to");
+      throw new CommandError("usage: too many days; choose fewer with --from and --to");
     if (options.json) say(command, `{${usageMembers(days)},${asOf}}`);
     else if (options.export) {
       const closedBefore = dayOf(appliedMs - closingMs);
@@ -66,7 +66,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Exports days. Reports skipped days, because a billing system imports each day once. */
+/** Reports skipped days, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],

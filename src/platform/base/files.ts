@@ -37,7 +37,7 @@ export function mustBePlain(file: string): void {
 }
 
 /** Throws a StoreError unless the path is a plain file with a single hard link. */
-export function mustBeSingle(file: string): void {
+function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links > 1)

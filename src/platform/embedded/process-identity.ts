@@ -10,10 +10,6 @@ export interface ProcessHost {
   /** Node's `process.kill`. Throws ESRCH or EPERM. */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
   getuid?: () => number;
-  initgroups?: (user: number, extraGroup: number) => void;
-  setgroups?: (groups: readonly number[]) => void;
-  setgid?: (gid: number) => void;
-  setuid?: (uid: number) => void;
 }
 
 export interface ProcessIdentity {

@@ -34,8 +34,8 @@ export function compareStamps(a: Stamp, b: Stamp): number {
 }
 
 /**
- * Returns the stamp of the other id of a link: just after that of the event's own id and before the
- * next line. So if one event first mentions both ids, its own id is older.
+ * Returns the stamp for the id that an event links to its own id. It sorts after the event's stamp
+ * and before the next line, so if the event is the first with both ids, its own id is older.
  */
 export function stampOfOtherId(stamp: Stamp): Stamp {
   return { timeMs: stamp.timeMs, rank: `${stamp.rank}~` };

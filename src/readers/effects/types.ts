@@ -1,9 +1,9 @@
-// The types that the folders of the effects share. All times are milliseconds since the epoch, UTC.
+// Types that the folders of the effects share. All timestamps are milliseconds since the epoch.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind, TrailEntry } from "../stream/resume.ts";
 
-/** The classes of usage, in the order of commands. */
+/** The classes of usage, in the order in which `penstock usage` prints them. */
 export const usageClasses = [
   "identified",
   "anonymous",
@@ -13,9 +13,7 @@ export const usageClasses = [
   "survey",
 ] as const;
 
-const linkKinds = ["identify", "alias", "merge"] as const;
-
-/** The outcomes of a link. The guide on people and groups lists them too. */
+/** The guide people-and-groups.md lists these outcomes too. */
 export const linkOutcomes = [
   "merged",
   "already_one",
@@ -25,7 +23,7 @@ export const linkOutcomes = [
   "refused_cap",
 ] as const;
 
-/** The reasons of a rejection. The docs list them too. */
+/** The guide people-and-groups.md lists these reasons too. */
 export const rejectedReasons = [
   "not_json",
   "not_a_record",
@@ -49,19 +47,20 @@ export interface LinePlace {
   readonly line: number;
 }
 
-/**
- * The time at which a value was written. Equal times are ordered by rank: the line's position as
- * text that sorts by lane (live after historical), epoch, partition, sequence and line.
- */
+/** When a value was written. */
 export interface Stamp {
   /** The event's time, limited to its `received_at`. */
   readonly timeMs: number;
+  /**
+   * The position of the event's line, as text that sorts by lane (live after historical), epoch,
+   * partition, sequence and line. Orders stamps with equal times.
+   */
   readonly rank: string;
 }
 
 export type UsageClass = (typeof usageClasses)[number];
 
-/** A property, whose value is JSON text with all digits. */
+/** A property. Its value is JSON text, so that numbers retain all digits. */
 export type PropertyText = readonly [name: string, json: string];
 
 /** The writes of an event, in the order in which they are applied. */
@@ -71,7 +70,7 @@ export interface PropertyWrites {
   readonly unset: readonly string[];
 }
 
-export type LinkKind = (typeof linkKinds)[number];
+export type LinkKind = "identify" | "alias" | "merge";
 
 export type LinkOutcome = (typeof linkOutcomes)[number];
 
@@ -92,7 +91,7 @@ export interface EventEffect {
   readonly receivedAtMs: number;
   /** The distinct id of the person; undefined if the event concerns no person. */
   readonly distinctId: string | undefined;
-  /** The distinct id, also if the event concerns no person. */
+  /** The event's distinct id, set even if the event concerns no person. */
   readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
   /** A request to merge the person of `from` into that of `to`. `to` becomes the main id. */
@@ -102,7 +101,7 @@ export interface EventEffect {
   readonly group:
     | { readonly type: string; readonly key: string; readonly set: PropertyWrites }
     | undefined;
-  /** Groups (`$groups`) to associate with the person, but not to create. */
+  /** The groups in `$groups`. The person is associated with them, but they are not created. */
   readonly memberOf: readonly { readonly type: string; readonly key: string }[];
   readonly rejections: readonly Rejection[];
 }
@@ -119,7 +118,7 @@ export interface PropertyState {
 
 export type Properties = ReadonlyMap<string, PropertyState>;
 
-/** The two text columns in which both stores hold properties, unchanged. */
+/** The two text columns of properties. A store must return them unchanged. */
 export interface PropertyColumns {
   /** The values for queries, such as `{"plan":"pro"}`. */
   readonly json: string;
@@ -128,25 +127,25 @@ export interface PropertyColumns {
 }
 
 /**
- * A distinct id with its person, or with the id into which its person was merged. The rows of all
- * other ids point to the person's row, directly or over several rows.
+ * The row of a distinct id. It holds the person, or points to another id of the same person
+ * (`mergedInto`). These pointers lead to the row with the person, directly or over further rows.
  */
 export interface MemberRow {
   readonly projectId: string;
   readonly distinctId: string;
   readonly uuid: string;
-  /** The least stamp of all events with the distinct id. */
+  /** The oldest stamp of the events with this distinct id. */
   readonly first: Stamp;
   readonly mergedInto: string | undefined;
   readonly person: PersonState | undefined;
 }
 
 export interface PersonState {
-  /** The member id with the least `first` stamp. Its uuid is reported as the person's. */
+  /** The id with the oldest `first` stamp. Its uuid is the one that is reported for the person. */
   readonly firstId: string;
   readonly firstStamp: Stamp;
   readonly firstUuid: string;
-  /** The main id of the newest link, or `firstId`. */
+  /** The main id of the newest link, or `firstId` if there is no link. */
   readonly mainId: string;
   readonly mainStamp: Stamp | undefined;
   readonly known: boolean;
@@ -185,7 +184,10 @@ export interface GroupRow {
   readonly version: number;
 }
 
-/** A distinct id was seen with a group, which need not exist. The store retains the lesser time. */
+/**
+ * Records that a distinct id was seen with a group, which need not exist. The store retains the
+ * earliest `firstSeenAtMs`.
+ */
 export interface GroupMemberRow {
   readonly projectId: string;
   readonly type: string;
@@ -199,11 +201,11 @@ export interface RejectedRow extends Rejection {
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The `received_at` of the event, or the storage time of the frame. */
+  /** The event's `received_at`; if that is unreadable, the time at which its frame was stored. */
   readonly atMs: number;
 }
 
-/** Counts to add to the stored ones, by `received_at`. */
+/** Counts to add to the stored counts. `day` is the day of `received_at`. */
 export interface UsageDelta {
   readonly projectId: string;
   readonly day: string;
@@ -223,7 +225,7 @@ export interface ActiveIdsRow {
 
 export interface SpikeRow {
   readonly projectId: string;
-  /** The word `project`, or a distinct id. */
+  /** The word `project` if the whole project has the spike, or a distinct id. */
   readonly subject: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | undefined;
@@ -233,7 +235,7 @@ export interface SpikeRow {
   readonly events: number;
 }
 
-/** Total size of the large properties of a project's people and groups. */
+/** Total size of the properties of those people and groups that have over 64 KiB each. */
 export interface LargePropertiesRow {
   readonly projectId: string;
   readonly bytes: number;
@@ -277,10 +279,11 @@ export interface Position {
   /** The latest applied frames, at most 1,000, newest last. */
   readonly trail: readonly TrailEntry[];
   /**
-   * The first frame of each generation of duplicate detection, from which a restart restores it.
+   * The first frame of each generation of duplicate detection. After a restart, the stream is read
+   * again from the first of them.
    */
   readonly duplicatesFrom: readonly [previous: number, current: number];
-  /** The newest `recordMs` of a line, which serves as the current time. */
+  /** The newest `recordMs` of a line. It serves as the current time. */
   readonly watermarkMs: number;
 }
 
@@ -288,14 +291,14 @@ export interface Position {
  * The content of a transaction. Rows replace stored rows with the same key unless stated otherwise.
  */
 export interface Commit {
-  /** Number of the previous commit. If that is not the last one, the store writes nothing. */
+  /** Number of the previous commit. If the store's last commit is another, it writes nothing. */
   readonly after: number;
   /** Number of this commit, random and positive. Erasures have negative numbers. */
   readonly number: number;
-  /** Whether other parts of the same transaction follow, because all rows may not fit in memory. */
+  /** Whether more parts of this transaction follow. It is split if memory may not hold its rows. */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** Numbers of frames for metrics, which are not stored. */
+  /** Numbers of applied frames. They are not stored, but counted in metrics. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
   /** Links to store, unless a stored one has the same ids, kind and outcome. */

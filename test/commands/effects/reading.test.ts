@@ -231,7 +231,7 @@ describe("the age of the data", () => {
     const { out, err } = await run(...args, "--json");
     expect(err).toBe("");
     expect(JSON.parse(out)).toMatchObject({ as_of: { PENSTOCK_LIVE_0: 7 } });
-    // The missing one may have been created meanwhile.
+    // Events that are not applied yet may create the missing person.
     const { context, said } = commandWorld();
     const asked = ["person", project, "eve", ...args.slice(3), "--data-dir", dataDir];
     await expect(commandLine(context).parseAsync(asked, { from: "user" })).rejects.toThrow("eve");

@@ -211,7 +211,7 @@ function generationOf(ms: number): number {
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;
-  /** Streams that have their shares from the start. */
+  /** Streams that have a share from the start, even before they are read. */
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 

@@ -44,7 +44,7 @@ export class HashSet64 {
     if (!this.#isTaken(free)) return;
     this.#size--;
     const words = this.#words;
-    // Moves later entries up, unless they would then be before their first slot.
+    // Moves later entries into the gap, unless they would then be before their first slot.
     for (let at = (free + 1) & this.#mask; this.#isTaken(at); at = (at + 1) & this.#mask) {
       const home = slotAtFirst(words[2 * at]!, words[2 * at + 1]!) & this.#mask;
       if (((at - home) & this.#mask) < ((at - free) & this.#mask)) continue;
@@ -85,7 +85,7 @@ export class HashSet64 {
   }
 }
 
-/** Changes the hash 0, which would be a free slot. */
+/** Returns the low word to store. Changes that of the hash 0, which would be a free slot. */
 function wordOf(high: number, low: number): number {
   return (high | low) === 0 ? 1 : low | 0;
 }

@@ -4,7 +4,7 @@
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
 
-/** The parsers of a path's parameters. Each throws an Error whose text follows "<name>: ". */
+/** The parsers of a path's parameters. The text of their Errors follows `<name>: `. */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
 
 export type Read<R extends Readers> = {
@@ -80,7 +80,7 @@ function bad(name: string, fault: string): { problem: ReadProblem } {
 
 function known(readers: Readers): string {
   const names = [...Object.keys(readers), "wait_for"];
-  return `; there are ${names.join(", ")}`;
+  return `; the parameters are ${names.join(", ")}`;
 }
 
 function shown(name: string): string {

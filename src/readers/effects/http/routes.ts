@@ -39,7 +39,7 @@ export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** Maximum characters of a page's properties. A larger page ends early. */
+/** Maximum characters of the properties on a page. A page with more has fewer results. */
 const pageBytesMax = 4_194_304;
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
@@ -117,13 +117,13 @@ async function links(asked: Asked): Promise<Members> {
 function noSuchUuid(asked: Asked): Promise<ReadProblem> {
   return notFound(
     asked,
-    `no person with this uuid; one is found by its distinct id at /projects/${asked.projectId}/persons?distinct_id=`,
+    `no person with this uuid; to find a person by distinct id, use /projects/${asked.projectId}/persons?distinct_id=`,
   );
 }
 
 const suggestionsMax = 50;
 
-/** `what` states what the project lacks. A project is known from its first applied event. */
+/** `what` names what is missing. A project is known as soon as an event of it is applied. */
 async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
   const known = await reader.projects();
   if (known.includes(projectId) || known.length >= projectsMax)

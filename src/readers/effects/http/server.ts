@@ -44,12 +44,12 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Additional connections, which answer health checks if all others are in use. */
+/** Number of additional connections. They only answer health checks. */
 const spareConnections = 16;
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
-/** Maximum size of an answer that is sent at once, whatever the other answers. */
+/** Answers up to this size are sent even if the unsent answers exceed their limit. */
 const smallBytes = 16_384;
 const always = {
   "Cache-Control": "no-store",
@@ -66,7 +66,10 @@ export class EffectsHttp {
   readonly #failures: SparseWarning;
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
-  /** Requests to abort. A signal derived from the port's would stay until the port is closed. */
+  /**
+   * The running requests, which `close` aborts. If each had a signal derived from one of the port,
+   * these signals would stay in memory until the port is closed.
+   */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
   #answerBytes = 0;
@@ -171,7 +174,7 @@ export class EffectsHttp {
     query.delete("wait_for");
     return await this.#reads.run(async () => {
       signal.throwIfAborted();
-      // Positions first, so that the rows are at least as new as `as_of` states.
+      // Reads the positions first, so that the rows are at least as new as `as_of` states.
       const asOf = asOfJson(await reader.applied());
       const members = await route(reader, query);
       if (typeof members !== "string") return problemAnswer(members);
@@ -189,9 +192,12 @@ export class EffectsHttp {
     }
     const outcome = await this.#waits.until(wanted, signal);
     if (outcome === "applied") return undefined;
-    if (outcome === "too many") return problem("overloaded", `${waitsMax} requests wait already`);
+    if (outcome === "too many") return problem("overloaded", `${waitsMax} requests already wait`);
     const seconds = this.#waitMsMax / 1_000;
-    return problem("wait_timed_out", `wait_for: not all of it was applied within ${seconds} s`);
+    return problem(
+      "wait_timed_out",
+      `wait_for: not all sequences were applied within ${seconds} s`,
+    );
   }
 
   async #ready(): Promise<Answer> {

@@ -60,9 +60,7 @@ export function spikeJson(spike: SpikeRow): string {
 
 export function usageMembers(days: readonly UsageDay[]): string {
   return inner({
-    days: days.map(({ day, lane, class: usageClass, events, duplicates }) => ({
-      ...{ day, lane, class: usageClass, events, duplicates },
-    })),
+    days,
     billable: sumOf(days, "live"),
     historical: sumOf(days, "historical"),
   });

@@ -1,13 +1,13 @@
 // Waits until streams are applied up to the requested sequences, so that clients can read their own
-// writes. The database is queried after the writer of this process has committed the sequences.
-// Without a writer it is polled, with one query for all waiting clients.
+// writes. The database is queried after the writer of this process has committed the sequences. If
+// there is no writer, the database is polled, with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
 
 type Wanted = ReadonlyMap<string, number>;
 
-/** Waits for the writer of this process; undefined without a writer. */
+/** Waits for the writer of this process. Returns undefined if there is no writer. */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
 interface WaitsOptions {
@@ -28,7 +28,7 @@ const pollMs = 10;
 const streamName = /^[A-Za-z0-9_-]{1,255}$/;
 const wantedMax = 64;
 
-/** Parses the requested sequences. Throws an Error whose text follows "wait_for: ". */
+/** Parses the requested sequences. The text of its Errors follows `wait_for: `. */
 export function wantedFrom(texts: readonly string[]): Wanted {
   if (texts.length > wantedMax) throw new Error(`is given more than ${wantedMax} times`);
   const wanted = new Map<string, number>();
@@ -56,7 +56,7 @@ export class Waits {
     return this.#waiting.size;
   }
 
-  /** Waits. Rejects if the first query of the database fails, or with the signal's reason. */
+  /** Rejects if the first query of the database fails, or with the signal's reason. */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";
     if (this.#waiting.size >= this.#options.waitsMax) return "too many";
@@ -80,7 +80,7 @@ export class Waits {
     }
   }
 
-  /** Waits for the writer until it ends, and polls the database. */
+  /** Waits until the writer has committed the sequences or has ended, then polls the database. */
   async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
     try {
       await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));

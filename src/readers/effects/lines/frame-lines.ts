@@ -18,13 +18,13 @@ export class FrameLines {
   readonly #records: RecordReader;
   readonly #line: ReusedLine;
 
-  /** `scanner` must have no other user. */
+  /** `scanner` must not be shared. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /** Reads a frame, yielding as RecordReader does. Throws an Error if the scanner lacks memory. */
+  /** Yields whenever RecordReader yields. Throws an Error if the scanner runs out of memory. */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);
@@ -54,7 +54,7 @@ class ReusedLine extends EventFacts implements StoredLine {
   readonly #rules: EffectRules;
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
-  /** The record whose other facts are not filled yet. */
+  /** The record that `fillRest` must still read; undefined if it has read it. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
@@ -69,13 +69,13 @@ class ReusedLine extends EventFacts implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** Fills the line. If the record is invalid, returns the reason; the line has no meaning then. */
+  /** If the record is invalid, returns the reason. The content of the line is then undefined. */
   fill(record: RecordView): Rejection | undefined {
     const { projectId, storedAtMs } = this.frame;
     const fault = this.#facts.fill(this, record, storedAtMs);
     if (fault !== undefined) return fault;
     if (projectId !== undefined && this.projectId !== projectId) {
-      const detail = `it says that it is of the project ${this.projectId}`;
+      const detail = `the record names the project ${this.projectId}`;
       return { reason: "wrong_project", detail };
     }
     const hasWrites = record.has(LineFlag.HasWrites);

@@ -1,4 +1,4 @@
-// The hashes of events and distinct ids. The addon computes the same ones (text_hash.h).
+// The hashes of events and distinct ids. The addon computes the same hashes (text_hash.h).
 
 import type { Buffer } from "node:buffer";
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
@@ -21,7 +21,7 @@ export class EventHash {
   #words = new Uint32Array(64);
   readonly #hash = new Int32Array(2);
 
-  /** Creates a hash with a key of two random secret words. */
+  /** `key` must be two random secret words. */
   constructor(key: Uint32Array) {
     this.#key = key;
   }
@@ -67,7 +67,7 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** Returns the words of a text: one per four bytes, one for the rest, one for the length. */
+/** Returns the maximum number of words of a text: one per four bytes, the rest, the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }

@@ -14,7 +14,7 @@ import { cookielessId, idText } from "../rules/ids.ts";
 import { isText } from "../rules/plain-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
-/** Maximum time from a frame's storage to a valid `received_at`: no clock is a day ahead. */
+/** Maximum time by which a valid `received_at` is after the storage: no clock is a day ahead. */
 const aheadMsMax = 86_400_000;
 
 const needed = [
@@ -76,17 +76,17 @@ export class LineFacts {
   }
 }
 
-/** Returns why a record is invalid. Called if it is not exactly as the gateway writes it. */
+/** Checks a record that is not exactly as the gateway writes it. Returns why it is invalid. */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
-  if (!hasUuid(record)) return reject("invalid_field", "its uuid is no UUID");
-  if (record.projectId === "") return reject("invalid_field", "its project_id is none");
-  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is no text");
+  if (!hasUuid(record)) return reject("invalid_field", "its uuid is not a UUID");
+  if (record.projectId === "") return reject("invalid_field", "its project_id is invalid");
+  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is not text");
   const { profileType: profile } = record;
   return isNothing(profile) || profile === TokenType.True || profile === TokenType.False
     ? undefined
-    : reject("invalid_field", "its person_profile is no boolean");
+    : reject("invalid_field", "its person_profile is not a boolean");
 }
 
 function hasUuid(record: RecordView): boolean {
@@ -140,8 +140,8 @@ const recentIdSets = 32_768;
 const recentIdBytesMax = 64;
 
 /**
- * Returns recent distinct ids as the same string objects, which need no memory and are not hashed
- * again in a Map. Compares bytes, because clients can choose ids whose hashes collide.
+ * Returns recent distinct ids as the same string objects: they need no new memory, and a Map need
+ * not hash them again. Compares bytes, because clients can choose ids whose hashes collide.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");

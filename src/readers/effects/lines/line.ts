@@ -3,7 +3,7 @@
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
 
-/** A stored line. One object is filled again for each line, so visitors must not retain it. */
+/** One object is filled again for each line, so visitors must not retain it. */
 export interface StoredLine {
   readonly frame: StoredFrame;
   readonly line: number;
@@ -34,7 +34,7 @@ export interface LineVisitor {
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
 }
 
-/** Maximum time from storage to `received_at`: more than clocks differ plus the wait of frames. */
+/** Maximum time by which `received_at` is after the storage: more than clocks differ. */
 const aheadMsMax = 3_600_000;
 
 /**

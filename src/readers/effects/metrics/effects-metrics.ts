@@ -61,7 +61,7 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     return await super.text();
   }
 
-  /** Counts a part of a commit, completed by `committed`. */
+  /** Counts a part of a commit. `committed` counts the last part. */
   part({ usage, frames, rejected, incidents, links }: Commit, seconds: number): void {
     this.#partSeconds += seconds;
     for (const { lane, class: usageClass, events, duplicates } of usage) {

@@ -10,7 +10,7 @@ export const effectsMetricTable = {
   },
   penstock_effects_duplicates_total: {
     type: "counter",
-    help: "Duplicate events, by lane: counted once, without effect.",
+    help: "Duplicate events, by lane. They are counted, but not applied.",
   },
   penstock_effects_frames_total: {
     type: "counter",
@@ -18,7 +18,7 @@ export const effectsMetricTable = {
   },
   penstock_effects_rejected_total: {
     type: "counter",
-    help: "Parts of events that could not be applied, by reason; the rest of each event was.",
+    help: "Parts of events that could not be applied, by reason. The rest of each event was applied.",
   },
   penstock_effects_incidents_total: {
     type: "counter",
@@ -62,7 +62,7 @@ export const effectsMetricTable = {
   },
   penstock_effects_frames_bytes: {
     type: "gauge",
-    help: "Messages that were read and are not applied yet.",
+    help: "Bytes of messages that were read but not yet applied.",
   },
   penstock_effects_duplicates_bytes: {
     type: "gauge",

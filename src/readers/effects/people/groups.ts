@@ -58,7 +58,7 @@ export class Groups {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /** Writes a group. Returns false for a new type if the project already has `typesMax` types. */
+  /** Returns false if the type is new and the project already has `typesMax` types. */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");
@@ -88,7 +88,7 @@ export class Groups {
     return true;
   }
 
-  /** Records that the id was seen with the group, unless the store has an older row. */
+  /** Records that the id was seen with the group, unless a cached row has an earlier time. */
   associate(effect: EventEffect, distinctId: string, group: { type: string; key: string }): void {
     const { projectId } = effect;
     const atMs = effect.stamp.timeMs;
@@ -222,7 +222,7 @@ class Association implements CachedRow {
   }
 }
 
-// Returns the cache key. No text of a stored line contains the separator NUL.
+// No text of a stored line contains the separator NUL.
 function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
   return `${type}\0${key}`;
 }

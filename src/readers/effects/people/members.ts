@@ -43,10 +43,10 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /** Recently seen members by the hash of their ids, three times as fast as Maps. */
+  /** Recently seen members, by the hash of their ids. Three times as fast as Maps. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The last id that was not found, to avoid slow look-ups.
+  // The last id that was not found, so that it is not looked up again.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
 
@@ -268,7 +268,7 @@ export class Members {
   }
 }
 
-/** Returns the text for a cycle, which only another program can have created. */
+/** Returns the error for a cycle of rows, which only another program can have created. */
 function lost(projectId: string, id: string): string {
   return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which only another program can cause: rebuild the database with \`penstock effects rebuild\``;
 }
@@ -308,7 +308,7 @@ interface LinkSide {
   readonly idsTotal: number;
 }
 
-/** Returns the outcome of a link. The order of the checks is a contract. */
+/** If a link is refused for two reasons, the order of the checks decides which is stored. */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },
@@ -330,7 +330,7 @@ class Person {
   firstId: string;
   firstStamp: Stamp;
   firstUuid: string;
-  /** The main id of the newest link; undefined without a link. */
+  /** The main id of the newest link; undefined if there is no link. */
   main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
   known = false;
   lastSeenAtMs: number;
@@ -380,7 +380,7 @@ export class Member implements CachedRow {
   mergedInto: string | undefined = undefined;
   person: Person | undefined = undefined;
   isChanged = false;
-  /** Range of whole seconds, small integers for V8, in which events change nothing. */
+  /** The time in which events change nothing, in seconds: small integers for V8. */
   quietFromS = 0;
   quietToS = 0;
 

@@ -32,10 +32,13 @@ export interface PeopleOptions {
   /** Approximate bytes of cached rows, besides those of the current batches. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
-  /** Maximum bytes of the names and values of a person or group. */
+  /** Maximum bytes of the property names and values of a person or group. */
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
-  /** Maximum bytes per project of the properties of people and groups above 64 KiB each. */
+  /**
+   * Maximum bytes, per project, of the properties of those people and groups that have over 64 KiB
+   * each.
+   */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
   readonly depthMax?: number;
@@ -123,12 +126,15 @@ export class People {
     return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
   }
 
-  /** Returns whether a plain line changes nothing. */
+  /** Returns whether a plain line (see StoredLine.isPlain) changes nothing. */
   seen(line: SeenLine): boolean {
     return this.#members.seen(line);
   }
 
-  /** Applies a plain line. May precede queued effects, because its times are joins. */
+  /**
+   * Applies a plain line, even before effects that were queued earlier: it only changes the oldest
+   * and the newest time, for which the order of lines does not matter.
+   */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
     const row = this.#members.missing(projectId, distinctId);
@@ -215,7 +221,7 @@ export class People {
 
   /**
    * Applies the next `effectsMax` entries of the queue. Returns whether all are applied; until
-   * then, nothing may be queued. After an error, everything must be discarded.
+   * then, nothing may be queued. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -298,14 +304,14 @@ export class People {
     const { kind, from: a, to: b } = link;
     const atMs = effect.stamp.timeMs;
     this.#links.push({ projectId, place, a, b, kind, atMs, eventUuid, outcome });
-    this.#tell(effect, refused, ["person_full", "persons merged"]);
+    this.#rejectFull(effect, refused, ["person_full", "persons merged"]);
   }
 
   #writePerson(effect: EventEffect, member: Member): void {
     if (effect.person === undefined) return;
     const refused = new Refused();
     this.#members.write(member, effect.person, { stamp: effect.stamp, refused });
-    this.#tell(effect, refused, ["person_full", "person"]);
+    this.#rejectFull(effect, refused, ["person_full", "person"]);
   }
 
   #writeGroup(effect: EventEffect): void {
@@ -316,10 +322,10 @@ export class People {
       const detail = `more than ${this.#groupTypesMax} group types: ${group.type}`;
       this.#reject(effect, "too_many_group_types", detail);
     }
-    this.#tell(effect, refused, ["group_full", "group"]);
+    this.#rejectFull(effect, refused, ["group_full", "group"]);
   }
 
-  #tell(effect: EventEffect, refused: Refused, [full, where]: BagName): void {
+  #rejectFull(effect: EventEffect, refused: Refused, [full, where]: BagName): void {
     if (refused.count > 0) this.#reject(effect, full, noRoom(refused, where));
   }
 

@@ -19,7 +19,7 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/** Returns the uuid. Built from character codes: a concatenated string would retain its parts. */
+/** Builds the text from character codes: V8 would retain the parts of a concatenated string. */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

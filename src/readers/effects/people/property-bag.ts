@@ -1,6 +1,6 @@
 // The properties of a person or group while effects are applied. Writes are joined key by key, so
-// their order does not matter while all properties fit. Stored as the text of the columns, which
-// takes a fraction of the memory of objects, and parsed at the first write.
+// their order does not matter while all properties fit. A bag holds the text of its columns, which
+// takes a fraction of the memory of objects, and parses it at the first write.
 
 import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -43,7 +43,7 @@ export type PropertiesDropped = (
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The rejection reason of a full bag, and the owner for the rejection's text. */
+/** The reason for rejecting a write to a full bag, and its owner for the text of the rejection. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
 /** The limits of one bag and of all large bags of its project. */
@@ -62,7 +62,7 @@ export class PropertyBag {
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** Creates a bag. `bytes` is the size that an earlier bag of the same properties returned. */
+  /** `bytes` is the size that an earlier bag of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
@@ -77,7 +77,10 @@ export class PropertyBag {
     return this.#read().size;
   }
 
-  /** Empties the bag if the stored columns are inconsistent. Must be called first. */
+  /**
+   * Returns whether the stored columns are consistent. If not, empties the bag. Must be called
+   * before the properties are read or written.
+   */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
     if (this.#properties !== undefined) return true;
@@ -141,7 +144,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether both bags fit together. If not, the result depends on the order of the names.
+   * Returns whether one bag has room for both. If not, the order of the names decides which
+   * properties are rejected.
    */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
@@ -186,12 +190,12 @@ export class PropertyBag {
   }
 }
 
-/** Returns the properties in the order of the columns, as in a bag that was stored before. */
+/** Sorts by name, which is the order of a bag that was read from its columns. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** Returns the bytes of a text: two per character with a character beyond Latin 1. */
+/** Returns the bytes of a text in V8: one per character, or two if one is beyond Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -227,8 +231,8 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
 export const largeBytesMin = 65_536;
 
 /**
- * Limits the large properties of a project, because each write of a bag reads all its properties and
- * would delay other projects.
+ * Limits the large properties of a project, because each write of a bag reads all its properties
+ * and would delay other projects.
  */
 export class LargeProperties {
   readonly #bytesMax: number;

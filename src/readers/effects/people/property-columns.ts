@@ -16,8 +16,8 @@ type State = [
   shown: number[],
   // The values of `$set_once` that a `$set` in `json` hides.
   hidden: string[],
-  // Four entries for each other name: the name, the index of the `$unset`, the index of the oldest
-  // `$set_once`, the value of the `$set_once` or "".
+  // Four entries for each name that is not in `json`: the name, the index of the `$unset`, the
+  // index of the oldest `$set_once`, the value of the `$set_once` or "".
   unshown: (number | string)[],
 ];
 

@@ -1,7 +1,7 @@
 // Caches rows by project and id in two generations: rows that were not used while the younger one
 // filled are dropped together. Changed rows stay until they are stored.
 
-/** A cached row. It has one object, whose fields may change. */
+/** Each row is one object, whose fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
@@ -19,7 +19,7 @@ const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Number of times that rows were dropped, or will be unless they are used. */
+  /** Changes whenever rows are dropped, or will be dropped next unless they are used. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -68,7 +68,7 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** Adds a row's new size. `bytes` may be negative. The row must have just been looked up. */
+  /** Adds `bytes`, which may be negative, to the size of a row that was just looked up. */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;

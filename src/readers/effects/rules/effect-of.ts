@@ -1,5 +1,5 @@
-// Converts an event to writes, a link, a group and memberships, without the database. Never throws
-// because of an event's content.
+// Converts an event to writes, a link, a group and memberships, without the database. No content of
+// an event causes an exception.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -12,7 +12,7 @@ import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Maximum groups of an event: each is a row to write, which delays other projects. */
+/** Maximum number of groups of an event. Each adds a row, and writing it delays other projects. */
 const eventGroupsMax = 5;
 /** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
@@ -112,7 +112,9 @@ export class EffectRules {
     };
   }
 
-  /** Reads the named properties. If a name occurs repeatedly, the last value counts. */
+  /**
+   * Reads the properties in `propertyNames`. If a name occurs repeatedly, the last value counts.
+   */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -208,7 +210,7 @@ export class EffectRules {
       else if (!this.#fits("$groups", [type, key, distinctId])) continue;
       else if (found.size < eventGroupsMax || found.has(type)) found.set(type, key);
       else {
-        const detail = `an event may name ${eventGroupsMax} groups`;
+        const detail = `an event may name at most ${eventGroupsMax} groups`;
         this.#writes.reject("$groups", "too_many_group_types", detail);
       }
     }
@@ -220,7 +222,7 @@ export class EffectRules {
     let bytes = 0;
     for (const id of ids) bytes += Buffer.byteLength(id);
     if (bytes <= rowIdsBytesMax) return true;
-    const detail = `its ids have ${bytes} bytes together, and may have ${rowIdsBytesMax}`;
+    const detail = `its ids have ${bytes} bytes together; the maximum is ${rowIdsBytesMax}`;
     this.#writes.reject(field, "invalid_field", detail);
     return false;
   }

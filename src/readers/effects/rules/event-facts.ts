@@ -14,7 +14,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /** `$exception` or `$$heatmap`, which SDKs send by themselves and which write no properties. */
+  /** `$exception` or `$$heatmap`. SDKs send these by themselves. They write no properties. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -31,7 +31,7 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The buffer with the 36 characters of the uuid, in any case, from `uuidAt`. */
+  /** The buffer in which the uuid, in upper or lower case, begins at `uuidAt`. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;
@@ -39,7 +39,7 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
-  /** The name. `event` and `id` are hashed unless the addon has already hashed the line. */
+  /** The event's name. `EventHash` reads it and `id` if the addon has not hashed the line. */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;

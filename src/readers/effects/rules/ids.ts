@@ -11,8 +11,8 @@ export const cookielessId = "$posthog_cookieless";
 const zeros = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Ids that are never merged, because all users of a broken program would become one person:
- * PostHog's list, and the texts of other languages for "no value", in lower case.
+ * Ids that are never merged. Otherwise all users of a broken program would become one person. The
+ * list is PostHog's, and the texts of programming languages for "no value", in lower case.
  */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
@@ -28,7 +28,7 @@ const illegalIds: ReadonlySet<string> = new Set([
 
 const quotes = new Set(['"', "'", "`"]);
 
-/** Returns whether an id must not be merged. With U+FFFD, two different ids may be one text. */
+/** Returns whether an id must not be merged. Different damaged ids become equal by U+FFFD. */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;
   let text = id.trim();

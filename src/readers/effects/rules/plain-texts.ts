@@ -5,51 +5,41 @@ import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
 
 const bufferBytes = 65_536;
+/** Number of cached texts, a power of two. */
 const cachedTexts = 4_096;
+const cachedBytesMax = 48;
 
 export class PlainTexts {
   readonly #normalise: Scanner["normalise"];
   readonly #buffer = Buffer.alloc(bufferBytes);
-  readonly #texts = new RecentTexts(cachedTexts);
+  readonly #cached = new Array<string>(cachedTexts).fill("");
 
   constructor(normalise: Scanner["normalise"]) {
     this.#normalise = normalise;
   }
 
-  /** Returns a value's text; undefined if it is nested too deeply. Throws without memory. */
+  /**
+   * Returns the text of a value; undefined if the value is nested too deeply. Throws an Error if
+   * the scanner runs out of memory.
+   */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
     const target = room <= bufferBytes ? this.#buffer : Buffer.allocUnsafe(room);
     const length = this.#normalise(body, start, end, target, 0);
     if (length === NotNormal.NotJson) return undefined;
     if (length < 0)
-      throw new Error(`Writing the plain form of a value: the scanner returned ${length}`);
+      throw new Error(`cannot write the plain form of a value: the scanner returned ${length}`);
     return target.toString("utf8", 0, length);
   }
 
-  /** Returns a name. body[start, end) excludes the quotes. */
+  /** body[start, end) must be a name without its quotes. */
   nameOf(body: Buffer, start: number, end: number): string {
     const text = this.textOf(body, start, end);
     if (!text.includes("\\")) return text;
     return (JSON.parse(`"${text}"`) as string).replaceAll("\0", "\ufffd").toWellFormed();
   }
 
-  textOf(body: Buffer, start: number, end: number): string {
-    return this.#texts.textOf(body, start, end);
-  }
-}
-
-const cachedBytesMax = 48;
-
-/** Returns a recent short text as the same string object, which needs no memory. */
-class RecentTexts {
-  readonly #texts: string[];
-
-  /** `count` is the number of remembered texts, a power of two. */
-  constructor(count: number) {
-    this.#texts = new Array<string>(count).fill("");
-  }
-
+  /** Returns a recent short text as the same string object, which needs no new memory. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
     if (length > cachedBytesMax) return body.toString("utf8", start, end);
@@ -61,11 +51,11 @@ class RecentTexts {
       hash = Math.imul(hash ^ byte, 0x01000193);
     }
     if (bits > 0x7f) return body.toString("utf8", start, end);
-    const place = (hash ^ (hash >>> 15)) & (this.#texts.length - 1);
-    const cached = this.#texts[place]!;
+    const slot = (hash ^ (hash >>> 15)) & (cachedTexts - 1);
+    const cached = this.#cached[slot]!;
     if (isText(cached, body, start, length)) return cached;
     const text = body.toString("latin1", start, end);
-    this.#texts[place] = text;
+    this.#cached[slot] = text;
     return text;
   }
 }
@@ -79,12 +69,12 @@ export function isText(text: string, body: Buffer, start: number, length: number
 
 const plainName = /^[\w $.:/-]*$/;
 
-/** Returns the name as a JSON string. Without escapes, faster than JSON.stringify. */
+/** Returns the name as a JSON string. Avoids JSON.stringify, which is slower, for most names. */
 export function nameToken(name: string): string {
   return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
 }
 
-/** Returns the stored size of the name in UTF-8, without quotes. */
+/** Returns the size of the name as JSON in UTF-8, without the quotes. */
 export function nameBytes(name: string): number {
   return plainName.test(name) ? name.length : Buffer.byteLength(JSON.stringify(name)) - 2;
 }

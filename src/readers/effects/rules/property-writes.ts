@@ -14,8 +14,6 @@ const nameBytesMax = 400;
 /** Maximum bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
 const eventPropertiesMax = 1_000;
-/** Maximum number of names that are compared one by one. */
-const comparedNamesMax = 16;
 const quotedLengthMax = 100;
 
 const noBytes = Buffer.alloc(0);
@@ -27,25 +25,27 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/** A field that an event can have in two places. If both have a key, `top` wins. */
+/** A field next to `properties` (`top`) and in them (`nested`). If both have a key, `top` wins. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;
   readonly nested: Span;
 }
 
-/** Reads writes. The caller calls `begin`, reads the fields that get room first, then `end`. */
+/**
+ * For each event, the caller calls `begin`, reads the fields in the order in which they get room,
+ * and calls `end`.
+ */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);
   readonly #rejected = new Map<string, FieldRejection>();
   #bytesRead = 0;
   #membersRead = 0;
-  /** The fields that were read while there was room for all their values. */
+  /** The values of the fields that were read before the maximum was reached. */
   #kept: (readonly PropertyText[])[] = [];
   #bytesLeft: number | undefined = undefined;
-  #found: PropertyText[] = [];
-  #places: Map<string, number> | undefined = undefined;
+  #found = new Map<string, string>();
   #faults: Map<string, RejectedReason> | undefined = undefined;
 
   constructor(texts: PlainTexts) {
@@ -78,8 +78,7 @@ export class PropertyWritesReader {
     const hasTop = this.#hasMembers(top, field);
     const hasNested = this.#hasMembers(nested, field) && !(hasTop && isSame(body, top, nested));
     if (!hasTop && !hasNested) return nothing;
-    this.#found = [];
-    this.#places = undefined;
+    this.#found = new Map();
     this.#faults = undefined;
     if (hasNested) this.#readMembers(body, nested, field);
     if (hasTop) this.#readMembers(body, top, field);
@@ -143,8 +142,12 @@ export class PropertyWritesReader {
       oddities === 0
         ? this.#texts.textOf(body, valueStart, valueEnd)
         : this.#texts.valueOf(body, valueStart, valueEnd);
-    if (json === undefined) this.#addFault(name, "too_deep");
-    else this.#add(name, json);
+    if (json === undefined) {
+      this.#addFault(name, "too_deep");
+      return;
+    }
+    this.#faults?.delete(name);
+    this.#found.set(name, json);
   }
 
   #nameOf(
@@ -190,49 +193,26 @@ export class PropertyWritesReader {
     }
   }
 
-  #placeOf(name: string): number {
-    if (this.#places !== undefined) return this.#places.get(name) ?? -1;
-    for (let place = 0; place < this.#found.length; place++)
-      if (this.#found[place]![0] === name) return place;
-    return -1;
-  }
-
-  #add(name: string, json: string): void {
-    this.#faults?.delete(name);
-    const place = this.#placeOf(name);
-    if (place >= 0) {
-      this.#found[place] = [name, json];
-      return;
-    }
-    this.#found.push([name, json]);
-    if (this.#places !== undefined) this.#places.set(name, this.#found.length - 1);
-    else if (this.#found.length > comparedNamesMax)
-      this.#places = new Map(this.#found.map(([each], index) => [each, index]));
-  }
-
   /** Records that the last value of the name is invalid, so that earlier values do not count. */
   #addFault(name: string, reason: RejectedReason): void {
-    const place = this.#placeOf(name);
-    if (place >= 0) this.#found[place] = [name, ""];
+    this.#found.delete(name);
     this.#faults ??= new Map();
     this.#faults.set(name, reason);
   }
 
   #takeFound(field: string): readonly PropertyText[] {
-    if (this.#faults !== undefined) {
-      for (const [name, reason] of this.#faults)
-        this.reject(field, reason, `${field}: the value of ${quoted(name)} cannot be kept`);
-      this.#found = this.#found.filter(([, json]) => json !== "");
-    }
-    if (this.#bytesRead > eventPropertyBytesMax) return this.#withinRoom(field);
-    this.#kept.push(this.#found);
-    return this.#found;
+    for (const [name, reason] of this.#faults ?? [])
+      this.reject(field, reason, `${field}: the value of ${quoted(name)} cannot be stored`);
+    const found = [...this.#found];
+    if (this.#bytesRead > eventPropertyBytesMax) return this.#withinRoom(found, field);
+    this.#kept.push(found);
+    return found;
   }
 
-  #withinRoom(field: string): readonly PropertyText[] {
+  #withinRoom(found: readonly PropertyText[], field: string): readonly PropertyText[] {
     let left =
       this.#bytesLeft ?? eventPropertyBytesMax - sum(this.#kept.flat().map(propertyBytesOf));
-    const kept = this.#found.filter((property) => {
+    const kept = found.filter((property) => {
       const bytes = propertyBytesOf(property);
       if (bytes > left) {
         const detail = `${field}: no room for ${quoted(property[0])}, which has ${bytes} bytes`;

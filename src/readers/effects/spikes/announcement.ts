@@ -1,11 +1,11 @@
-// The published message and the log line of a spike that begins or ends.
+// The message and the log line that announce the begin or end of a spike.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
 import type { OutboxRow, SpikeRow } from "../types.ts";
 import { projectSubject } from "./project-activity.ts";
 
-/** The published JSON. Times are ISO 8601, UTC. */
+/** The published JSON. Timestamps are ISO 8601 in UTC. */
 interface SpikeNews {
   readonly project: string;
   readonly subject: string;
@@ -18,7 +18,7 @@ interface SpikeNews {
   readonly events: number;
 }
 
-/** Returns the message. Its id is the same whenever the spike is detected. */
+/** The message id is the same if the spike is detected again, as after a rebuild. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,
@@ -46,7 +46,7 @@ export function spikeAnnouncement(
 /** Maximum log lines per minute: many ids can be hot, and a catch-up finds many spikes. */
 const linesAMinute = 30;
 
-/** Logs committed spikes without hot ids, because distinct ids are personal data. */
+/** Logs committed spikes. Omits the hot ids, because distinct ids are personal data. */
 export class SpikeLog {
   readonly #log: Pick<Log, "info">;
   readonly #window: RateWindow;

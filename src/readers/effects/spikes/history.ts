@@ -14,7 +14,7 @@ export interface Limits {
   readonly threshold: number;
 }
 
-/** The stored counts. A run of zeros is one negative number. Older counts are zero. */
+/** A negative number stands for that many zeros. Counts that are older than the last one are 0. */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
@@ -24,7 +24,7 @@ interface HistoryNumbers {
   readonly hours: readonly number[];
 }
 
-/** The counts. Minutes and hours are numbered since the epoch. Arrays have no trailing zeros. */
+/** Minutes and hours are numbered since the epoch. The arrays have no trailing zeros. */
 export class History {
   readonly since: number;
   #next: number;
@@ -63,7 +63,7 @@ export class History {
     this.#next = minute;
   }
 
-  /** Adds events of an already added minute. Only the hours change. */
+  /** Adds events of a minute that was already added. Only the count of its hour changes. */
   addLate(minute: number, count: number): void {
     const back = hourOf(this.#next) - hourOf(minute);
     if (hourOf(minute) < hourOf(this.since) || back > hoursBack) return;
@@ -72,11 +72,11 @@ export class History {
   }
 
   /**
-   * Returns the limits; undefined if there are fewer than 60 minutes. The baseline is the weighted
-   * mean of the same hour on the seven previous days (same weekday: weight 3; adjacent hours:
-   * half). With less than a day of whole hours, it is the mean of all minutes. The threshold is
-   * max(500, baseline × m). The multiple m is 5 times the coefficient of variation of the last 60
-   * minutes, limited to 3 to 6.
+   * Returns undefined if the history is shorter than 60 minutes. The baseline is the weighted mean
+   * of the same hour on the seven previous days (the same weekday has the weight 3, the hours
+   * before and after have half the weight). If the history has less than a day of whole hours, the
+   * baseline is the mean of all minutes. The threshold is max(500, baseline × m). The multiple m is
+   * 5 times the coefficient of variation of the last 60 minutes, limited to 3 to 6.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;

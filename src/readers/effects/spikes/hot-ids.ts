@@ -1,5 +1,5 @@
-// Finds the distinct ids with most of a minute's events, with Space-Saving (Metwally, Agrawal, El
-// Abbadi 2005).
+// Finds the distinct ids with the most events of a minute, by the algorithm Space-Saving (Metwally,
+// Agrawal, El Abbadi 2005).
 
 import { IdHash } from "../lines/hashes.ts";
 
@@ -53,7 +53,7 @@ export class HotIds {
     }
   }
 
-  /** Returns the ids with certainly more than `events` events, and their minimum counts. */
+  /** Returns the ids that certainly have more than `events` events, with their minimum counts. */
   over(events: number): Map<string, number> {
     const found = new Map<string, number>();
     for (const [id, count, error] of this.counters())

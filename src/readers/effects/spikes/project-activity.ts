@@ -15,7 +15,7 @@ const formatVersion = 1;
 export const projectSubject = "project";
 const idMark = "id:";
 
-/** Returns the subject of a hot id, which the prefix `id:` makes unambiguous. */
+/** Adds the prefix `id:` if the id could be mistaken for another subject. */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -30,21 +30,17 @@ interface OpenMinute {
   hot: HotIds | undefined;
 }
 
-/** A running spike. `start` is in minutes. `events` excludes the `quiet` minutes at the end. */
-interface Spike {
-  readonly start: number;
-  readonly baseline: number;
-  readonly threshold: number;
-  readonly peak: number;
-  readonly events: number;
-  readonly quiet: number;
-  readonly quietEvents: number;
-}
-
+/** A running spike of a distinct id. `start` is the first minute since the epoch. */
 interface HotSpike {
   readonly start: number;
   readonly peak: number;
   readonly events: number;
+}
+
+/** A running spike of the project. `events` excludes the `quiet` minutes at the end. */
+interface Spike extends HotSpike, Limits {
+  readonly quiet: number;
+  readonly quietEvents: number;
 }
 
 /**
@@ -71,7 +67,7 @@ export class ProjectActivity {
     this.#onSpike = onSpike;
   }
 
-  /** Returns the activity from its stored text. Throws an Error for another version. */
+  /** Throws an Error if the text has another format version. */
   static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
     const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
       JSON.parse(text) as [
@@ -109,7 +105,7 @@ export class ProjectActivity {
     return `${JSON.stringify(parts).slice(0, -1)},${this.#historyText}]`;
   }
 
-  /** Whether the end of a minute can change the state without an event. */
+  /** Whether the end of a minute can change the state even if no event arrives. */
   get isInMotion(): boolean {
     if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
     return this.#open.some(({ count }) => count > thresholdMin);
@@ -125,7 +121,7 @@ export class ProjectActivity {
     this.#historyText = undefined;
   }
 
-  /** Counts an event. One of a closed minute only counts in its hour. `idHash` is the high word. */
+  /** An event of a closed minute only counts in its hour. `idHash` is the high word of the hash. */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
     if (minute < history.next) {
@@ -213,7 +209,7 @@ export class ProjectActivity {
     this.#onSpike(this.#row(spike, minute + 1 - quietMinutesToEnd), "ended");
   }
 
-  #row(spike: Spike, end: number | undefined): SpikeRow {
+  #row(spike: HotSpike & Limits, end: number | undefined): SpikeRow {
     return {
       projectId: this.projectId,
       subject: projectSubject,
@@ -246,16 +242,8 @@ export class ProjectActivity {
   }
 
   #hotRow(id: string, spike: HotSpike, end: number | undefined): SpikeRow {
-    return {
-      projectId: this.projectId,
-      subject: hotIdSubject(id),
-      startedAtMs: spike.start * minuteMs,
-      endedAtMs: end === undefined ? undefined : end * minuteMs,
-      peakPerMinute: spike.peak,
-      baseline: 0,
-      threshold: hotPerMinute,
-      events: spike.events,
-    };
+    const limits = { baseline: 0, threshold: hotPerMinute };
+    return { ...this.#row({ ...spike, ...limits }, end), subject: hotIdSubject(id) };
   }
 }
 
@@ -266,7 +254,7 @@ function historyText(history: History | undefined): string {
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }
 
-/** Index of the hot spikes in the stored text, before the open minutes. */
+/** Index of the hot spikes in the stored text. The open minutes follow. */
 const hotSpikesAt = 5;
 
 type Named = readonly [id: string, ...rest: unknown[]];

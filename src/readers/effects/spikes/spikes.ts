@@ -13,7 +13,7 @@ const graceMs = 10_000;
 /** Key of the row that lists the projects in motion. Not a valid project id. */
 const motionRow = manyProjects;
 
-/** A partition's watermark has passed the end of a minute. */
+/** The watermark of a partition has passed the ends of all minutes before `closed`. */
 interface MinutesClosed {
   readonly partition: number;
   readonly closed: number;
@@ -33,14 +33,14 @@ type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
  * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
  * `adopt` until none is missing, then calls `apply` and `changes`. The next batch may be counted
  * before `committed` or `discard`. A minute is judged at the line that moves the watermark of the
- * project's stream 10 seconds past its end. So lines of other projects in the partition can end the
- * spike of a silent project.
+ * project's stream 10 seconds past the end of the minute. So lines of other projects in the
+ * partition can end the spike of a silent project.
  */
 export class Spikes {
   readonly #prefix: string;
   readonly #projectsMax: number;
   readonly #projects = new Map<string, ProjectActivity>();
-  /** Projects whose minutes are judged even without their own events. Never evicted. */
+  /** Projects whose minutes are judged even if they send no events. Never evicted. */
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
@@ -57,13 +57,13 @@ export class Spikes {
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax` is the number of cached projects, besides those of a batch. */
+  /** `projectsMax` is the maximum number of cached projects, besides those of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
-  /** Counts a line. `watermarkMs` is that of the line's stream, including this line. */
+  /** `watermarkMs` is the watermark of the line's stream, including this line. */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;

@@ -4,18 +4,20 @@
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
-/**
- * The content of a dump. `all`: the whole state. `lasting`: the part that does not depend on how
- * streams were interleaved, plus the ids of links that were refused because of other links
- * (`refused_links`).
- */
-export type DumpKind = "all" | "lasting";
+export type DumpKind =
+  /** The whole state. */
+  | "all"
+  /**
+   * The part that does not depend on how streams were interleaved, and the ids of the links that
+   * were refused because of other links (`refused_links`).
+   */
+  | "lasting";
 
 interface DumpSection {
   /** The value of `table` in the lines of the section. */
   readonly name: string;
   readonly table: string;
-  /** Condition of the rows, of which equal ones are then returned once. */
+  /** Condition of the rows. If it is set, equal rows are returned once. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
   /** Columns to sort by. Texts are sorted by their bytes in UTF-8, null numbers first. */
@@ -24,7 +26,7 @@ interface DumpSection {
 
 interface DumpColumn {
   readonly name: string;
-  /** The type of a column. `json` is text that is copied unchanged. */
+  /** `json` is text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
@@ -34,7 +36,7 @@ export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/** The links, except of an id with itself, which merge nothing. */
+/** Links of an id with itself are excluded, because they merge nothing. */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),
@@ -68,7 +70,7 @@ export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = 
   lasting: [...lastingLinks, ...facts],
 };
 
-/** Returns the query. `nulls` is the clause that sorts null numbers first. */
+/** `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -77,7 +79,7 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/** Returns a person's line. `ids`: sorted by their bytes in UTF-8; undefined for one. */
+/** `ids` must be sorted by their bytes in UTF-8, and is undefined if the person has one id. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
@@ -104,7 +106,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** Returns a section. In `names`, the suffix `#` marks a number, `:` JSON text. */
+/** In `names`, the suffix `#` marks a number, and `:` marks JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

@@ -18,7 +18,7 @@ export interface ErasingSql {
 }
 
 export interface ErasedPeople {
-  /** All ids of the erased persons, except requested ids without a row. */
+  /** The ids of the erased persons. Requested ids that have no row are not included. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;
@@ -26,7 +26,7 @@ export interface ErasedPeople {
   readonly spikes: number;
   readonly rejected: number;
   readonly announcements: number;
-  /** Descriptions of the persons' remaining data, with the time of its end. */
+  /** Descriptions of data of the persons that remains, and until when it remains. */
   readonly remains: readonly string[];
 }
 
@@ -77,7 +77,7 @@ export async function eraseRows(
   projectId: string,
   wanted: readonly string[],
 ): Promise<ErasedPeople> {
-  // First, so that this transaction and a writer's transaction wait for each other.
+  // Must be first, so that this transaction and a writer's transaction wait for each other.
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const ids = await idsOfPersons(sql, projectId, wanted);
   const all = new Set([...ids, ...wanted]);
@@ -118,8 +118,8 @@ export async function eraseRows(
 }
 
 /**
- * Removes rejections without a distinct id whose text names one of the ids: in quotes, or after a
- * colon, alone or as one of "a or b".
+ * Removes rejections without a distinct id if their text names one of the ids: in quotes, or after
+ * a colon, alone or as one of "a or b".
  */
 async function eraseUnowned(
   sql: ErasingSql,

@@ -38,7 +38,7 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/** Returns the owner of a database that does not store the prefix, by its streams. */
+/** Returns the prefix of the applied streams, for a database in which no prefix is stored. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

@@ -23,7 +23,7 @@ export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   return { kind: "sqlite", file: linkedFile(path.resolve(file)) };
 }
 
-/** Returns the place without user and password. */
+/** Returns the address of the database, without user and password. */
 export function shownPlace(place: StorePlace): string {
   if (place.kind === "sqlite") return place.file;
   const { host, pathname, searchParams } = new URL(place.url);

@@ -1,6 +1,5 @@
 // The interface to a database, implemented by sqlite/ and postgres/.
 
-import type { Lane } from "../../../platform/base/lane.ts";
 import type {
   ActiveIdsRow,
   ActivityRow,
@@ -8,13 +7,14 @@ import type {
   GroupRow,
   IncidentRow,
   LargePropertiesRow,
+  LinkRow,
   MemberRow,
   OutboxRow,
   Position,
   RejectedRow,
   SpikeRow,
   StoredOutboxRow,
-  UsageClass,
+  UsageDelta,
 } from "../types.ts";
 import type { DumpKind } from "./dump.ts";
 
@@ -23,11 +23,7 @@ export class FencedError extends Error {
   override name = "FencedError";
 }
 
-export interface GroupName {
-  readonly projectId: string;
-  readonly type: string;
-  readonly key: string;
-}
+export type GroupName = Pick<GroupRow, "projectId" | "type" | "key">;
 
 /** The database as the single writer uses it. Methods reject if the database is unreachable. */
 export interface EffectsStore {
@@ -37,13 +33,13 @@ export interface EffectsStore {
   holdsLock(): Promise<boolean>;
   /** Stores the owner's prefix of the stream names, unless the database has an owner. */
   bindTo(prefix: string): Promise<void>;
-  /** Returns the number of the last commit; 0 for none. Rolls back an incomplete commit. */
+  /** Returns the number of the last commit, or 0. Rolls back an incomplete commit. */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
-   * Returns the rows of the ids that exist, and all rows between each id and its person. During a
-   * commit, they may be from before it. Rejects with a TooLargeError if their properties exceed 32
-   * MiB; the caller must then request fewer ids.
+   * Returns the rows of the ids that exist, and all rows between each id and its person. While a
+   * commit is running, the rows may be older than it. Rejects with a TooLargeError if the
+   * properties of the rows exceed 32 MiB; the caller must then request fewer ids.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
   /** Returns the existing rows. Rejects like `members` if their properties are too large. */
@@ -80,19 +76,13 @@ export interface Person {
   readonly lastSeenAtMs: number;
   readonly version: number;
   /**
-   * The uuids of the person's other ids, at most 100. Each may have been a separate person before.
+   * The uuids of the person's ids except the first, at most 100. Each may have been that of a
+   * separate person before a merge.
    */
   readonly mergedFrom: readonly string[];
 }
 
-export interface Link {
-  readonly a: string;
-  readonly b: string;
-  readonly kind: string;
-  readonly atMs: number;
-  readonly eventUuid: string;
-  readonly outcome: string;
-}
+export type Link = Omit<LinkRow, "projectId" | "place">;
 
 export interface Group {
   readonly type: string;
@@ -103,20 +93,14 @@ export interface Group {
   readonly version: number;
 }
 
-export interface UsageDay {
-  readonly day: string;
-  readonly lane: Lane;
-  readonly class: UsageClass;
-  readonly events: number;
-  readonly duplicates: number;
-}
+export type UsageDay = Omit<UsageDelta, "projectId">;
 
 export interface Page {
   readonly after: string | undefined;
   readonly limit: number;
   /**
-   * Maximum characters of all properties, plus `idBytes` for each distinct id of a person. A larger
-   * page ends early, but has at least one result.
+   * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct id
+   * of a person. If more results would exceed it, the page ends early, but has at least one.
    */
   readonly bytesMax: number;
 }
@@ -159,10 +143,10 @@ export interface Versioned<Answer> {
   readonly answer: Answer;
 }
 
-/** Reads committed data while the writer works. Each answer is of one moment. */
+/** Reads committed data while the writer works. Each answer is from one snapshot. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** Returns the person of a uuid, also of one that was reported before a merge. */
+  /** The uuid of a person that was merged leads to the person into which it was merged. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
   /** Returns the oldest links first; undefined if the person does not exist. */
@@ -176,7 +160,7 @@ export interface EffectsReader {
     projectId: string,
     days: { from: string; to: string },
   ): Promise<readonly { day: string; estimate: number }[]>;
-  /** Returns spikes that started after the time, oldest first. */
+  /** Returns spikes that started at or after the time, oldest first. */
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;

@@ -50,7 +50,7 @@ export function isTrimDue(total: number, added: number): boolean {
   return total > rejectedRetained && isCrossed;
 }
 
-/** Groups the rows by project, the first value of a row. */
+/** Counts the rows of each project. The project id is the first value of a row. */
 export function rowsOfProjects(values: readonly Value[], width: number): Map<string, number> {
   const rows = new Map<string, number>();
   for (let at = 0; at < values.length; at += width) {
@@ -77,7 +77,7 @@ interface Days {
 
 /** The part of a reader that is the same for both databases. */
 export abstract class SharedReader {
-  /** Returns the rows of one query, all of one moment. */
+  /** Returns the rows of one query, from one snapshot. */
   protected abstract all(sql: string, ...values: readonly Value[]): Promise<readonly Row[]>;
 
   abstract personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;

@@ -15,7 +15,7 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** Sequence of the last applied frame; 0 for none. */
+  /** Sequence of the last applied frame; 0 if there is none. */
   readonly sequence: number;
   readonly lastSequence: number | undefined;
   /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */
@@ -48,17 +48,16 @@ export function totalLag(lags: readonly Lag[]): TotalLag {
 }
 
 export function lagOf(streams: readonly StreamStatus[]): TotalLag {
-  return totalLag(
-    streams.map((one) => ({ messages: lagMessages(one), seconds: one.lagSeconds })), //
-  );
+  const lags = streams.map((one) => ({ messages: lagMessages(one), seconds: one.lagSeconds }));
+  return totalLag(lags);
 }
 
-/** Returns the lag by the clock, correct if the clocks agree. */
+/** Correct if the clocks of this machine and of the NATS server agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
-/** Returns all existing and all applied streams. Rejects if NATS does not respond. */
+/** Returns the existing and the applied streams. Rejects if NATS does not respond. */
 export async function streamStatuses(
   connection: NatsConnection,
   { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
@@ -84,7 +83,10 @@ export async function streamStatuses(
   return [...found, ...gone.map(withoutLag)];
 }
 
-/** Returns the position; 0 in a recreated stream or an older copy, where sequences differ. */
+/**
+ * Returns the position from which the effects would continue. It differs from the stored position
+ * if the stream was recreated, or replaced by an older copy.
+ */
 async function positionIn(
   asked: AskedStream,
   state: StreamState | undefined,

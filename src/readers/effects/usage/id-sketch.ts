@@ -16,7 +16,7 @@ export class IdSketch {
   /** The registers that are not 0, in ascending order: number × 64 + value. */
   #listed: number[] = [];
 
-  /** Returns a sketch from its stored form. Throws a RangeError for other bytes. */
+  /** Throws a RangeError if no stored form has this number of bytes. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -57,7 +57,7 @@ export class IdSketch {
     return bytes;
   }
 
-  /** Estimates by Ertl (2017, "New cardinality estimation algorithms for HyperLogLog sketches"). */
+  /** See Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017). */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);
     if (this.#dense !== undefined) for (const value of this.#dense) withValue[value]! += 1;

@@ -5,9 +5,9 @@
 import type { UsageDay } from "../store/port.ts";
 
 /**
- * Excludes days from `closedBefore`, whose numbers may still grow. `revision` must be incremented
- * whenever the same days are exported with different numbers, for example after a rebuild. The time
- * is the start of the day, so that a sum by time counts the line in this day.
+ * Excludes the days from `closedBefore` on, because their numbers may still grow. `revision` must
+ * be incremented whenever the same days are exported with different numbers, for example after a
+ * rebuild. The time of a line is the start of its day, so a billing system counts it on that day.
  */
 export function usageExport(
   days: readonly UsageDay[],
@@ -19,13 +19,11 @@ export function usageExport(
   },
 ): readonly string[] {
   const { projectId, source, closedBefore, revision } = options;
-  const lines: [order: string, line: string][] = [];
-  for (const { day, lane, class: usageClass, events, duplicates } of days) {
-    if (day >= closedBefore) continue;
-    const id = `${projectId}/${day}/${lane}/${usageClass}/${revision}`;
-    const line = {
+  const closed = days.filter(({ day }) => day < closedBefore);
+  return closed.map(({ day, lane, class: usageClass, events, duplicates }) =>
+    JSON.stringify({
       specversion: "1.0",
-      id,
+      id: `${projectId}/${day}/${lane}/${usageClass}/${revision}`,
       source,
       type: "penstock.usage",
       subject: projectId,
@@ -40,8 +38,6 @@ export function usageExport(
         billable: lane === "live",
         revision,
       },
-    };
-    lines.push([`${day} ${lane} ${usageClass}`, JSON.stringify(line)]);
-  }
-  return lines.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, line]) => line);
+    }),
+  );
 }

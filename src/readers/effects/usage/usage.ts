@@ -14,7 +14,7 @@ import {
 } from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
-/** Events and duplicates of the live lane, then of the historical lane. */
+/** Number of counts: events and duplicates of the live lane, then of the historical lane. */
 const countsOfClass = 4;
 /** Index at which the counts of each class begin. */
 const classAt = Object.fromEntries(
@@ -28,7 +28,7 @@ interface ProjectDay {
   readonly dayText: string;
   /** The counts of the current batch, a plain array because there may be many days. */
   readonly counts: number[];
-  /** The sketch. While `isLoaded` is false, it has only the current batch's ids. */
+  /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
   /** Whether the sketch has ids that neither the store nor a running commit has. */
@@ -40,8 +40,7 @@ type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
  * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
- * `adopt`, then calls `apply` and `changes`. The next batch may be counted before `committed` or
- * `discard`.
+ * `adopt`, then calls `changes`. The next batch may be counted before `committed` or `discard`.
  */
 export class Usage {
   readonly #daysMax: number;
@@ -52,12 +51,12 @@ export class Usage {
   #batch = 1;
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax` is the number of cached project days, besides those of a batch. */
+  /** `daysMax` is the maximum number of cached project days, besides those of a batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Counts a line. Allocates only for the first line of a project and day in a batch. */
+  /** Allocates memory only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -77,6 +76,7 @@ export class Usage {
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
+  /** Adds the stored rows. A missing day that is not among them is new. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);
@@ -84,12 +84,7 @@ export class Usage {
       const stored = IdSketch.from(row.registers);
       found.isChanged = found.sketch !== undefined && stored.join(found.sketch);
       found.sketch = stored;
-      found.isLoaded = true;
     }
-  }
-
-  /** Marks days without a stored row as new. Called after `adopt`. */
-  apply(): void {
     for (const one of this.#touched) if (one.sketch !== undefined) one.isLoaded = true;
   }
 

@@ -31,11 +31,11 @@ interface ApplierOptions {
   >;
   /** Writes `changes` as a part of the next commit, after the previous one. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Size from which changes are written early. */
+  /** Size of all changed rows at which they are written before the end of the batch. */
   readonly changedBytesMax?: number | undefined;
   readonly prefix: string;
   readonly duplicatesBytesMax?: number | undefined;
-  /** Streams that have their shares of memory from the start. */
+  /** Streams that have a share of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
@@ -54,7 +54,7 @@ export interface Counts {
 export interface Memory {
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** The shortest period of all streams. */
+  /** The period of duplicate detection, in the stream in which it is shortest. */
   readonly duplicatesCoveredMs: number;
 }
 
@@ -102,8 +102,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. A stream's duplicate detection
-   * is retained if its stored position is the last one that this writer committed.
+   * Starts from the stored state and drops everything uncommitted. The duplicate detection of a
+   * stream is retained if the stored position of the stream is the one that was committed last.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     this.#people.begin(largeProperties);
@@ -179,7 +179,6 @@ export class Applier implements LineVisitor {
     }
     await this.#applyPeople();
     await this.#loadCounts();
-    this.#usage.apply();
     this.#spikes.apply();
     await this.#turns.breathe();
   }
@@ -241,11 +240,11 @@ export class Applier implements LineVisitor {
   #moveTo({ name, position, incidents }: PositionItem): void {
     const stream = this.#streamOf(name);
     if (stream.moveTo(position)) this.#isStreamReplaced = true;
-    for (const incident of incidents) this.#tell({ stream: name.stream, ...incident });
+    for (const incident of incidents) this.#report({ stream: name.stream, ...incident });
     this.#touched.add(stream);
   }
 
-  #tell(incident: IncidentRow): void {
+  #report(incident: IncidentRow): void {
     const key = keyOf(incident);
     if (this.#reported.has(key)) return;
     this.#reported.add(key);
@@ -253,7 +252,7 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isReread, release }: FrameItem): Promise<void> {
-    // Frames after the new position belong to a stream without state in memory.
+    // Frames after the new position belong to a stream for which there is no state in memory yet.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
@@ -341,7 +340,7 @@ export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/** Loads the rows. If it rejects with a TooLargeError, the caller must request fewer. */
+/** Rejects with a TooLargeError if the rows are too large together: request fewer then. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
   // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([
@@ -383,10 +382,6 @@ class LoopTurns {
     this.#sinceMonotonicMs = performance.now();
   }
 
-  get isOver(): boolean {
-    return performance.now() - this.#sinceMonotonicMs > turnMs;
-  }
-
   async through<Result>(steps: Generator<void, Result>): Promise<Result> {
     this.begin();
     for (;;) {
@@ -398,7 +393,7 @@ class LoopTurns {
 
   /** Yields if `turnMs` are over. Called between two steps of the work. */
   async breathe(): Promise<void> {
-    if (!this.isOver) return;
+    if (performance.now() - this.#sinceMonotonicMs <= turnMs) return;
     await new Promise<void>((resolve) => setImmediate(resolve));
     this.begin();
   }

@@ -36,14 +36,14 @@ import {
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The database. The caller opens and closes it. */
+  /** The caller opens and closes it. */
   readonly store: EffectsStore;
   readonly log: Log;
   readonly metrics?: CommitCounts;
   readonly bytesMax?: number;
   readonly eventsPerSecondMax?: number;
   readonly batchEventsMax?: number;
-  /** Size from which changes are written early. */
+  /** Size of all changed rows at which they are written before the end of the batch. */
   readonly changedBytesMax?: number;
   /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
@@ -65,7 +65,7 @@ interface WriterStatus {
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** Number of the store's newest incidents, which are not reported again. */
+/** Number of the newest incidents that are read from the store, and not reported again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was restored to another state";
 
@@ -243,7 +243,7 @@ export class EffectsWriter {
 
   /**
    * Returns whether to continue the batch: while the previous commit is being written, or the
-   * backlog is large. A row that changes twice in a batch is written once.
+   * backlog is large. Longer batches write less: a row that changes twice is written once.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);

@@ -19,8 +19,11 @@ interface OutboxPublisherOptions {
   readonly rowsMax?: number;
 }
 
-/** The outcome of a publish. After `unanswered`, a round skips the subject. */
-type Outcome = "stored" | "refused" | "unanswered";
+type Outcome =
+  | "stored"
+  | "refused"
+  /** Further messages of the subject are not tried until its next retry. */
+  | "unanswered";
 
 /** The next retry of a subject with an unpublished message. */
 interface Retry {

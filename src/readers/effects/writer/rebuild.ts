@@ -190,7 +190,7 @@ class Building {
     await this.#findGoals();
     if (this.#missing > 0 && !acceptMissing)
       throw new RebuildError(
-        `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that, use --accept-missing`,
+        `the streams no longer have ${this.#missing} of the applied messages. The new database would lack their effects. To accept this, use --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     await this.#applier.apply(
@@ -204,7 +204,10 @@ class Building {
     return { messages: this.#messages, missing: this.#missing };
   }
 
-  /** Checks that all messages have arrived: they may leave the streams unread. */
+  /**
+   * Throws a RebuildError if messages were removed from the streams before they were read, unless
+   * `acceptMissing` is set.
+   */
   #checkArrived(): void {
     const { acceptMissing = false } = this.#options;
     let lost = 0;
@@ -212,7 +215,7 @@ class Building {
     this.#missing += lost;
     if (lost > 0 && !acceptMissing)
       throw new RebuildError(
-        `${lost} messages left the streams before they were read, so a database built from them lacks the effects of these. To accept that, start again with --accept-missing`,
+        `${lost} messages left the streams before they were read. The new database would lack their effects. To accept this, run again with --accept-missing`,
       );
   }
 
@@ -244,7 +247,8 @@ class Building {
       }
       const { created, firstSequence: first, beginsAt } = raw;
       const { position: next } = await resume(position, asked, state, { acceptExpired: true });
-      // In a later epoch, the messages after the position are not the applied ones.
+      // If the epoch has changed, only the messages up to the new position are those that were
+      // applied.
       const isSame = next.epoch === position.epoch;
       const to = isSame ? position.sequence : Math.min(position.sequence, next.sequence);
       const end = isSame ? { ...position, created } : next;
@@ -289,7 +293,7 @@ class Building {
     }
   }
 
-  /** Waits for frames; false if all streams are read up to their goals. */
+  /** Waits for frames. Returns false if all streams are read up to their goals. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
       if (this.#isClosed) throw new RebuildError("interrupted");
@@ -311,7 +315,7 @@ class Building {
     if (next === undefined) goal.reached = goal.to;
   }
 
-  /** Returns whether the item must be applied, and counts it. Releases later frames. */
+  /** Returns whether the item must be applied, and counts it. Releases frames after the goal. */
   #isWanted(item: StreamItem): boolean {
     if (item.kind === "position") {
       const goal = this.#goals.get(item.name.stream);
@@ -332,7 +336,7 @@ class Building {
     return isWanted;
   }
 
-  /** Commits the result, with incidents and announcements of the old database. */
+  /** The last commit includes the incidents and announcements of the old database. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {

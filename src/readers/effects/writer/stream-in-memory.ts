@@ -49,7 +49,7 @@ export class StreamInMemory {
     return !this.#isRemembering;
   }
 
-  /** Begins a frame, before its first line. */
+  /** Must be called before the first line of a frame. */
   beginFrame(): void {
     if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;
@@ -62,7 +62,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /** Sets the position. Returns whether the epoch is new; then discard this after the commit. */
+  /** Returns whether the epoch is new. If so, this object must be discarded after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
@@ -127,7 +127,7 @@ export class StreamInMemory {
   }
 }
 
-/** Returns the last frame that is already counted, after an operator accepted an older copy. */
+/** Returns the last frame that was counted before an operator accepted an older copy; else 0. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

@@ -82,8 +82,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * Delays removals from the outbox until no transaction is open: one in a transaction that is rolled
- * back would return and be published again.
+ * Delays removals from the outbox until no transaction is open. If a row were removed in one that
+ * is rolled back, the row would return and be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -101,9 +101,9 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
 
 /** Maximum age of a batch that still waits for a backlog's frames. */
 const batchMsMax = 1_000;
-/** Maximum work of a batch. With large rows, one event may take milliseconds. */
+/** Maximum time spent on a batch. If rows are large, one event may take milliseconds. */
 const workMsMax = 3_000;
-/** Growth of a batch while the previous one is being committed. */
+/** Factor by which a batch may be larger while the previous one is being committed. */
 const batchGrowth = 2;
 
 /** A batch of frames. Results do not depend on where it ends, so it may use a clock. */
@@ -120,7 +120,10 @@ export class Batch {
     return performance.now() - this.#begunMonotonicMs < batchMsMax;
   }
 
-  /** Returns whether the batch may grow. With written parts it may not: others would wait. */
+  /**
+   * Returns whether the batch may grow. If parts of it are written, it may not, because an erasure
+   * would have to wait for the open transaction.
+   */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
     return this.events < (isOtherInFlight ? batchGrowth : 1) * eventsMax;
@@ -157,7 +160,7 @@ const moreMsMax = 100;
 
 /**
  * The interval between commits when few events arrive. A commit takes about as long for one event
- * as for a hundred, so few events are committed together unless a client waits for them.
+ * as for a hundred, so the events of an interval are committed together, unless a client waits.
  */
 export class CommitPace {
   readonly #everyMs: number;

@@ -33,7 +33,7 @@ const comparedMaxDefault = 67_108_864;
 const textCost = 100;
 const tries = 20;
 
-/** Compares. `into` must be open and empty. Rejects with a RebuildError. */
+/** `into` must be open and empty. Rejects with a RebuildError if it cannot be built. */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
   const { applied, lines } = await snapshotOf(reader);
@@ -57,13 +57,13 @@ interface Snapshot {
   readonly lines: AsyncIterator<string>;
 }
 
-/** Returns the positions and the dump of the same moment. */
+/** Returns the positions and a dump of the same state of the database. */
 async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
   for (let nth = 0; nth < tries; nth++) {
     const before = await reader.applied();
     const applied = await appliedOf(reader);
     const dump = reader.dump("lasting")[Symbol.asyncIterator]();
-    // The dump shows the moment in which its first line is read.
+    // The dump shows the state of the database when the first line is read.
     const first = await dump.next();
     if (isSame(before, await reader.applied())) return { applied, lines: prepended(first, dump) };
     await dump.return?.();
@@ -106,10 +106,10 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** Tables that also count events that are erased later. */
+/** Tables whose counts include events that were erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/** Compares two dumps of the same order, so that it holds few lines at a time. */
+/** Compares two dumps that are sorted in the same way, and so holds few lines in memory. */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();

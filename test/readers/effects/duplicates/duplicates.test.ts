@@ -144,7 +144,7 @@ describe("deduplication that was stopped, restored or rolled back", () => {
           const at = applied.length;
           applied.push(feed(duplicates, at + 1, frames[at]!));
           const next = nexts[at]!;
-          // The second time, nothing happens there.
+          // If the frame is read again, nothing happens after it.
           nexts[at] = "nothing";
           if (next === "changes" || next === "commit") {
             if (next === "commit") [sent, inFlight] = [duplicates.changes(), at + 1];
@@ -180,7 +180,7 @@ test("a set of hashes holds what was added and not deleted", () => {
       const set = new HashSet64();
       const model = new Set<string>();
       for (const [isAdded, high, low] of changes) {
-        // The two hashes that share a slot's value.
+        // The hashes 0 and 1 are stored as the same value.
         const name = `${high} ${high === 0 && low === 0 ? 1 : low >>> 0}`;
         if (isAdded) expect(set.add(high, low)).toBe(!model.has(name));
         else set.delete(high, low);

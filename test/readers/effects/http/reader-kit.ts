@@ -28,7 +28,7 @@ export function applied(stream: string, sequence: number): AppliedStream {
   return { stream, lane: "live", partition: 0, epoch: 1, sequence, watermarkMs: 0 };
 }
 
-/** Returns only what is given. */
+/** A reader with the given methods. Its other methods find no rows. */
 export function readerOf(answers: Partial<EffectsReader>): EffectsReader {
   const none: Partial<EffectsReader> = {
     applied: async () => [],

@@ -119,8 +119,8 @@ describe("with any batches, cache size and failed commits", () => {
         const expected = naive(effects, { linkOrder, idsMax: 100 });
         const twice = effects.concat(effects.filter((_, index) => index % 3 === 0));
         const shown = shownBy(applied(shuffled(twice, key), way, 100));
-        // The order determines which of several links merges, and which reports that it was done
-        // already.
+        // The order determines which of several links merges persons, and which has the outcome
+        // `already_one`.
         expect({ ...shown, outcomes: [] }).toEqual({ ...expected, outcomes: [] });
       }),
       { numRuns: 200 },

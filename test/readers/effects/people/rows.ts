@@ -70,7 +70,7 @@ export function frameOf(effect: EventEffect): StoredFrame {
   return { ...where, projectId, messageId: "", storedAtMs: effect.receivedAtMs, data };
 }
 
-/** As a store holds them: rows replace those of the same key. */
+/** The rows as a store holds them: each replaces the row with the same key. */
 export class Rows {
   readonly members = new Map<string, MemberRow>();
   readonly groups = new Map<string, GroupRow>();

@@ -270,7 +270,7 @@ describe("the effect of an event", () => {
     const $groups = Object.fromEntries(Array.from({ length: 130 }, (_, n) => [`t${n}`, n]));
     const { effect } = readLine(recordOf({ properties: { $groups } }));
     expect(effect.memberOf).toHaveLength(5);
-    const detail = "an event may name 5 groups (and 124 more of $groups)";
+    const detail = "an event may name at most 5 groups (and 124 more of $groups)";
     expect(effect.rejections).toEqual([{ reason: "too_many_group_types", detail }]);
   });
 });

@@ -8,7 +8,7 @@ interface Written {
   readonly rejections: readonly Rejection[];
 }
 
-/** The result of members as JSON text, in `$set` at the record's top level. */
+/** Reads an event whose `$set`, next to `properties`, has these members (JSON text). */
 function written(members: string, more: Readonly<Record<string, unknown>> = {}): Written {
   return readLine(recordOf({ $set: {}, ...more }).replace('"$set":{}', `"$set":{${members}}`))
     .effect;
@@ -54,7 +54,7 @@ describe("an invalid property is rejected and the others are written", () => {
       ["before", "1"],
       ["behind", "2"],
     ]);
-    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be kept' }]);
+    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be stored' }]);
   });
 
   test("if its name is too long", () => {

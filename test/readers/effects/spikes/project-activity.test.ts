@@ -12,7 +12,7 @@ const dayMinutes = 24 * 60;
 /** A Sunday, midnight. */
 const start = Date.UTC(2026, 10, 22) / minuteMs;
 
-/** A project that gets minutes of events; all times in minutes from its beginning. */
+/** Feeds a project with minutes of events. All times are minutes since its first one. */
 class Project {
   readonly reported: [change: SpikeChange, row: SpikeRow][] = [];
   activity = new ProjectActivity("p", (row, change) => this.reported.push([change, row]));
@@ -65,7 +65,7 @@ describe("a project's spike", () => {
   test("begins after two minutes above the threshold; it ends after five minutes below three quarters of it", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
-    // The baseline is the mean of 60 minutes of 10, and one cut at 500.
+    // The baseline is the mean of 60 minutes with 10 events and one that is limited to 500.
     expect(project.spikes()).toEqual([
       { change: "began", ...limits, to: undefined, peak: 900, events: 1_500 },
       { change: "ended", ...limits, to: 66, peak: 900, events: 1_500 + 400 + 300 + 400 },
@@ -86,7 +86,7 @@ describe("a project's spike", () => {
   test("is followed by a pause of ten minutes", () => {
     const project = new Project().for(60, 10).minutes(800, 800).for(5, 0);
     expect(project.spikes()).toHaveLength(2);
-    // Ten minutes above, and then the two that count.
+    // Ten minutes of pause above the threshold, then the first of two that begin a spike.
     project.for(10, 9_000).minutes(9_000);
     expect(project.spikes()).toHaveLength(2);
     project.minutes(9_000);
@@ -97,7 +97,7 @@ describe("a project's spike", () => {
   test("has a threshold of three times the mean if the minutes are steady", () => {
     expect(new Project().for(90, 400).minutes(1_199, 1_199).spikes()).toEqual([]);
     const spikes = new Project().for(90, 400).minutes(1_300, 1_300).spikes();
-    // The minute before it counted only up to its threshold of 1,200.
+    // The first minute of the spike is limited to its threshold of 1,200.
     const mean = (90 * 400 + 1_200) / 91;
     expect(spikes).toMatchObject([{ baseline: Math.round(100 * mean) / 100 }]);
   });
@@ -105,7 +105,7 @@ describe("a project's spike", () => {
   test("has a threshold of up to six times the mean if the minutes vary", () => {
     const unsteady = new Project();
     for (let at = 0; at < 60; at++) unsteady.minutes(at % 4 === 0 ? 800 : 0);
-    // The mean is 200, and the deviation is higher.
+    // The mean is 200, and the standard deviation is higher than the mean.
     expect(unsteady.minutes(1_190, 1_190).spikes()).toEqual([]);
     expect(unsteady.minutes(3_000, 3_000).spikes()).toHaveLength(1);
   });

@@ -47,14 +47,14 @@ class Kept {
     }
   }
 
-  /** Only batches tell whether any project is active. */
+  /** Excludes an empty list of projects in motion, which depends on the batches. */
   dump(): unknown {
     const activity = [...this.activity].filter((row) => row.join(" ") !== "~ []");
     return [[...this.spikes], activity, [...this.outbox]].map((rows) => rows.sort());
   }
 }
 
-/** Feeds lines in order, and computes the watermarks: by partition, as after each burst. */
+/** Feeds lines in order, with the watermark of the partition after each burst. */
 class Feed {
   readonly #bursts: readonly Burst[];
   readonly #watermarks: number[] = [];
@@ -196,7 +196,7 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
       events: fc.oneof(fc.nat(5), fc.integer({ min: 400, max: 1_500 }), fc.constant(7_000)),
       distinctId: fc.constantFrom("a", "b", "project"),
       isDuplicate: fc.nat(9).map((one) => one === 0),
-      // While the number of partitions changes, gateways write a project's events into two.
+      // While the number of partitions changes, a project's events are in two partitions.
       isElsewhere: fc.nat(4).map((one) => one === 0),
       // Where the burst is split, in thousandths, and what happens there.
       cut: fc.nat(1_000),

@@ -15,7 +15,7 @@ import { storeSuite } from "./store-suite.ts";
 const server = await postgresForFile({ durable: true });
 const suiteUrl = await newDatabase(server);
 
-/** One database for all, because emptying it is faster than creating one. */
+/** All tests share one database, because emptying it is faster than creating one. */
 async function openStore(): Promise<StoreRig> {
   const url = suiteUrl;
   const stores: PostgresStore[] = [];
@@ -77,7 +77,7 @@ async function halfWay(
   return { outcome };
 }
 
-// First of these, because each test leaves a database, and all of them are copied.
+// This is the first test, because it copies all databases, and each test leaves one.
 test("the PostgreSQL store reports the older last commit after a restore from an older copy", async () => {
   const { store } = await newStore();
   await store.commit(annCommit);

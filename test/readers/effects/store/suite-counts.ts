@@ -33,7 +33,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await reader.installation()).toBeUndefined();
     await takeForInstallation(store, { prefix, shown });
     expect(await reader.installation()).toBe(prefix);
-    // As if the prefix was renamed: the note decides, and is written once.
+    // As if the prefix was changed: the stored prefix decides, and is written only once.
     await store.bindTo(other);
     await refused();
     await requireInstallation(reader, { prefix, shown });

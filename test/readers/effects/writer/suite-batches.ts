@@ -307,7 +307,7 @@ export function batchTests(rig: WriterRig): void {
       const identify = (distinctId: string, anonymous: string) => ({
         ...{ ...link, distinctId, properties: { $anon_distinct_id: anonymous } },
       });
-      // The project has events in both partitions, as with gateways of two settings.
+      // The project has events in both partitions, as if the settings of two gateways differed.
       for (let at = 0; at < 8; at++) {
         await step(at % 2, identify(`first-${at}`, `anonymous-${at}`));
         await step(1 - (at % 2), identify(`second-${at}`, `anonymous-${at}`));
@@ -330,7 +330,8 @@ export function batchTests(rig: WriterRig): void {
 }
 
 /**
- * The order determines which of several links merges, and which reports that it was done already.
+ * The order determines which of several links merges persons, and which has the outcome
+ * `already_one`.
  */
 function withoutOrderOfLinks(line: string): string {
   return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');

@@ -46,8 +46,8 @@ function failTogether(store: EffectsStore): void {
 }
 
 /**
- * A frame with enough links for its rows to be written in parts. If it were applied again over its
- * own results, each refused link would appear as made before, and name the main id.
+ * A frame with enough links for its rows to be written in parts. If the frame were applied again to
+ * its own results, each refused link would have the outcome `already_one`, and set the main id.
  */
 function manyLinks(lane: TestFrame["lane"]): TestFrame {
   const identify = { event: "$identify", kind: "identify" } as const;
@@ -93,7 +93,7 @@ export function failureTests(rig: WriterRig): void {
     }
   }
 
-  // First of these, because each test leaves a database, and all of a server's are copied.
+  // This is the first test, because it copies all databases of a server, and each test leaves one.
   test("continues after the database is restored to an older copy", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(14);
@@ -239,7 +239,7 @@ export function failureTests(rig: WriterRig): void {
     const store = await openInItsPlace(place);
     const second = rig.startWriter({ store });
     await untilApplied(store.reader, connection);
-    // With a file its next commit is refused. With a server its connection and its lock are lost.
+    // In SQLite the next commit is rejected. In PostgreSQL the connection and the lock are lost.
     const noticed = frozen.said(/^ended: FencedError|^warned: .*PostgreSQL/);
     frozen.child.kill("SIGCONT");
     await storeFrames(connection, randomFrames(random, { count: 10 }));

@@ -118,7 +118,7 @@ export function streamTests(rig: WriterRig): void {
       const store = await rig.openStore();
       const random = numbersFrom(18);
       const before = randomFrames(random, { count: 40 });
-      // More than are remembered.
+      // More messages than the trail of a position has.
       const lost = liveFrames(random, 800);
       const later = randomFrames(random, { count: 40 });
       expect(lost.length).toBeGreaterThan(1_000);
@@ -318,7 +318,7 @@ export function streamTests(rig: WriterRig): void {
       expect(commits).toBe(1);
       const into = await rig.openStore();
       const stuck = storeWith(into, {
-        // From then on a minute has passed: on a busy host, progress may take a second.
+        // Moves the clock by a minute now, because on a busy host, progress may take a second.
         commit: () => {
           const now = performance.now.bind(performance);
           const spy = vi.spyOn(performance, "now").mockImplementation(() => now() + 60_000);

@@ -34,7 +34,7 @@ export interface WriterRig {
   readonly databases: EffectsDatabases;
   readonly nats: TestNatsServer;
   readonly connection: NatsConnection;
-  /** Uses a new database if none is given; closed with the test. */
+  /** Opens a new database unless one is given. The store is closed when the test ends. */
   openStore(place?: StorePlace): Promise<EffectsStore>;
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;

@@ -59,10 +59,10 @@ async function writeNumber(
 
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
   await writeBarePersons(client, commit.barePersons);
-  await writePersons(client, commit.newPersons);
-  await writePersons(client, commit.members);
+  await writeCounted(client, tables.members, commit.newPersons);
+  await writeCounted(client, tables.members, commit.members);
   await writeMerged(client, commit.mergedMembers);
-  await writeGroups(client, commit.groups);
+  await writeCounted(client, tables.groups, commit.groups);
   await insert(client, tables.links, commit.links, " ON CONFLICT DO NOTHING");
   await removeFromTrails(client, commit.trailRemoved);
   for (const list of upsertedLists) {
@@ -74,7 +74,7 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await append(client, tables.incidents, commit.incidents);
 }
 
-/** Returns the rows' SQL. Combines rows of one key, which no statement may write twice. */
+/** Returns SQL for the rows. Combines rows of one key: no statement may write a row twice. */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -92,32 +92,34 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** Writes bare persons. Resets existing ones, which are unexpected. */
+/** An existing row, which is unexpected, is reset. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
   const columns = [...table.columns, ...Object.keys(constants)];
   const given = `(SELECT ${[columnsSql(table.columns), ...Object.values(constants)].join(", ")}
     FROM ${unnestSql(table, "given")}) AS new (${columnsSql(columns)})`;
-  const sql = `WITH written AS (
-      ${upsertSql({ ...table, columns }, given, tables.members.columns)}
-      RETURNING old.xmax = 0 AS is_new
-    )
-    UPDATE totals SET persons = persons + (SELECT count(*) FROM written WHERE is_new)`;
+  const upsert = upsertSql({ ...table, columns }, given, tables.members.columns);
+  await each(client, { table, values, sql: countedSql(upsert, "persons") });
+}
+
+async function writeCounted(
+  client: ClientBase,
+  table: Table,
+  values: readonly Value[],
+): Promise<void> {
+  const upsert = upsertSql(table, unnestSql(table, "new"));
+  const sql = countedSql(upsert, table === tables.groups ? "groups" : "persons");
   await each(client, { table, values, sql });
 }
 
-/** Writes persons, and adds new ones (xmax 0) to the total: counting all takes a scan. */
-async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
-  const table = tables.members;
-  const sql = `WITH written AS (
-      ${upsertSql(table, unnestSql(table, "new"))} RETURNING old.xmax = 0 AS is_new
-    )
-    UPDATE totals SET persons = persons + (SELECT count(*) FROM written WHERE is_new)`;
-  await each(client, { table, values, sql });
+/** Adds the new rows (xmax 0) to the total, because counting all rows takes a scan. */
+function countedSql(upsert: string, total: "persons" | "groups"): string {
+  return `WITH written AS (${upsert} RETURNING old.xmax = 0 AS is_new)
+    UPDATE totals SET ${total} = ${total} + (SELECT count(*) FROM written WHERE is_new)`;
 }
 
-/** Writes merged rows. Looks up each individually, because a join may scan the whole table. */
+/** Looks up each row individually, because a join may scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -127,14 +129,6 @@ async function writeMerged(client: ClientBase, values: readonly Value[]): Promis
         SELECT merged_into FROM ${table.name} AS old
         WHERE old.project_id = new.project_id AND old.uuid = new.uuid LIMIT 1
       ) AS before WHERE before.merged_into IS NULL)`;
-  await each(client, { table, values, sql });
-}
-
-async function writeGroups(client: ClientBase, values: readonly Value[]): Promise<void> {
-  const table = tables.groups;
-  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
-    written AS (${upsertSql(table, "new")} RETURNING old.xmax = 0 AS is_new)
-    UPDATE totals SET groups = groups + (SELECT count(*) FROM written WHERE is_new)`;
   await each(client, { table, values, sql });
 }
 

@@ -1,4 +1,4 @@
-// Yields the dump of a PostgreSQL database, all of one moment.
+// Yields the dump of a PostgreSQL database, from one snapshot.
 
 import type { ClientBase } from "pg";
 import type { Value } from "../../../../platform/base/table.ts";
@@ -54,7 +54,7 @@ async function personLines(rows: Value[][], client: ClientBase): Promise<string[
   return persons.map((person) => personLine(person, ids.get(person.uuid)));
 }
 
-/** Returns the ids by the uuid of the person's row, which also depends on the project. */
+/** Returns the ids by the uuid of the person's row. Persons of two projects never share a uuid. */
 async function idsOf(
   client: ClientBase,
   persons: readonly DumpedPerson[],

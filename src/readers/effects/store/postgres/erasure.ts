@@ -22,7 +22,7 @@ const name = "penstock erase";
 export class PostgresErasure implements PeopleErasure {
   readonly #address: PostgresAddress;
 
-  /** Creates an erasure. Throws a StoreError if the URL is invalid. */
+  /** Throws a StoreError if the URL is invalid. */
   constructor({ url }: { readonly url: string }) {
     this.#address = readAddress(url);
   }

@@ -2,7 +2,7 @@
 
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
-import { postgres, schemaFrom, schemaVersion } from "../rows/schema.ts";
+import { postgres, schemaFrom, schemaVersion, versionFault } from "../rows/schema.ts";
 
 export const schemaName = "penstock_effects";
 /** The schema in which a rebuild creates the new tables. */
@@ -66,12 +66,7 @@ export async function hasSchema(client: ClientBase, schema: string): Promise<boo
 }
 
 function otherVersion(version: number, shown: string): string {
-  const at = `cannot read PostgreSQL at ${shown}`;
-  if (version === 0)
-    return `${at}: the tables do not exist: \`penstock effects\` creates them when it starts`;
-  return version > schemaVersion
-    ? `${at}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
-    : `${at}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
+  return `cannot read PostgreSQL at ${shown}: ${version === 0 ? notTheTables : versionFault(version)}`;
 }
 
 const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";

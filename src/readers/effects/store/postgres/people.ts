@@ -125,7 +125,7 @@ interface PageQuery {
 /** Rows of the first query, few because measuring a row requires reading its properties. */
 const firstRows = 16;
 
-/** Yields rows. Each query reads at most twice as many, because large rows fill a page. */
+/** Each query reads at most twice as many rows as the last one: few large rows fill a page. */
 export async function* pageRows(
   client: ClientBase,
   query: PageQuery,

@@ -1,4 +1,4 @@
-// The readers' connections. Each answer is read in one transaction, so it is of one moment.
+// The readers' connections. Each answer is read in one transaction, so it is from one snapshot.
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";

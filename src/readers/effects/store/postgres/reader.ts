@@ -20,7 +20,13 @@ import type {
   Totals,
   Versioned,
 } from "../port.ts";
-import { positionsOf, type StepRow, shownGroupOf, UuidWalk } from "../rows/read-rows.ts";
+import {
+  positionsOf,
+  reachedStreamOf,
+  type StepRow,
+  shownGroupOf,
+  UuidWalk,
+} from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 import { SharedReader, totalsOf } from "../shared-sql.ts";
 import { dumpLines } from "./dump-lines.ts";
@@ -109,7 +115,7 @@ async function groupsPage(
   });
 }
 
-/** Reads positions: consistent in a snapshot transaction, or without another writer. */
+/** Consistent only in a snapshot transaction, or while no other writer is active. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({
@@ -123,7 +129,7 @@ const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_i
   JOIN positions AS p ON p.stream = wanted.stream
   LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
 
-/** Returns a row's steps. Looks up each individually: one join may scan the whole table. */
+/** Looks up each row individually, because a join may scan the whole table. */
 const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
   CROSS JOIN LATERAL (
@@ -139,13 +145,7 @@ async function reachedIn(
     arrayOf(messages.map(({ stream }) => stream)),
     arrayOf(messages.map(({ sequence }) => sequence)),
   ]);
-  return rows.map(([stream, epoch, created, sequence, messageId]) => ({
-    stream: stream as string,
-    epoch: epoch as number,
-    created: created as string,
-    sequence: sequence as number,
-    messageId: (messageId as string | null) ?? undefined,
-  }));
+  return rows.map(reachedStreamOf);
 }
 
 async function uuidsIn(client: ClientBase, ids: readonly ProjectIds[]): Promise<(string | null)[]> {

@@ -32,7 +32,7 @@ export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
 /** Time for the server to detect that a writer was killed. */
 const graceMs = 1_000;
 const pauseMs = 20;
-/** Sets how often the server checks the client of a long statement, since version 14. */
+/** Sets how often PostgreSQL 14 or newer checks the client of a long statement. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
 /** Maximum time of a statement, enough for a batch that changes a full cache. */
@@ -50,7 +50,7 @@ export class WriterSession {
   /** Whether closing has timed out, so that a connection that opens now must not be used. */
   #isGivenUp = false;
 
-  /** Creates a session. If `isNew`, its first connection drops the existing schema. */
+  /** If `isNew`, the first connection drops the existing schema. */
   constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
     this.#schema = schema;

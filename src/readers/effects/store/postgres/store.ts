@@ -42,7 +42,7 @@ import { holdsLockSql, WriterSession } from "./session.ts";
 /** Rows of a piece, which is converted in some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
-  "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
+  "restore a backup of it; if there is none, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 const tooLarge = "cannot look up rows: their properties are too large";
 
 export class PostgresStore implements EffectsStore {
@@ -57,8 +57,8 @@ export class PostgresStore implements EffectsStore {
     | undefined;
 
   /**
-   * Creates a store. If `isRebuilt`, it writes into a new schema until `takePlace`, but takes the
-   * lock of the database. Throws a StoreError if the URL is invalid.
+   * If `isRebuilt`, the store writes into a new schema until `takePlace`, but takes the lock of the
+   * database. Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -67,7 +67,7 @@ export class PostgresStore implements EffectsStore {
     this.reader = new PostgresReader({ url });
   }
 
-  /** Replaces the current schema, and returns that one's new name. */
+  /** Replaces the current schema. Returns the new name of the replaced schema. */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
       let kept = `${schemaName}_before_rebuild`;
@@ -276,7 +276,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/** Selects rows, without properties that are too large together. The last column is the size. */
+/** Properties that are too large together are null. The last column is their total size. */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

@@ -15,7 +15,7 @@ import type {
 } from "../../types.ts";
 import * as tables from "./tables.ts";
 
-/** Exclusive maximum of a commit's members, safe as an integer when multiplied by 2^32. */
+/** Exclusive maximum of a commit's members. Multiplied by 2^32, it is still a safe integer. */
 const rowsMax = 2 ** 20;
 
 /** Lists whose rows replace or merge with stored rows of the same key. */
@@ -37,9 +37,9 @@ export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value
   readonly after: number;
   readonly number: number;
   readonly trailRemoved: Value[];
-  /** New persons with default values in all columns except their times. */
+  /** New persons with default values in all columns that are not in the table `barePersons`. */
   readonly barePersons: Value[];
-  /** Other new persons. Almost none of them exists in the store. */
+  /** All other new persons. Almost none of these rows exists in the store. */
   readonly newPersons: Value[];
   readonly members: Value[];
   readonly mergedMembers: Value[];

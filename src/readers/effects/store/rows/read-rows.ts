@@ -15,7 +15,7 @@ import type {
   Stamp,
   StoredOutboxRow,
 } from "../../types.ts";
-import type { Group, Link, Person, ProjectIds } from "../port.ts";
+import type { Group, Link, Person, ProjectIds, ReachedStream } from "../port.ts";
 import * as tables from "./tables.ts";
 
 export const memberAt = indicesOf(tables.members);
@@ -29,6 +29,7 @@ export const groupTypeOf = rowReader(tables.groupTypes);
 export const incidentOf = rowReader(tables.incidents);
 export const spikeOf = rowReader(tables.spikes);
 export const usageDayOf = rowReader(tables.usageDays);
+export const reachedStreamOf: (row: Row) => ReachedStream = rowReader(tables.reachedStreams);
 export const shownLinkOf: (row: Row) => Link = rowReader(tables.shownLinks);
 
 export const outboxOf = rowReader(tables.outbox);
@@ -38,7 +39,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** Converts a member. `merged_into` must be a distinct id, not a uuid. */
+/** `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -136,7 +137,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/** Converts positions. `trail` is sorted by stream and sequence. */
+/** `trail` must be sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {
@@ -183,7 +184,7 @@ export class UuidWalk {
     return this.#steps;
   }
 
-  /** Takes rows. Throws a StoreError if a row is missing that another row points to. */
+  /** Takes the rows of `steps`. Throws a StoreError if one is missing that another points to. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

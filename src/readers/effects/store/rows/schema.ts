@@ -1,6 +1,6 @@
-// Generates the stored schema of both databases. Users query it, so it is an interface: a released
-// version never changes, each change is an additional upgrade. Tables with few rows have a readable
-// column next to each time.
+// Generates the schema of both databases. Users query the tables, so the schema is an interface: a
+// released version never changes, and each change is a further upgrade. Tables with few rows have a
+// readable column next to each timestamp.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
 import * as tables from "./tables.ts";
@@ -41,8 +41,8 @@ const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: ident
 const stored: readonly Stored[] = [
   {
     // The uuid is computed from the distinct id, so one index finds a row by either. In SQLite the
-    // rows are in insertion order, because new ids arrive in random order: only the writes to the
-    // index are scattered.
+    // rows are in insertion order, so only the writes to the index are scattered: the uuids of new
+    // ids are in random order.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,
@@ -99,7 +99,7 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /** Not stored, but computed in 3 µs whenever a row is written. */
+  /** A virtual column. It is not stored, but SQLite also computes it at each write, in 3 µs. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
   /** Returns a text such as `2026-11-22T10:00:00.000Z`. */
   time: (ms) => {
@@ -123,7 +123,7 @@ export const postgres: Dialect = {
   name: "postgres",
   types: {
     ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
-    // Unlike jsonb, json retains every digit as it was sent.
+    // Unlike jsonb, json retains the text as it was sent: numbers such as 1e5, the order of names.
     ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
   },
   computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
@@ -142,12 +142,20 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
+/** Returns why tables of another version cannot be used, and the fix. */
+export function versionFault(version: number): string {
+  const has = `its tables have version ${version}, and this release`;
+  return version > schemaVersion
+    ? `${has} supports ${schemaVersion}: use a newer release`
+    : `${has} needs ${schemaVersion}: run \`penstock effects\` of this release first`;
+}
+
 /** Returns the statements that upgrade the tables from a version; 0 for no tables. */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-/** Entry n upgrades version n + 1, without the tables, which later versions change. */
+/** Entry n upgrades from version n + 1. Must not use `tables`, which later versions change. */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
   const text = isSqlite ? "TEXT" : 'text COLLATE "C"';

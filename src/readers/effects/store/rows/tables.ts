@@ -65,7 +65,7 @@ export const members = table(
 );
 
 const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
-/** New persons with one id and default values, the most frequent rows, in few columns. */
+/** Few columns for the most frequent rows: new persons with one id and default values. */
 export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
 /** Values of the non-null columns that `barePersons` lacks. */
 export const constantsOfBarePersons = {
@@ -184,6 +184,12 @@ export const appliedStreams = pick(positions, [
   "sequence",
   "watermark_ms",
 ]);
+/** The columns of a query that joins `positions` and `position_trail`. */
+export const reachedStreams = table(
+  "positions",
+  { stream: text },
+  { epoch: int32, created: text, sequence: integer, message_id: orNull(text) },
+);
 export const trail = table(
   "position_trail",
   { stream: text, sequence: integer },
@@ -194,10 +200,7 @@ export const outbox = table("outbox", { message_id: text }, { subject: text, jso
 
 export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
 
-/**
- * Rows of `rejected` and `incidents` are only appended, so their keys are not unique. `verify`
- * compares the details, so the text of a rejection must not change.
- */
+/** Rows of `rejected` and `incidents` are only appended, so their keys are not unique. */
 export const rejected = table(
   "rejected",
   { project_id: text },

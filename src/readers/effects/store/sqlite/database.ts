@@ -12,7 +12,7 @@ import {
 } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { Value } from "../../../../platform/base/table.ts";
-import { schemaFrom, schemaVersion, sqlite } from "../rows/schema.ts";
+import { schemaFrom, schemaVersion, sqlite, versionFault } from "../rows/schema.ts";
 import { isAbsent, mustBeReadable } from "./file-access.ts";
 
 const busyTimeoutMs = 5_000;
@@ -104,7 +104,7 @@ export class Database {
     return statement as unknown as Statement;
   }
 
-  /** Runs `work` in a transaction: in the open one, if it is written in parts. */
+  /** Runs `work` in the open transaction if there is one, otherwise in a new one. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -186,14 +186,12 @@ function versionOf(db: DatabaseSync): number {
 }
 
 function otherVersion(file: string, version: number): string {
-  return version > schemaVersion
-    ? `cannot open ${file}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
-    : `cannot read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
+  return `cannot open ${file}: ${versionFault(version)}`;
 }
 
 /** A rebuild does not help, because it reads the positions from the damaged database. */
 export const remedyOfDamage =
-  "restore a copy of it; without one, delete it and its -wal and start again: the events that the streams still have are applied again, and the effects of older events are lost";
+  "restore a copy of it; if there is none, delete it and its -wal, and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 
 /** Fixes by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
@@ -266,7 +264,7 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** Reads within `database`'s transaction, if given. */
+  /** If `database` is given, reads within its transaction. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;

@@ -19,6 +19,7 @@ import {
   idsTotalOf,
   memberAt,
   personOf,
+  reachedStreamOf,
   type StepRow,
   shownGroupOf,
   shownIdsMax,
@@ -125,7 +126,7 @@ export class SqliteQueries extends ReadingSide {
     return isWriterLocked(this.file);
   }
 
-  /** Returns a person's row; undefined if manual changes have created a cycle. */
+  /** Returns the row of the person; undefined if there is none, or the pointers form a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
@@ -201,15 +202,7 @@ const stepsSql = `SELECT wanted.key, found.first_uuid, found.merged_into
 function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]): ReachedStream[] {
   return messages.flatMap(({ stream, sequence }) => {
     const row = prepare(reachedSql).get(stream, sequence);
-    if (row === undefined) return [];
-    const [, epoch, created, reached, messageId] = row;
-    return {
-      stream,
-      epoch: epoch as number,
-      created: created as string,
-      sequence: reached as number,
-      messageId: (messageId as string | null) ?? undefined,
-    };
+    return row === undefined ? [] : [reachedStreamOf(row)];
   });
 }
 

@@ -37,7 +37,7 @@ export class SqliteReader extends SharedReader implements EffectsReader {
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread, which prevents the process from exiting. */
+  /** Ends the thread. Until then, the process cannot exit. */
   close(): Promise<void> {
     return this.#thread.close();
   }

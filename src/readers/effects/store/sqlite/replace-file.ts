@@ -3,24 +3,19 @@
 
 import {
   closeSync,
-  constants,
-  copyFileSync,
   existsSync,
   fchmodSync,
   fchownSync,
   fsyncSync,
-  lchownSync,
   linkSync,
-  lstatSync,
   openSync,
   renameSync,
   rmSync,
-  type Stats,
   statSync,
 } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isBusy, mustBeSingle, newFile } from "../../../../platform/base/files.ts";
+import { isBusy, newFile } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { faults } from "./database.ts";
 
@@ -29,21 +24,18 @@ interface Replacing {
   readonly rebuilt: string;
 }
 
-const files = ["", "-wal", "-shm"] as const;
+const ends = ["", "-wal", "-shm", ".writer-lock"] as const;
 /** Maximum wait for occasional readers, such as a sink that queries people. */
 const readersMsMax = 3_000;
 const retryMs = 20;
 
-/** Removes a database. `keepLock` is for a caller that holds the lock. */
-export function removeDatabase(file: string, { keepLock = false } = {}): void {
-  for (const end of files) rmSync(`${file}${end}`, { force: true });
-  if (!keepLock) rmSync(`${file}.writer-lock`, { force: true });
+export function removeDatabase(file: string): void {
+  for (const end of ends) rmSync(`${file}${end}`, { force: true });
 }
 
 /**
- * Creates an empty file with the owner and mode of the database that it will replace, because the
- * process may run as root and the later writer may not. Throws a StoreError if this user may not
- * set the owner.
+ * Creates an empty file with the owner and mode of the database that it will replace. Throws a
+ * StoreError if this user may not set the owner.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   removeDatabase(rebuilt);
@@ -51,16 +43,11 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
   try {
     const descriptor = newFile(rebuilt);
     try {
-      if (isOfAnother(statSync(rebuilt), { uid, gid })) fchownSync(descriptor, uid, gid);
+      fchownSync(descriptor, uid, gid);
       fchmodSync(descriptor, mode & 0o777);
     } finally {
       closeSync(descriptor);
     }
-    // This process may have created the lock's file. Opening and closing it again would release the
-    // lock.
-    const lock = `${file}.writer-lock`;
-    mustBeSingle(lock);
-    if (isOfAnother(lstatSync(lock), { uid, gid })) lchownSync(lock, uid, gid);
   } catch (error) {
     removeDatabase(rebuilt);
     const reason = (error as Error).message;
@@ -68,12 +55,6 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
       `cannot create ${rebuilt}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
     );
   }
-}
-
-type Owner = Pick<Stats, "uid" | "gid">;
-
-function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
-  return file.uid !== uid || file.gid !== gid;
 }
 
 /**
@@ -127,20 +108,18 @@ function backUp(file: string): string {
   const backup = backupName(file);
   try {
     linkSync(file, backup);
-  } catch {
-    // Without links, copies to a temporary name first, so that only a complete copy has the
-    // backup's name.
-    const part = `${file}.before-rebuild.part`;
-    rmSync(part, { force: true });
-    copyFileSync(file, part, constants.COPYFILE_EXCL);
-    renameSync(part, backup);
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new StoreError(
+      `cannot retain ${file} as ${backup} (${reason}): if its file system has no hard links, build the new database with --into`,
+    );
   }
   return backup;
 }
 
 /**
- * Retains earlier backups, because they may be the only data about old events. Uses a name again
- * that links to the database itself, which a killed process has left.
+ * Retains earlier backups, because they may be the only data about old events. A name that links to
+ * the database itself was left by a killed process, and is used again.
  */
 function backupName(file: string): string {
   const inode = statSync(file).ino;

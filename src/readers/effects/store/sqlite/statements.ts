@@ -51,7 +51,7 @@ export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Returns a statement that resets a row to its newly inserted state. */
+/** Returns a statement that gives an existing row the values of a newly inserted one. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -75,7 +75,7 @@ function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }
 
-/** Returns the bytes of a uuid. Those of any other text match no row. */
+/** If the text is not a uuid, the bytes match no row. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }

@@ -46,7 +46,7 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Calls a method. Starts the thread if it does not run, for example after a failure. */
+  /** Starts the thread if it does not run, for example after a failure. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -59,7 +59,7 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Ends the thread after the requested calls, with its connection. */
+  /** Ends the thread and closes its connection, after the calls that were requested before. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -88,7 +88,7 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // Rejected only after the thread has ended: until then it may hold the writer's lock.
+    // Calls are rejected only after the thread has ended: until then it may hold the writer's lock.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

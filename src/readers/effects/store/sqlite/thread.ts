@@ -8,7 +8,7 @@ import type { Answer, Call, ThreadData } from "./thread-link.ts";
 import { SqliteWriter } from "./writer.ts";
 
 const { role, file } = workerData as ThreadData;
-let side: SqliteWriter | SqliteLookups | SqliteQueries | SqliteLongRead | undefined;
+let side: ReturnType<typeof makeSide> | undefined;
 
 parentPort?.on("message", ({ id, method, args }: Call) => {
   parentPort?.postMessage(answer(id, method, args));
@@ -26,7 +26,7 @@ function answer(id: number, method: string, args: readonly unknown[]): Answer {
   }
 }
 
-function makeSide(): SqliteWriter | SqliteLookups | SqliteQueries | SqliteLongRead {
+function makeSide() {
   switch (role) {
     case "writer":
       return new SqliteWriter(file);

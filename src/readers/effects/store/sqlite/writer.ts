@@ -20,7 +20,7 @@ import {
   upsertSql,
 } from "./statements.ts";
 
-/** Rows of a statement, several because a call takes about as long as a row. */
+/** Number of rows per statement, because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -32,7 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** The other methods do so too, in case a new thread has replaced a failed one. */
+  /** All other methods open the database too, in case a new thread has replaced a failed one. */
   open(): void {
     this.#open();
   }
