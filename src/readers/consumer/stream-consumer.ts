@@ -67,7 +67,7 @@ export class StreamConsumer {
     this.#position = new ConsumerPosition(options);
   }
 
-  /** Number of delivered frames whose acknowledgement would reach the server. */
+  /** Number of delivered frames whose acknowledgement would still have an effect. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
@@ -188,7 +188,7 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Returns the room in messages; below 1 for none. */
+  /** Returns how many more messages may be held; below 1 if none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
