@@ -116,7 +116,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // A folder restored from a copy reuses segment numbers for other events.
+  // A folder that was restored from a copy reuses segment numbers for different events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
   return await withParquetMaker(path.join(making, "scratch"), async (make) => {
@@ -142,7 +142,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/** Copies rows into files of a limited size: DuckDB reads 2,048 rows at once, however long. */
+/** Copies rows into files of a limited size: DuckDB reads 2,048 rows together, however long. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);

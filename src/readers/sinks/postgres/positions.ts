@@ -47,7 +47,7 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   }));
 }
 
-/** Writes positions. Rejects with a MovedError if the batch does not start at the stored ones. */
+/** Rejects with a MovedError if the batch does not start at the stored positions. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,

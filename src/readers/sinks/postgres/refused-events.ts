@@ -134,7 +134,7 @@ function storedValue(
 
 /** Maximum exponent of a number. Doubles have exponents up to 308. */
 const exponentMax = 999;
-/** About the number of digits that one JSON text may have. */
+/** Maximum sum of the exponents: about the number of digits that jsonb would store. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;
