@@ -58,7 +58,7 @@ const notAnswering: EffectsSnapshot = {
 /** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
-/** Returns the state of the effects; undefined if no process responds. Late usage is omitted. */
+/** Returns the state; undefined if no process responds. Usage that arrives late is omitted. */
 export async function effectsSnapshot(
   baseUrl: string,
   projects: readonly string[],
