@@ -41,7 +41,7 @@ export interface SinkTarget {
   readonly shown: string;
   /** Maximum number of concurrent writes; 1 by default. They must end in order. */
   readonly batchesMax?: number;
-  /** The positions that survive a crash, if `write` returns before they do. */
+  /** The positions on disk, if the target commits later than `write` returns. */
   readonly committed?: readonly SinkPosition[];
   /** Problems other than failed writes, such as events that wait. */
   readonly faults?: readonly string[];
@@ -76,6 +76,12 @@ export interface SinkFilter {
   readonly lanes: readonly Lane[] | undefined;
 }
 
+export function movedFrom(stream: string, was: Pick<SinkPosition, "sequence"> | undefined) {
+  return new MovedError(
+    `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
+  );
+}
+
 /** Throws a MovedError unless the batch starts at the target's positions. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
@@ -83,9 +89,6 @@ export function mustBeNext(
 ): void {
   for (const { stream } of positions) {
     const [was, is] = [before.get(stream), positionOf(stream)];
-    if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
-      throw new MovedError(
-        `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
-      );
+    if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence) throw movedFrom(stream, was);
   }
 }
