@@ -231,8 +231,8 @@ function withPersons(command: Command): Command {
 }
 
 /**
- * Returns a function that opens the effects database; undefined without --with-person. Rejects if
- * the database is missing or belongs to another installation.
+ * Opens the effects database. Returns undefined if --with-person is not given. Rejects if the
+ * database is missing or belongs to another installation.
  */
 export async function peopleOf(
   config: Config,

@@ -25,7 +25,7 @@ export interface TailSource {
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /** `wasThere`: the message was stored before the tail began. */
+  /** Receives each message, and whether it was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
   /** Receives the number of skipped messages, each of which contains at least one event. */
   readonly onSkipped: (messages: number) => void;

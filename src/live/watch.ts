@@ -16,7 +16,6 @@ export interface WatchOptions extends LiveSource {
     connection: NatsConnection,
     project: string | undefined,
   ) => Promise<readonly string[]>;
-  readonly showsEvents: boolean;
   readonly monotonicMs: () => number;
 }
 

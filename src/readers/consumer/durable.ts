@@ -21,7 +21,7 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** If more messages than this are unacknowledged, they arrive again after their ack wait. */
+/** If more messages are unacknowledged, none is answered: they arrive after their ack wait. */
 const askedBackMax = 20_000;
 
 export async function durableInfo(
@@ -60,7 +60,7 @@ function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Updates the settings. Throws a ConsumeError if the consumer has other subjects or loses frames. */
+/** Updates the settings. Throws a ConsumeError if the subjects differ or frames would be lost. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -113,7 +113,7 @@ interface Sent {
   readonly deliverySequence: number;
 }
 
-/** Returns a subject to acknowledge over any connection. The server ignores the other tokens. */
+/** Returns a subject to acknowledge over any connection. The server ignores the constants. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }

@@ -11,7 +11,7 @@ export interface HeldFrame {
   /** Number of truncations and recreations of the stream before the frame was received. */
   readonly generation: number;
   message: JsMsg;
-  /** When the frame was delivered or last reported as `working`; undefined if it is not out. */
+  /** When it was delivered or reported as `working`; undefined before, and once acknowledged. */
   outSinceMs: number | undefined;
   deliveries: number;
   /** Whether the stream no longer has the message, so that it cannot be acknowledged. */

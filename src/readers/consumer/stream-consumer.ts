@@ -271,7 +271,7 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /** Delivers deferred frames again, as a whole, if they use up all room and the program waits. */
+  /** If deferred frames use all room and the program waits, delivers them again with all events. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

@@ -134,7 +134,7 @@ export type Notice =
       readonly from: number;
       readonly to: number;
     }
-  /** `lines` lines of a frame are not events, the first is `line`. The others are delivered. */
+  /** `lines` lines of a frame, from `line` on, are not events. All its events are delivered. */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;

@@ -50,7 +50,7 @@ export interface SinkRecord {
   personUuid: string;
 }
 
-/** Why lines are rejected. `value`: the target refuses the event; otherwise, it is not a record. */
+/** Why lines are rejected. For `value`, the target refuses the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 

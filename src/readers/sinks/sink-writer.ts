@@ -53,7 +53,7 @@ const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** If no write happens for this long after a failed one, the failure counts as over. */
 const idleMs = 10_000;
-/** If the target refuses more events in a row, a wrong table is likelier than wrong events. */
+/** More refused events in a row than this are likelier due to the table than to the events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",

@@ -59,7 +59,7 @@ export const incidentKinds = [
 export type IncidentKind = (typeof incidentKinds)[number];
 
 export interface StreamPosition {
-  /** Incremented when the stream was recreated or truncated, so that sequences are reused. */
+  /** Incremented when the stream was recreated or truncated, because sequences are reused then. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
@@ -83,7 +83,7 @@ export interface Resume {
 
 /** A comparison of the trail with the stream's messages of the same sequences. */
 interface Comparison {
-  /** Index of the newest equal message; -1 if all differ, undefined if none has the sequence. */
+  /** Index of the newest equal message; -1 if all differ, undefined if no sequence exists. */
   readonly at: number | undefined;
   /** Index of the newest message whose sequence the stream has, or -1. */
   readonly newest: number;
@@ -221,7 +221,7 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Stops reading unless the operator accepts it: continuing too far ahead would skip messages. */
+/** Stops, unless the operator accepts the uncertainty: starting too far ahead skips messages. */
 function uncertain(
   position: StreamPosition,
   state: StreamState,
@@ -300,7 +300,7 @@ async function compare(
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /** Searches the trail from index `from` down to `floor + 1` for a sequence of the stream. */
+  /** Finds an entry whose sequence the stream has, from index `from` down to `floor + 1`. */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);

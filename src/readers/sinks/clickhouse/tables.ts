@@ -1,6 +1,6 @@
 // The tables of the ClickHouse sink, a public interface. A row of an event has its message and
 // line, so that rows of an interrupted batch are recognised. The time at which the stream stored an
-// event determines its partition: by their own timestamps, events could create any number.
+// event determines its partition. By their own timestamps, events could create any number of them.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";

@@ -1,6 +1,6 @@
 // Commits a segment. The Parquet files are created in a folder of their own. Then the manifest with
 // their names and the positions is written: this is the commit. Then each file is renamed to its
-// path. A later start completes the renames of the manifest and removes all other files.
+// path. A later start completes the renames and removes the files of an incomplete commit.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";

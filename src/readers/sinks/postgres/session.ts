@@ -14,7 +14,7 @@ import { MovedError, StandbyError } from "../sink-target.ts";
 /** First number of the lock, chosen arbitrarily. The second is from the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** Takes the lock. In a session other than the sink's, which may keep it, returns NULL instead. */
+/** Takes the lock. In a session that is not the sink's own, takes none and returns NULL. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
 /** Maximum time of a statement, and of the wait for a response. */

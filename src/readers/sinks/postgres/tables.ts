@@ -1,6 +1,6 @@
 // The tables of the PostgreSQL sink, a public interface. The table event_keys makes events unique,
 // because a unique key cannot span partitions. The time at which the stream stored an event
-// determines its partition: by their own timestamps, events could create any number.
+// determines its partition. By their own timestamps, events could create any number of them.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
