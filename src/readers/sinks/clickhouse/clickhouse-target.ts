@@ -67,7 +67,7 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Id of all inserts of events. The server runs one query of an id at a time, of any sink. */
+  /** Id of all inserts of events. The server runs one query of an id at a time. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
@@ -188,7 +188,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Inserts the events, halved until each rejected one is alone. */
+  /** Inserts the events. Halves a refused batch until each refused event is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
