@@ -76,7 +76,7 @@ const mayImport: Record<string, string[]> = {
   "readers/sinks": ofReaders,
   // A separate package: its files go to everyone who installs it.
   "readers/consumer": [base, "platform/nats"].concat(
-    ["frame.ts", "resume.ts", "stored-stream.ts", "stream-erasures.ts", "trail.ts"].map(
+    ["frame.ts", "resume.ts", "stored-stream.ts", "stream-erasures.ts"].map(
       (file) => `readers/stream/${file}`,
     ),
   ),

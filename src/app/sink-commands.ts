@@ -182,10 +182,10 @@ function addPosthog(sink: Command, context: CommandContext): void {
     )
     .option(
       "--accept-refused",
-      "continue however many events the target rejects; rejected events are set aside",
+      "continue however many events the target refuses; the sink rejects them",
       false,
     )
-    .option("--aside", "print the events that were set aside, and exit", false)
+    .option("--aside", "print the rejected events, and exit", false)
     .action(async (named: string | undefined, options: PosthogOptions, command: Command) => {
       const config = configOf(command, context);
       const folder = options.state ?? path.join(config.dataDir, "sink-posthog");
@@ -231,8 +231,8 @@ function withPersons(command: Command): Command {
 }
 
 /**
- * Returns a function that opens the effects database; undefined without --with-person. Rejects if
- * the database is missing or belongs to another installation.
+ * Opens the effects database. Returns undefined if --with-person is not given. Rejects if the
+ * database is missing or belongs to another installation.
  */
 export async function peopleOf(
   config: Config,
@@ -286,7 +286,7 @@ function withReading(command: Command, own: readonly SettingName[]): Command {
     )
     .option(
       "--accept-expired",
-      "continue after events that left their stream before they were written",
+      "continue even though events left their stream before they were written",
       false,
     );
 }

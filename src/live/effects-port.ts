@@ -2,25 +2,17 @@
 // browser cannot: the page's Content-Security-Policy only allows the admin port.
 
 import { dayOf } from "../platform/base/day.ts";
-import { totalLag } from "../readers/effects/streams/lag.ts";
+import { reportedStatus } from "../readers/effects/http/client.ts";
 
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
   /** Counts of people and groups; undefined while the database does not respond. */
-  readonly totals?: Totals;
+  readonly totals?: object;
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
   /** Today's usage (UTC) of the watched projects. */
   readonly usage: readonly ProjectUsage[];
-}
-
-interface Totals {
-  readonly persons: number;
-  readonly groups: number;
-  readonly open_spikes: number;
-  readonly rejected: number;
-  readonly incidents: number;
 }
 
 interface ProjectUsage {
@@ -28,16 +20,6 @@ interface ProjectUsage {
   readonly billable: number;
   readonly historical: number;
   readonly duplicates: number;
-}
-
-interface StatusAnswer {
-  readonly state: string;
-  readonly reasons: readonly string[];
-  readonly totals: Totals;
-  readonly streams: readonly {
-    readonly lag_seconds: number | null;
-    readonly lag_messages: number | null;
-  }[];
 }
 
 interface UsageAnswer {
@@ -58,7 +40,7 @@ const notAnswering: EffectsSnapshot = {
 /** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
-/** Returns the state of the effects; undefined if no process responds. Late usage is omitted. */
+/** Returns the state; undefined if no process responds. Usage that arrives late is omitted. */
 export async function effectsSnapshot(
   baseUrl: string,
   projects: readonly string[],
@@ -67,10 +49,14 @@ export async function effectsSnapshot(
   try {
     const status = await ask(`${baseUrl}/status`, signal);
     if (status.status === 503) return unavailable(JSON.parse(status.text) as { detail?: unknown });
-    if (status.status !== 200) return undefined;
+    const found = status.status === 200 ? reportedStatus(status.text) : undefined;
+    if (found === undefined) return undefined;
     const asked = projects.map((id) => usageToday(baseUrl, id, signal).catch(() => []));
     const usage = (await Promise.all(asked)).flat();
-    return snapshotOf(JSON.parse(status.text) as StatusAnswer, usage);
+    const { state, reasons, totals, streams, lag } = found;
+    const isKnown = lag.isKnown && streams.length > 0;
+    const ofAll = isKnown ? { lagSeconds: lag.seconds, lagMessages: lag.messages } : unknownLag;
+    return { state, reasons, totals, usage, ...ofAll };
   } catch {
     return signal.aborted ? notAnswering : undefined;
   }
@@ -103,24 +89,6 @@ async function usageToday(
   const { billable, historical, days } = JSON.parse(text) as UsageAnswer;
   const duplicates = days.reduce((sum, day) => sum + day.duplicates, 0);
   return [{ project, billable, historical, duplicates }];
-}
-
-function snapshotOf(
-  { state, reasons, totals, streams }: StatusAnswer,
-  usage: readonly ProjectUsage[],
-): EffectsSnapshot {
-  const { persons, groups, open_spikes, rejected, incidents } = totals;
-  const lag = totalLag(
-    streams.map((one) => ({
-      messages: one.lag_messages ?? undefined,
-      seconds: one.lag_seconds ?? undefined,
-    })),
-  );
-  const isKnown = lag.isKnown && streams.length > 0;
-  return {
-    ...{ state, reasons, totals: { persons, groups, open_spikes, rejected, incidents }, usage },
-    ...(isKnown ? { lagSeconds: lag.seconds, lagMessages: lag.messages } : unknownLag),
-  };
 }
 
 function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot | undefined {

@@ -40,7 +40,7 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /** Adds a message. Events from before the page was opened (`wasThere`) never count as skipped. */
+  /** Adds a message. If it was stored before the page was opened, no event counts as skipped. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
@@ -107,7 +107,7 @@ export class Feed {
   }
 }
 
-/** Rejects lines without the bytes of the text. JSON may escape any character. */
+/** Rejects most lines without the text. Lines with escapes pass: they may spell the text. */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
   return (line) => {
@@ -162,7 +162,7 @@ const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
 /** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
 const headBytesMax = 65_536;
-/** The key of the properties, first found as the key: in strings, quotes are escaped. */
+/** The key of the properties. No earlier string contains it, because quotes are escaped there. */
 const propertiesKey = ',"properties":';
 
 /** Returns copies of the shown parts. Decodes only the beginning of a client's record. */
@@ -212,7 +212,7 @@ export interface Viewer {
   /** Sends one line of JSON, or returns false if too much data is unread. */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /** Returns whether the browser reads so slowly that another viewer should replace it. */
+  /** Returns whether the browser has been too slow for so long that it should be disconnected. */
   isStuck(): boolean;
   end(): void;
 }

@@ -1,5 +1,5 @@
 // The state of the gateway for the live page, once per second. If a part does not respond in time,
-// its last value is shown: the page matters most if a part hangs.
+// its last value is shown: the page matters most while a part hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import { atMost } from "../platform/base/retry.ts";

@@ -49,7 +49,7 @@ export class StoreSession {
 
   /** Reads the state of the server and the streams. Never rejects. */
   async snapshot(): Promise<StoreSnapshot> {
-    // The first snapshot shows the result of the first attempt.
+    // The first snapshot waits for the first attempt to connect.
     await this.#tried.promise;
     const open = this.#open;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };

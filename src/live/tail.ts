@@ -25,7 +25,7 @@ export interface TailSource {
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /** `wasThere`: the message was stored before the tail began. */
+  /** Receives each message, and whether it was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
   /** Receives the number of skipped messages, each of which contains at least one event. */
   readonly onSkipped: (messages: number) => void;
@@ -92,7 +92,7 @@ interface Start {
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/** Returns the start of the tail, in the past, to include an event that was just sent. */
+/** The tail starts at earlier messages, to include an event that was just sent. */
 async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
@@ -137,8 +137,7 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
         const { seq, info } = message;
-        // Lower bound of the last available sequence, because the consumer or the stream may skip
-        // some.
+        // A lower bound, because the consumer or the stream may have skipped sequences.
         const lastSequence = seq + info.pending;
         onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;

@@ -1,5 +1,5 @@
 // The work for the viewers of the live page: a snapshot per second, a connection to NATS, and a
-// tail for each filter in use. Without viewers only the counts of the last minute are sampled.
+// tail for each filter in use. Without viewers, only the counts of the last minute are sampled.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { Feed, type LiveFilter, type Viewer } from "./feed.ts";
@@ -16,7 +16,6 @@ export interface WatchOptions extends LiveSource {
     connection: NatsConnection,
     project: string | undefined,
   ) => Promise<readonly string[]>;
-  readonly showsEvents: boolean;
   readonly monotonicMs: () => number;
 }
 
@@ -35,7 +34,7 @@ interface Channel {
 
 const historyEveryMs = 5_000;
 const historySamplesMax = 13;
-/** Earlier messages per stream for a viewer that filters by event or distinct id. */
+/** Number of earlier messages per stream for a filter by event or distinct id. */
 const filteredMessagesBefore = 400;
 const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
@@ -110,7 +109,7 @@ export class Watch {
     return { session, stop };
   }
 
-  /** The tails end first: they remove their consumers over the session's connection. */
+  /** The session is closed after the tails, which remove their consumers over its connection. */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;

@@ -97,7 +97,7 @@ describe("the live page of a gateway with effects", () => {
     const failing = readerOf({ totals: reader.totals, usage });
     const gateway = await gatewayBeside(new URL(await effectsHttp(failing, { status })).port);
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
-    // States from before a project was watched have no usage of it.
+    // Snapshots that were taken before the project was watched have no usage of it.
     await until(() => asked > 1);
     const before = viewer.said<State>("state").length;
     await until(() => viewer.said<State>("state").length > before + 1);

@@ -39,7 +39,7 @@ describe("the live page", () => {
       expect(texts.at(-1)?.length).toBeGreaterThan(1_000);
       expect(await statusOf(`/page/${name}`, { Host: "evil.example:9464" })).toBe(403);
     }
-    // Text becomes text nodes, and only these files are fetched.
+    // The page must create text nodes from text, and fetch only these files.
     const own = String.raw`metrics"|readyz"|data:|page/page\.(?:css|js)"`;
     for (const text of texts) {
       expect(text).not.toMatch(

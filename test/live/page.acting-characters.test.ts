@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { forTerminal } from "../../src/commands/terminal.ts";
 
 test("the live page escapes the same characters as tail", async () => {
-  // A script of the page is not TypeScript, so it is loaded by its address.
+  // The page's scripts are not TypeScript, so they are imported by URL.
   const script = new URL("../../src/live/page/text.js", import.meta.url).href;
   const { forPage } = (await import(script)) as { forPage: (text: string) => string };
   const units = Array.from({ length: 0x1_0000 }, (_, unit) => String.fromCharCode(unit));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-// A script of the page is not TypeScript, so it is loaded by its address.
+// The page's scripts are not TypeScript, so they are imported by URL.
 const script = new URL("../../src/live/page/effects.js", import.meta.url).href;
 const { effectsRows } = (await import(script)) as {
   effectsRows: (effects: object, project: string) => [string, string][];

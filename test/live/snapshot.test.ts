@@ -74,7 +74,7 @@ describe("the state on the live page", () => {
     expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}] });
     expect(said.counts.problems).toMatchObject({
       too_deep: 1,
-      // Waiting for the project's key may count some more.
+      // The wait for the project's key may count further requests.
       unknown_api_key: expect.any(Number),
       invalid_json: 1,
     });

@@ -55,7 +55,7 @@ describe("a viewer who joins later", () => {
     watch.add(first, {});
     const leave = watch.add(other, {});
     await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
-    // One leaves and returns between two snapshots, so the number of viewers is unchanged.
+    // One viewer leaves and returns between two snapshots, so the number of viewers is unchanged.
     leave();
     const again = viewerOf();
     watch.add(again, {});
@@ -76,7 +76,7 @@ describe("a viewer who joins later", () => {
       ...sources,
       connect: () => connect({ servers: gateway.nats.url }),
       monotonicMs() {
-        // The feed asks while it takes an event: after that the event waits.
+        // The feed asks for the time while it takes an event. After that, the event waits.
         queueMicrotask(() => onTake());
         return performance.now();
       },

@@ -10,7 +10,7 @@ import {
   isSameInstance,
   shownInstance,
 } from "../../platform/nats/instance.ts";
-import { totalLag } from "../../readers/effects/streams/lag.ts";
+import { reportedStatus } from "../../readers/effects/http/client.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 
@@ -248,50 +248,19 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const who = `a \`penstock effects\` responds on ${port}`;
   const fault = await unready(question, effectsPort, who);
   if (fault !== undefined) return fault;
-  const status = await ask("/status");
-  if (status?.status !== 200)
+  const answer = await ask("/status");
+  const status = answer?.status === 200 ? reportedStatus(answer.body) : undefined;
+  if (status === undefined)
     return check.fail(`${who} but does not report what it has applied`, "see its log");
-  const { state, messages, seconds, incidents, rejected } = appliedOf(status.body);
-  const trouble = `${counted(incidents, "incident")}, ${rejected} rejected`;
-  if (messages === undefined)
-    return check.warn(`${who}, and its lag is unknown; ${trouble}`, "see its log");
-  const found = `${who}: ${state}, lag ${counted(messages, "message")}, ${trouble}`;
-  if (seconds < lagSecondsMax) return check.ok(found);
+  const { state, totals, lag } = status;
+  const trouble = `${counted(totals.incidents, "incident")}, ${totals.rejected} rejected`;
+  if (!lag.isKnown) return check.warn(`${who}, and its lag is unknown; ${trouble}`, "see its log");
+  const found = `${who}: ${state}, lag ${counted(lag.messages, "message")}, ${trouble}`;
+  if (lag.seconds < lagSecondsMax) return check.ok(found);
   return check.warn(
-    `${found}; the oldest is ${Math.round(seconds)} s old`,
+    `${found}; the oldest is ${Math.round(lag.seconds)} s old`,
     "wait if it was down; otherwise see `penstock effects status` and its log",
   );
-}
-
-interface Applied {
-  readonly state: string;
-  /** Number of unapplied messages; undefined if the lag of any stream is unknown. */
-  readonly messages: number | undefined;
-  readonly seconds: number;
-  readonly incidents: number;
-  readonly rejected: number;
-}
-
-/** Returns the lag from a response. Missing fields count as 0. */
-function appliedOf(body: string): Applied {
-  const streams = (fieldOf(body, "streams") ?? []) as readonly {
-    readonly lag_messages?: number | null;
-    readonly lag_seconds?: number | null;
-  }[];
-  const totals = (fieldOf(body, "totals") ?? {}) as { incidents?: number; rejected?: number };
-  const lag = totalLag(
-    streams.map((one) => ({
-      messages: one.lag_messages ?? undefined,
-      seconds: one.lag_seconds ?? undefined,
-    })),
-  );
-  return {
-    state: String(fieldOf(body, "state")),
-    messages: lag.isKnown ? lag.messages : undefined,
-    seconds: lag.seconds,
-    incidents: Number(totals.incidents ?? 0),
-    rejected: Number(totals.rejected ?? 0),
-  };
 }
 
 interface UpstreamOptions {

@@ -1,6 +1,6 @@
 /** Matches the characters that `penstock tail` escapes too (src/commands/terminal.ts). */
 const acting =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 /** Writes invisible characters as JSON escapes. Some would reorder the page's own quotes. */

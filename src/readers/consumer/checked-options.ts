@@ -26,7 +26,7 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
 /** Maximum delay in ms of a Node timer. */
 export const waitMsMax = 2_147_483_647;
 
-/** Returns the options. Throws a ConsumeError that names the first invalid one. */
+/** Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;

@@ -61,7 +61,7 @@ class Consumption implements EventConsumer {
 
   constructor(options: ConsumeOptions) {
     const { projects } = checkedOptions(options);
-    // The server rejects a consumer that names a subject twice.
+    // The server refuses a consumer that names a subject twice.
     this.#options = { ...options, projects: projects && [...new Set(projects)] };
     this.#lanes = options.lanes ?? allLanes;
     this.#projects = options.projects && new Set(options.projects);
@@ -305,7 +305,7 @@ function noticeText(notice: Notice): string {
     case "stream_truncated":
       return `${notice.stream} has lost messages that were read: it had been read up to message ${notice.lastRead}; reading continues at ${notice.from}`;
     case "messages_expired":
-      return `messages ${notice.from} to ${notice.to} have left ${notice.stream} before all of them were read`;
+      return `messages ${notice.from} to ${notice.to} left ${notice.stream} before all of them were read`;
     case "unreadable_line":
       return `line ${notice.line} of message ${notice.sequence} of ${notice.stream} is not an event: ${notice.reason}${notice.lines > 1 ? ` (and ${notice.lines - 1} more lines of this message)` : ""}`;
     case "processing_timed_out":

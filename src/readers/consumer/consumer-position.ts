@@ -34,7 +34,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed, which the next `open` reports. */
+/** The stream or its consumer has changed. The next `open` reports how. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -54,7 +54,7 @@ export class ConsumerPosition {
   #floor = 0;
   #isMissing = false;
   #erasures: StreamErasures | undefined;
-  /** Sequences that were missing since the last check. */
+  /** Ranges of sequences that were skipped since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: ConsumerPositionOptions) {
@@ -121,7 +121,7 @@ export class ConsumerPosition {
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#notifyExpired(state.firstSequence);
-    // Everything that the stream had has arrived, or belongs to projects that are not read.
+    // Every message of the stream has arrived, or belongs to a project that is not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }

@@ -1,6 +1,6 @@
-// Holds back the acknowledgement of a frame that skipped duplicates until the frames with the
-// originals are acknowledged. Otherwise, the only copy of an event could be acknowledged
-// unprocessed.
+// If duplicates in a frame were skipped, holds back its acknowledgement until the frames with the
+// originals are acknowledged. Otherwise, an event could be lost: its duplicate is acknowledged, and
+// its original is never processed.
 
 interface OpenFrame {
   readonly id: number;
@@ -45,7 +45,7 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // The frame may have skipped those events itself when it was delivered again.
+      // When the frame was delivered again, those events may have been skipped in it too.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();
@@ -74,7 +74,7 @@ export class DeferredAcks {
   }
 }
 
-/** Makes a frame wait for another, except for itself in a circle of skipped duplicates. */
+/** Makes a frame wait for another. A circle of duplicates would make it wait for itself. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

@@ -21,7 +21,7 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** Maximum number of messages that are requested again. Others arrive after their ack wait. */
+/** If more messages are unacknowledged, none is answered: they arrive after their ack wait. */
 const askedBackMax = 20_000;
 
 export async function durableInfo(
@@ -60,7 +60,7 @@ function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Updates the settings. Throws a ConsumeError if the consumer reads something else. */
+/** Updates the settings. Throws a ConsumeError if the subjects differ or frames would be lost. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -93,7 +93,7 @@ export async function matchDurable(
   await manager.consumers.update(stream, durable, changed);
 }
 
-/** Returns a setting with which the consumer would silently lose frames. */
+/** Returns why the consumer would silently lose frames; undefined if it would not. */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
@@ -109,16 +109,16 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** Sequence of the delivery: the consumer's number of sent messages. */
+  /** Number of the delivery, as counted by the consumer. */
   readonly deliverySequence: number;
 }
 
-/** Returns a subject that acknowledges over any connection. The server ignores its placeholders. */
+/** Returns a subject to acknowledge over any connection. The server ignores the constants. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
 
-/** Answers all messages of an earlier connection. Those with a nak arrive again at once. */
+/** Answers all messages of an earlier connection. Those with a nak arrive again immediately. */
 export function answerAll(
   connection: NatsConnection,
   info: ConsumerInfo,

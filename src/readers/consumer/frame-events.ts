@@ -79,7 +79,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Returns the reason why a line is not an event, one of a fixed set. */
+/** Returns why a line is not an event, from a fixed set of reasons; undefined for an event. */
 function faultOf(value: unknown): string | undefined {
   if (value instanceof SyntaxError) return "not JSON";
   if (typeof value !== "object" || value === null) return "not a JSON object";

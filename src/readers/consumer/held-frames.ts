@@ -1,4 +1,5 @@
-// The received frames of a stream, and the acknowledged ones that the server has not confirmed.
+// The received frames of a stream, and the sequences of acknowledged frames until the server has
+// confirmed them.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
@@ -7,10 +8,10 @@ export interface HeldFrame {
   /** Id of the frame, unique in this process. */
   readonly id: number;
   readonly sequence: number;
-  /** Number of truncations and recreations of the stream before the frame. */
+  /** Number of truncations and recreations of the stream before the frame was received. */
   readonly generation: number;
   message: JsMsg;
-  /** Time of delivery or of the last `working`; undefined before, and after acknowledgement. */
+  /** When it was delivered or reported as `working`; undefined before, and once acknowledged. */
   outSinceMs: number | undefined;
   deliveries: number;
   /** Whether the stream no longer has the message, so that it cannot be acknowledged. */
@@ -20,7 +21,7 @@ export interface HeldFrame {
 
 let lastId = 0;
 
-/** Compares positions. Frames from before a truncation or recreation of the stream come first. */
+/** Frames that were received before a truncation or recreation of the stream come first. */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -28,9 +29,9 @@ export function byPosition(a: HeldFrame, b: HeldFrame): number {
 export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
-  /** Unacknowledged frames that have left the stream. A nak delivers them again. */
+  /** Unacknowledged frames that the stream no longer has. After a nak, they are delivered again. */
   readonly #orphans = new Set<HeldFrame>();
-  /** Number of messages missing up to `#missingUpTo`. No later one is delivered before them. */
+  /** Number of messages up to `#missingUpTo` that must arrive before any later one is delivered. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -69,7 +70,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** Sets how many messages up to the sequence are sent by the server and not held here. */
+  /** Sets how many messages up to the sequence the server has sent that are not held here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;

@@ -67,7 +67,7 @@ export class StreamConsumer {
     this.#position = new ConsumerPosition(options);
   }
 
-  /** Number of delivered frames whose acknowledgement would reach the server. */
+  /** Number of delivered frames whose acknowledgement would still have an effect. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
@@ -188,7 +188,7 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Returns the room in messages; below 1 for none. */
+  /** Returns how many more messages may be held; below 1 if none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -271,7 +271,7 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /** Delivers deferred frames again, as a whole, if they use up all room and the program waits. */
+  /** If deferred frames use all room and the program waits, delivers them again with all events. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

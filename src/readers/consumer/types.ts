@@ -14,13 +14,19 @@ export interface ConsumeOptions {
   readonly lanes?: readonly Lane[] | undefined;
   /** Maximum number of unacknowledged frames of each stream; 64 by default. */
   readonly maxAckPending?: number | undefined;
-  /** Approximate maximum of bytes in memory; 64 MiB by default. Each stream may hold one frame. */
+  /**
+   * Approximate maximum number of bytes of frames in memory; 64 MiB by default. Each stream may
+   * always hold one frame.
+   */
   readonly maxBytes?: number | undefined;
   /** Time in ms until the frames of a dead program are redelivered; 30,000 by default. */
   readonly ackWaitMs?: number | undefined;
-  /** Time in ms until a frame without `ack` or `working` is redelivered; 300,000 by default. */
+  /**
+   * Time in ms after which a frame is redelivered if neither `ack` nor `working` was called;
+   * 300,000 by default.
+   */
   readonly processingTimeoutMs?: number | undefined;
-  /** Limits for skipping events with the same project, `uuid`, `event` and `distinct_id`. */
+  /** Events with the same project, `uuid`, `event` and `distinct_id` are delivered once. */
   readonly deduplication?: DeduplicationOptions | undefined;
   /** Receives all notices. If it throws or rejects, the iteration ends. Default: `console.warn`. */
   readonly onNotice?: ((notice: Notice) => void) | undefined;
@@ -52,7 +58,7 @@ export interface StoredEvent {
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
-  /** Values that were sent but not stored, by field name, such as `timestamp` or `$set`. */
+  /** The sent values of fields that could not be stored as sent, by field name, such as `$set`. */
   readonly replaced?: Readonly<Record<string, unknown>>;
 }
 
@@ -82,8 +88,9 @@ export interface Frame {
   /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
   /**
-   * Acknowledges all events. If duplicates of an unacknowledged frame were skipped, this waits for
-   * that frame. Until then, this frame may be delivered again, with the skipped events.
+   * Acknowledges all events of the frame. If some were skipped as duplicates of an unacknowledged
+   * frame, takes effect only when that frame is acknowledged. Until then, this frame may be
+   * delivered again, with the skipped events.
    */
   ack(): void;
   /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */
@@ -97,14 +104,14 @@ export interface EventConsumer extends AsyncIterableIterator<Frame> {
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
-/** A change or an error that a reader reports. All numbers are sequences of the stream. */
+/** A change or an error that a reader reports. */
 export type Notice =
   | { readonly type: "connected"; readonly server: string }
   | { readonly type: "disconnected"; readonly reason: string }
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
   | { readonly type: "stream_missing"; readonly stream: string }
-  /** A new stream has replaced the stream. Reading starts at its message `sequence`. */
+  /** A new stream has replaced the stream. Reading starts at `sequence` of the new one. */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;
@@ -117,14 +124,17 @@ export type Notice =
       readonly lastRead: number;
       readonly from: number;
     }
-  /** Messages left the stream unread. The range is the largest possible one, with all projects. */
+  /**
+   * Messages were removed from the stream before they were read. The range is an upper bound, and
+   * covers all projects.
+   */
   | {
       readonly type: "messages_expired";
       readonly stream: string;
       readonly from: number;
       readonly to: number;
     }
-  /** Lines of a frame are not events. The reader skips them and delivers the other lines. */
+  /** `lines` lines of a frame, from `line` on, are not events. All its events are delivered. */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;
@@ -135,12 +145,12 @@ export type Notice =
       readonly text: string;
     }
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
-  /** Another error, which is retried. `stream` is undefined if it concerns all streams. */
+  /** Any other error. The reader retries. `stream` is undefined if all streams are concerned. */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];
 
-/** An error that ends the iteration: other options or another version of Penstock are needed. */
+/** An error that ends the iteration: the options or the version of Penstock must change. */
 export class ConsumeError extends Error {
   override name = "ConsumeError";
 }

@@ -15,15 +15,15 @@ export interface BuiltBatch extends SinkBatch {
 }
 
 export interface BatchLimits {
-  /** Maximum events and rejected lines. Only a single frame may exceed it. */
+  /** Maximum number of events and rejected lines. A single frame may exceed it. */
   readonly eventsMax: number;
-  /** Maximum bytes of frames. Only a single frame may exceed it. */
+  /** Maximum number of bytes of frames. A single frame may exceed it. */
   readonly bytesMax: number;
 }
 
 /** Number of the record reader's pauses between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** Maximum separate rejected lines of a frame. The others become one line. */
+/** Maximum number of separate rejected lines of a frame. All further ones become one line. */
 const singleMax = 10_000;
 
 interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {
@@ -155,7 +155,7 @@ export class BatchBuilder {
   }
 }
 
-/** Combines rejected lines. The text includes the records between them. */
+/** Combines rejected lines into one. Its text includes the records between them. */
 function combined(first: RejectedLine, last: RejectedLine, lines: number): RejectedLine {
   const { buffer, byteOffset } = first.text;
   const text = Buffer.from(

@@ -13,8 +13,9 @@ import type { StoredFrame } from "../stream/frame.ts";
 /** The values that the lines of one request share. */
 interface Origin {
   readonly receivedAtMs: number;
-  /** The client's own time of the event; NaN if the record has none, as for `sentAtMs`. */
+  /** The event's timestamp as the client sent it; NaN if the record has none. */
   readonly timestampSentMs: number;
+  /** NaN if the record has none. */
   readonly sentAtMs: number;
   /** Client's address; empty if the record has none. */
   readonly ip: string;
@@ -45,11 +46,11 @@ export interface SinkRecord {
   readonly unset: Uint8Array | undefined;
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /** The person's uuid; "" without a person. Set after the batch is built, unlike other fields. */
+  /** The person's uuid; "" if the event has no person. It is set after the batch was built. */
   personUuid: string;
 }
 
-/** Reasons of rejected lines: not a record, or an event that the target refuses. */
+/** Why lines are rejected. For `value`, the target refuses the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -97,7 +98,7 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Called even for a rejected line, because the next line may refer to it.
+        // Called even for a rejected line, because the next line may have the same origin.
         const origin = this.#originFor(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
@@ -128,7 +129,7 @@ interface FrameBytes {
   readonly body: Buffer;
 }
 
-/** Returns the reason why the gateway cannot have written the record. */
+/** Returns why the gateway cannot have written the record; undefined if it can. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -307,7 +308,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** Maps each event to its next copy, to try if the target rejects it. */
+/** Maps each event to its next copy, which is tried if the target refuses the event. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

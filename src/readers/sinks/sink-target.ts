@@ -1,6 +1,6 @@
 // The target of a sink. It stores events together with the positions of the streams. Positions
-// never cover more events than were written. A target without a common commit compares the two when
-// it is opened.
+// never cover more events than were written. If a target cannot commit both together, it compares
+// them when it is opened.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Incident, StreamPosition } from "../stream/resume.ts";
@@ -9,7 +9,7 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 
 export interface SinkPosition extends StreamName, StreamPosition {}
 
-/** Outcomes of a request, for targets that send a batch in several ones. */
+/** Outcomes of a request, for targets that send a batch as several requests. */
 export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
 
@@ -23,7 +23,7 @@ export type Before = ReadonlyMap<string, Pick<StreamPosition, "epoch" | "sequenc
 export interface SinkBatch {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** The events in the order of each stream. One may occur twice, or be in the target already. */
+  /** Events, in order within each stream. One may occur twice, or be in the target already. */
   readonly events: readonly SinkRecord[];
   readonly rejected: readonly RejectedLine[];
   readonly incidents: readonly SinkIncident[];
@@ -41,7 +41,7 @@ export interface SinkTarget {
   readonly shown: string;
   /** Maximum number of concurrent writes; 1 by default. They must end in order. */
   readonly batchesMax?: number;
-  /** Durable positions, if they lag behind `write`. Later messages are read again. */
+  /** The positions on disk, if the target commits later than `write` returns. */
   readonly committed?: readonly SinkPosition[];
   /** Problems other than failed writes, such as events that wait. */
   readonly faults?: readonly string[];
@@ -76,16 +76,19 @@ export interface SinkFilter {
   readonly lanes: readonly Lane[] | undefined;
 }
 
-/** Throws a MovedError unless the batch is the next one, for targets without such a condition. */
+export function movedFrom(stream: string, was: Pick<SinkPosition, "sequence"> | undefined) {
+  return new MovedError(
+    `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
+  );
+}
+
+/** Throws a MovedError unless the batch starts at the target's positions. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
   positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,
 ): void {
   for (const { stream } of positions) {
     const [was, is] = [before.get(stream), positionOf(stream)];
-    if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
-      throw new MovedError(
-        `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
-      );
+    if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence) throw movedFrom(stream, was);
   }
 }

@@ -36,7 +36,7 @@ export interface SinkWriterOptions
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Why nothing is written; empty without a problem. */
+  /** Why nothing is written; empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
   /** Holder of the target, while this sink stands by. */
@@ -51,9 +51,9 @@ const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** Time without events until the reason of a failed write is outdated. */
+/** If no write happens for this long after a failed one, the failure counts as over. */
 const idleMs = 10_000;
-/** Maximum refused events in a row. Beyond, a wrong table is likelier than wrong events. */
+/** More refused events in a row than this are likelier due to the table than to the events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -78,7 +78,7 @@ export class SinkWriter {
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target: at the last `open`, moved by the batches since. */
+  /** Positions of the target, read by the last `open` and updated by each batch. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -110,7 +110,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /** Closes after the current batches, until `until` aborts, or at most 10 s without it. */
+  /** Waits for the current batches: until `until` aborts, or at most 10 s if it is undefined. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -131,7 +131,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** Committed positions. Later messages must not leave their stream. */
+  /** Committed positions. Messages after them must not leave their stream yet. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -196,7 +196,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /** Waits 10 s without a write, which counts as success: a failed batch may have been written. */
+  /** Counts 10 s without a write as success: the batch that failed may have been written. */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);
@@ -285,7 +285,7 @@ export class SinkWriter {
     if (reason.length > 0)
       this.#refusals.warn(
         { reason: reason.join("; "), target: target.shown },
-        "events refused: check the target's table",
+        "events rejected: check the target's table",
       );
     batch.release();
   }
@@ -300,7 +300,7 @@ export interface CommitCounts {
   readonly incidents: readonly IncidentKind[];
 }
 
-/** Counts what a sink has stored since the process started. */
+/** Counts the events of a sink since the process started. */
 export class SinkCounts {
   readonly #onCommit: ((commit: CommitCounts | undefined) => void) | undefined;
   events = 0;

@@ -1,5 +1,5 @@
-// Queries NATS for the unread part of each stream, and for the time until its oldest message
-// leaves. Works even if the streams are not read.
+// Queries NATS for the unread part of each stream, and computes when its oldest message leaves the
+// stream. Works even if the streams are not read.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,13 +10,13 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /** Last sequence of the stream; like the next fields, undefined without an answer. */
+  /** Last sequence of the stream. Undefined, like the fields below, if NATS does not respond. */
   readonly lastSequence: number | undefined;
   /** Age of the oldest unwritten frame, or 0. */
   readonly lagSeconds: number | undefined;
-  /** Time until that frame leaves the stream; Infinity if it stays or there is none. */
+  /** Time until the oldest unwritten frame leaves the stream; Infinity if none does. */
   readonly expirySeconds: number | undefined;
-  /** Time for which frames stay in the stream; Infinity without a limit. */
+  /** Time for which frames stay in the stream; Infinity if there is no limit. */
   readonly retentionSeconds: number | undefined;
 }
 
@@ -40,13 +40,13 @@ export class UnreadWatch {
   readonly #written: () => readonly SinkPosition[];
   readonly #asked = new Map<string, Asked>();
 
-  /** Creates a watch. `written` returns the positions of the target. */
+  /** `written` returns the positions of the target. */
   constructor(connection: NatsConnection, written: () => readonly SinkPosition[]) {
     this.#connection = connection;
     this.#written = written;
   }
 
-  /** Queries until the signal aborts. Never rejects: without an answer, the state is unknown. */
+  /** Queries until the signal aborts. Never rejects: the state becomes unknown instead. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {

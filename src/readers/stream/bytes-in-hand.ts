@@ -4,11 +4,11 @@
 export interface Share {
   /** Bytes that the stream may request now; 0 if there is no room. */
   room(): number;
-  /** Number of average messages that fit, at least 1. */
+  /** Number of messages of average size that fit into `bytes`; at least 1. */
   messagesIn(bytes: number): number;
   add(bytes: number): void;
   release(bytes: number): void;
-  /** Ends the share. Frames of the stream must still be released. */
+  /** Ends the share. Its unreleased frames must still be released. */
   leave(): void;
 }
 
@@ -17,7 +17,7 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/** Assumed size of a frame: the gateway fills frames to this size. */
+/** Size of a frame, assumed until frames arrive. The gateway fills frames to this size. */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {
@@ -33,7 +33,7 @@ export class BytesInHand {
     return this.#used;
   }
 
-  /** Creates a share. Calls `ask` whenever there may be room again. */
+  /** Calls `ask` whenever there may be room again. */
   join(ask: () => void): Share {
     let frameBytes = frameBytesLikely;
     const member: Member = {

@@ -1,5 +1,5 @@
 // Reads all streams, each from its own position. Looks for new streams every 3 s. Live events come
-// first, but a part of each batch is historical.
+// first, but a quarter of each batch is reserved for historical ones.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -30,7 +30,6 @@ const questionMs = 2_000;
 const lookAgainMs = 3_000;
 const firstLookAgainMs = 250;
 const sayAgainMs = 30_000;
-/** Part of a batch reserved for the historical lane. */
 const historicalPart = 1 / 4;
 
 export class EventStreams {

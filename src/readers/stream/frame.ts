@@ -7,7 +7,7 @@ export interface StoredFrame {
   readonly partition: number;
   readonly epoch: number;
   readonly sequence: number;
-  /** Id of the project; undefined if the frame may have lines of several ones. */
+  /** Id of the project; undefined if the frame may have lines of several projects. */
   readonly projectId: string | undefined;
   readonly messageId: string;
   readonly storedAtMs: number;
@@ -15,7 +15,7 @@ export interface StoredFrame {
   readonly data: Uint8Array;
 }
 
-/** Returns a header that every database can store, without NUL and lone surrogates. */
+/** Replaces NUL and lone surrogates, which some databases cannot store. */
 export function storedText(header: string): string {
   return header.replaceAll("\0", "\ufffd").toWellFormed();
 }
@@ -24,24 +24,27 @@ interface Headers {
   get(name: string): string;
 }
 
-/** Returns the end of a sentence after "it has", if this version cannot read the message. */
+/**
+ * Returns why this version cannot read a message, as the end of a sentence that begins with "it
+ * has"; undefined if it can.
+ */
 export function unknownSchema(headers: Headers | undefined): string | undefined {
   const found = headers?.get(schemaHeader) ?? "";
   if (found === "" || found === schemaKnown) return undefined;
   return `the schema "${storedText(found.slice(0, 40))}", but this version reads only ${schemaKnown}: use a newer Penstock`;
 }
 
-// The time of a message identifies it if it has no id, so both formats must give the same
+// The timestamp of a message identifies it if it has no id, so both formats must give the same
 // millisecond. A double cannot hold nanoseconds, and rounding could give the next millisecond.
 
 const nanosDigits = 6;
 
-/** Returns milliseconds. `nanos` are digits, as in the subject that acknowledges a message. */
+/** Converts nanoseconds to milliseconds. `nanos` are digits, as in an acknowledgement subject. */
 export function msOfNanos(nanos: string): number {
   return Number(nanos.slice(0, -nanosDigits));
 }
 
-/** Returns milliseconds. `time` is RFC 3339 with up to nine fractional digits. */
+/** Converts a time in RFC 3339, with up to nine fractional digits, to milliseconds since 1970. */
 export function msOfTime(time: string): number {
   return Date.parse(time.replace(/(\.\d{3})\d+/, "$1"));
 }

@@ -1,6 +1,6 @@
-// Reads a stream in order through an ephemeral consumer, as far as there is room. The consumer does
-// not survive the server or the stream. While it answers, the stream is the one that was checked.
-// Any other answer ends the pull, and the caller checks the stream again.
+// Reads a stream in order through an ephemeral consumer, as far as there is room in memory. The
+// consumer does not outlive the server process or the stream, so while it exists, the stream is the
+// one that was checked. An error ends the pull, and the caller checks the stream again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -24,7 +24,7 @@ export interface PulledMessage {
   readonly message: Msg;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** The budget of the stream, to which the message's owner releases its bytes. */
+  /** The stream's part of the memory. The owner of the message releases its bytes there. */
   readonly share: Share;
 }
 
@@ -33,7 +33,7 @@ const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
-/** Bytes that the server counts for a message besides its data. */
+/** Bytes that the server counts for a message in addition to its data. */
 const beyondDataBytes = 4_096;
 
 const noMessages = 404;
@@ -74,7 +74,7 @@ export class Pull {
     this.#watch = setInterval(() => this.#checkSilence(), heartbeatMs).unref();
   }
 
-  /** Starts a pull. Rejects if the stream does not exist or NATS does not answer. */
+  /** Rejects if the stream does not exist or NATS does not respond. */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
     const name = `penstock_${options.reader}_${nuid.next()}`;
@@ -91,7 +91,7 @@ export class Pull {
     return new Pull(options, name);
   }
 
-  /** The last sequence of the stream when its latest message arrived. */
+  /** The stream's last sequence, as reported with the latest message. */
   get lastSequence(): number {
     return this.#lastSequence;
   }
@@ -153,7 +153,7 @@ export class Pull {
       return;
     }
     const tokens = (message.reply ?? "").split(".");
-    // Newer servers add a domain and an account.
+    // Newer servers add a domain and an account to the subject.
     const end = tokens.length === 9 ? 9 : 11;
     const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;
@@ -163,7 +163,7 @@ export class Pull {
     }
     if (this.#asked > 0) this.#asked--;
     this.#pending = pending ?? 0;
-    // Deleted messages do not count as pending, so this may be slightly low.
+    // Deleted messages do not count as pending, so the sum may be slightly too low.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
     const storedAtMs = msOfNanos(tokens[end - 2] ?? "");

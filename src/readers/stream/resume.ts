@@ -1,6 +1,6 @@
-// Decides where the reading of a stream continues, and reports how the stream has changed. Only the
-// message ids in the trail identify the messages that were read: sequences are reused, and a clock
-// may be wrong. If the trail does not decide, the reader stops.
+// Decides where the reading of a stream continues, and reports how the stream has changed. The
+// trail lists the latest messages that were read. Only their ids identify them: sequences are
+// reused, and a clock may be wrong. If the trail does not decide, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
@@ -9,19 +9,22 @@ export interface TrailEntry {
   readonly sequence: number;
   /** `Nats-Msg-Id` of the frame, or empty: see `Trail`. */
   readonly messageId: string;
-  /** When the server stored the message, by its clock, not the gateway's. */
+  /** When the server stored the message, by the server's clock. */
   readonly storedAtMs: number;
 }
 
 /**
- * The latest messages that were read. Losses up to the sequence of a last entry without an id were
- * reported.
+ * The latest messages that were read, oldest first. If the last entry has no id, it is not a
+ * message: losses up to its sequence were reported.
  */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
-/** Adds a message, perhaps in place, except a replacement before the stream's first one. */
+/**
+ * Returns the trail with the message; may change the given one. Ignores a message that is not after
+ * the last entry: it replaces an erased message that has left the stream.
+ */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
   trail.push({ sequence, messageId, storedAtMs });
@@ -42,7 +45,7 @@ export function messagesIn(trail: Trail): Trail {
   return trail.filter(({ messageId }) => messageId !== "");
 }
 
-/** Changes of a stream that its reader did not cause. Tables and metrics have these names. */
+/** Changes of a stream that its reader did not cause. Tables and metrics contain these names. */
 export const incidentKinds = [
   "stream_made_anew",
   "tail_lost",
@@ -56,7 +59,7 @@ export const incidentKinds = [
 export type IncidentKind = (typeof incidentKinds)[number];
 
 export interface StreamPosition {
-  /** Number of the sequences' meaning, incremented whenever it changes. */
+  /** Incremented when the stream was recreated or truncated, because sequences are reused then. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
@@ -78,48 +81,56 @@ export interface Resume {
   readonly fault: string | undefined;
 }
 
-/**
- * A comparison of the trail with the stream's messages. `at` is the index of the newest equal one;
- * -1 if all differ, undefined if the stream has none of them.
- */
+/** A comparison of the trail with the stream's messages of the same sequences. */
 interface Comparison {
+  /** Index of the newest equal message; -1 if all differ, undefined if no sequence exists. */
   readonly at: number | undefined;
+  /** Index of the newest message whose sequence the stream has, or -1. */
   readonly newest: number;
 }
 
 interface Uncertainty {
   /** Number of messages in the stream that may have been read. */
   readonly held: number;
-  /** Number of messages that have left the stream. */
+  /** Number of messages that have left the stream since it began. */
   readonly gone: number;
-  /** Whether all messages of the stream are later, if the clocks are right. */
+  /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
   readonly isNewer: boolean;
-  /** Whether the stream is older than the last message that was read: another NATS, or a copy. */
+  /** Whether the stream is older than the trail's newest message: another stream, or a copy. */
   readonly predatesTrail: boolean;
-  /** Last message of the stream from before the last one that was read, or 0. */
+  /**
+   * Sequence of the last message that may have been read and is not newer than the trail; 0 if
+   * there is none or `isNewer`.
+   */
   readonly olderTo: number;
 }
 
 export interface ReaderWords {
   /** Clause that names the command with which reading continues. */
   readonly action: string;
-  /** Clause that states what remains of messages that the stream has lost. */
+  /** Clause that states what remains in the target of messages that the stream has lost. */
   readonly stays: string;
-  /** Clause that states how messages are counted that may have been read, up to `olderTo`. */
+  /** Clause that states what happens to messages up to `olderTo`, which may have been read. */
   readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
-  /** Whether to continue although messages left the stream unread, or may have been read. */
+  /**
+   * Whether to continue if messages were removed from the stream before they were read, or if it is
+   * unknown whether they were read.
+   */
   readonly acceptExpired: boolean;
-  /** First erased message before the stream's first one that has a replacement. */
+  /** Sequence of the first erased message that has left the stream but has a replacement. */
   readonly replacementsFrom?: number;
   readonly words?: ReaderWords | undefined;
 }
 
 const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
-/** Returns where to continue. `position` is undefined at first. Rejects without an answer. */
+/**
+ * Returns where to continue. `position` is undefined if the stream was never read. Rejects if NATS
+ * does not respond.
+ */
 export async function resume(
   position: StreamPosition | undefined,
   stream: AskedStream,
@@ -149,7 +160,7 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
   const at = comparison.at ?? -1;
   const isAnother = position.created !== state.created && at < 0;
   const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
-  // Such a stream is read in full, so that a wrong clock skips nothing.
+  // A recreated stream is newer than the trail. An older one may be a copy: an operator decides.
   const predatesTrail = isAnother && uncertainty.predatesTrail;
   if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
     const epoch = position.epoch + 1;
@@ -210,7 +221,7 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Returns a stop for an operator's decision: continuing too far ahead would skip messages. */
+/** Stops, unless the operator accepts the uncertainty: starting too far ahead skips messages. */
 function uncertain(
   position: StreamPosition,
   state: StreamState,
@@ -233,8 +244,8 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // A later start reads from `copy_accepted` which messages are already counted. `place_unknown`
-    // must not have this effect: another stream may get the same epoch.
+    // A later start learns from a `copy_accepted` incident which messages are already counted. A
+    // `place_unknown` must not have this effect: another stream may get the same epoch.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -283,13 +294,13 @@ function checkExpired(
   };
 }
 
-/** Finds the newest message of the trail in the stream. A copy differs in all later messages. */
+/** Finds the trail's newest message that the stream has. In a copy, all later messages differ. */
 async function compare(
   trail: Trail,
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /** Searches from the index `from` down to above `floor` for a message that can be compared. */
+  /** Finds an entry whose sequence the stream has, from index `from` down to `floor + 1`. */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);
@@ -326,7 +337,7 @@ const noUncertainty: Uncertainty = {
 /** Maximum difference of the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
-/** The copy diverged before the trail begins, so its messages under the trail are other ones. */
+/** The copy diverged before the trail begins, so only messages before the trail may be equal. */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,
@@ -346,7 +357,7 @@ async function uncertaintyOf(
   };
 }
 
-/** Returns the last message in the range that was stored by `ms`, or 0. */
+/** Returns the sequence of the range's last message that was stored at `ms` or earlier, or 0. */
 async function olderTo(
   ms: number,
   stream: AskedStream,

@@ -1,6 +1,6 @@
 // The main loop of effects and sinks. It opens the target, reads from the target's positions, and
 // builds one batch while the previous ones are written. After any failure, everything in memory is
-// dropped, and the next session starts from the target. JetStream is the journal.
+// dropped, and the next session starts from the target's positions. JetStream is the journal.
 
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { TooSlowError } from "../../platform/base/store-error.ts";
@@ -11,15 +11,15 @@ interface SessionTarget {
   /** Loads the state of the target. Returns its positions, by the name of the stream. */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
   opened(streams: EventStreams): void;
-  /** Builds the next batch and passes its write to `Session.write`. False ends the session. */
+  /** Builds the next batch and passes its write to `Session.write`. Returns false to end. */
   batch(streams: EventStreams): Promise<boolean>;
-  /** Returns the pause in ms; undefined to double it. Rejects if no session may follow. */
+  /** Returns the pause in ms; undefined for the default. Rejects if no session may follow. */
   failed(error: Error): Promise<number | undefined>;
 }
 
 export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
-  /** The limit of a batch, adapted to each batch and failed session. */
+  /** The limit of a batch, adapted after each batch and each failed session. */
   readonly limit: BatchLimit;
   readonly pauseMsMax: number;
 }
@@ -59,7 +59,7 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /** Returns why nothing is read or written, `own` first; empty without a problem. */
+  /** Returns why nothing is read or written; empty if there is no problem. `own` comes first. */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -68,14 +68,14 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs sessions until `close`. Rejects if the target allows no other session. */
+  /** Runs sessions until `close`. Rejects if the target allows no further session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
     return this.#running;
   }
 
-  /** Waits for the current batches and `alongside`, until `until` aborts, or at most 10 s. */
+  /** Waits for the current batches and `alongside`: until `until` aborts, or at most 10 s. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();
@@ -144,7 +144,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write is the cause of the other errors.
+      // A failed write has caused any later error, so its own error is reported.
       await Promise.all(this.#writes);
     }
   }
@@ -165,8 +165,8 @@ const patience = 16;
 const failuresMin = 2;
 
 /**
- * Adapts the number of events of a transaction. One that is too slow or fails repeatedly would be
- * retried for ever, so the limit is halved. After 16 successes, it is doubled.
+ * Adapts the number of events of a transaction. A transaction that is too slow or fails repeatedly
+ * would be retried for ever, so the limit is halved. It is doubled after 16 successes.
  */
 export class BatchLimit {
   readonly #most: number;
@@ -180,7 +180,10 @@ export class BatchLimit {
     this.events = most;
   }
 
-  /** Runs a write. Rejects with a TooSlowError. `what` names the next transactions. */
+  /**
+   * Runs a write. If it rejects with a TooSlowError, halves the limit and adds that to the error.
+   * `what` names the transactions.
+   */
   async within<Result>(
     events: number,
     what: string,
@@ -205,7 +208,7 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records a failed session. It counts only if a transaction was begun. */
+  /** Records a failed session. It counts only if it began a transaction. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

@@ -27,7 +27,7 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** Queries a stream. Each method rejects if NATS does not answer. */
+/** Queries a stream. Each method rejects if NATS does not respond. */
 export interface AskedStream {
   /** Returns undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
@@ -36,7 +36,7 @@ export interface AskedStream {
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** Returns the id of a message. Its time identifies a message without an id. */
+/** Returns the id of a message; if it has none, a text with its timestamp. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -72,7 +72,7 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
   };
 }
 
-/** Maximum number of sequences to list. Each takes about ten bytes. */
+/** Maximum number of deleted sequences to list. Each takes about ten bytes of the response. */
 const deletedNamedMax = 1_000_000;
 
 /** Returns the deleted sequences in order; empty if there are more than 1,000,000. */

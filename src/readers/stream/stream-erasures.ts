@@ -1,5 +1,5 @@
-// The erasures in a stream: its state, in which erased messages do not count as lost, and the
-// frames that replace erased messages.
+// Handles the erasures in a stream: erased messages do not count as lost, and the frames that
+// replace them are found.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -14,7 +14,7 @@ interface ErasedMessage {
 }
 
 interface StateFrom extends StreamState {
-  /** First replaced message before the stream's first one. */
+  /** Sequence of the first erased message that has a replacement, or `firstSequence`. */
   readonly replacementsFrom: number;
 }
 
@@ -37,8 +37,9 @@ export class StreamErasures {
   }
 
   /**
-   * Returns the state. From `due` on, erased messages at the start of the stream do not count as
-   * lost, because their replacements follow. Neither do losses that were reported at `position`.
+   * Returns the state; undefined if the stream does not exist. Erased messages from `due` on that
+   * have left the stream do not count as lost, because their replacements follow. Losses that
+   * `position` marks as reported do not count either.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();

@@ -33,7 +33,7 @@ import { type Range, StreamErasures } from "./stream-erasures.ts";
 /** The options for all streams of a reader. */
 export interface ReadingOptions {
   readonly connection: NatsConnection;
-  /** Whether to continue after messages that have left a stream unread. */
+  /** Whether to continue if messages were removed from a stream before they were read. */
   readonly acceptExpired: boolean;
   readonly reader: ReaderName;
   readonly words: ReaderWords;
@@ -51,7 +51,7 @@ interface StreamReaderOptions extends ReadingOptions {
   readonly onReady: () => void;
 }
 
-/** A new position, after which the next items are. */
+/** A new position of the stream. The next items follow it. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -64,10 +64,11 @@ export type StreamItem = FrameItem | PositionItem;
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
-/** Number of checks without the stream after which it counts as removed, not as recreated. */
+/** Number of checks that must find no stream before it counts as removed, not as recreated. */
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
-const lostText = "replacements of erased messages have left the stream: their events are not read";
+const lostText =
+  "replacements of erased messages have left the stream: the events in them are not read";
 
 class StoppedError extends Error {}
 
@@ -156,7 +157,7 @@ export class StreamReader {
     this.#isBack?.resolve();
   }
 
-  /** Invalidates earlier checks, after a lost connection. */
+  /** Invalidates earlier checks. Must be called after a lost connection. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -297,7 +298,7 @@ export class StreamReader {
     this.#options.onReady();
   }
 
-  /** Checks the messages before the given one. Throws if the stream must be checked again. */
+  /** Handles a gap before the given message. Throws if the stream must be checked again. */
   async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#position);
     const next = await this.#asked.messageFrom(due);
@@ -309,7 +310,7 @@ export class StreamReader {
     this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
-  /** Delivers erased messages as items, and returns their number. */
+  /** Delivers the replacements of erased messages. Returns the number of erased messages. */
   async #fill({ from, to }: Omit<Range, "created">, share: Share, isReread: boolean) {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
@@ -341,7 +342,7 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /** Adds a message from before the position. Missing ones before it are not reported. */
+  /** Adds a message that was read before. Gaps before it are not reported. */
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
@@ -407,7 +408,10 @@ type MessageParts = Omit<PulledMessage, "message"> & {
 
 const eventBytesLikely = 300;
 
-/** Returns the item. An erased message has an empty frame: `rewrittenItem` has the lines. */
+/**
+ * A message that replaces an erased one becomes an empty frame: `rewrittenItem` delivers its lines
+ * at the sequence of the erased message.
+ */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { headers } = pulled.message;
   const item = itemOf(pulled, origin);
@@ -445,7 +449,7 @@ function itemOf(
     data,
   };
   const said = Number(headers?.get(eventsHeader));
-  // Another publisher may send any number.
+  // Another publisher may set any number.
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
   return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };

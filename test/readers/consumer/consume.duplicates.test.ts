@@ -1,5 +1,5 @@
-// A frame may omit events that another frame delivered. It is not acknowledged before that frame,
-// because it may become the only one that holds them.
+// Events that another frame has delivered are skipped in a frame. The frame is acknowledged only
+// after the other one, because it may become the only frame with these events.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -194,7 +194,7 @@ test("two frames that each hold a duplicate of the other are acknowledged when b
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
   const second = again(first, { events: [...other!.events, ...one!.events] });
   await stored(connection, [first, filler!, second]);
-  // The filler's uuid evicts the first event's.
+  // The uuid of the filler evicts that of the first event.
   const deduplication = { maxUuids: 2 };
   const { take } = reader(nats, { lanes, durable: "each_other", deduplication });
   const [a, , b] = await take(3);

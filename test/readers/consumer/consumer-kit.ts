@@ -16,7 +16,7 @@ interface TestReader {
   readonly notices: Notice[];
   /** Waits for this many more frames. */
   take(count: number): Promise<Frame[]>;
-  /** Like `take`, and acknowledges each before the next one. */
+  /** Like `take`, but acknowledges each frame before it waits for the next one. */
   takeAndAck(count: number): Promise<Frame[]>;
 }
 
@@ -85,7 +85,7 @@ export async function freshStreams(nats: TestNatsServer, partitions = 1): Promis
   return connection;
 }
 
-/** A server sometimes restores a stream that it has just deleted; then that is deleted again. */
+/** Deletes the stream again if the server restores it, as sometimes happens. */
 export async function makeAnew(connection: NatsConnection, partitions = 1): Promise<void> {
   const manager = await jetstreamManager(connection);
   const messages = async () => (await manager.streams.info("PENSTOCK_LIVE_0")).state.messages;

@@ -15,7 +15,7 @@ interface StartedSink {
   readonly counts: SinkCounts;
 }
 
-/** Closed with the test, including the target. */
+/** Closes the writer and the target at the end of the test. */
 export function startSink(
   connection: NatsConnection,
   target: SinkTarget,

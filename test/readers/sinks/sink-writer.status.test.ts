@@ -61,7 +61,7 @@ test("a sink reports continuously that its target refuses a batch, with the targ
   await expect.poll(() => writer.status(Date.now()).reasons).toContain("it is full");
   const opened = target.opens;
   const said = new Set<string>();
-  // Each time it opens it could report that all is well, until the next write fails.
+  // Each `open` succeeds, so the sink could report success until the next write fails.
   await expect
     .poll(
       () => {
@@ -77,7 +77,7 @@ test("a sink reports continuously that its target refuses a batch, with the targ
   target.refuses = "";
   await expect.poll(() => counts.events, { timeout: 10_000 }).toBe(2);
   expect(writer.status(Date.now())).toMatchObject({ state: "writing", hasTarget: true });
-  // Once each, however often it was tried.
+  // Each reason is logged once, however often the write was tried.
   const ofWriting = logged.filter((message) => message.startsWith("writing"));
   expect(ofWriting).toEqual([
     "writing events",
@@ -103,7 +103,7 @@ test("a sink reports a target that rejects over 100 events in a row until it acc
   await expect
     .poll(() => writer.status(Date.now()).reasons)
     .toEqual([expect.stringMatching(reason)]);
-  expect(warned).toEqual(["events refused: check the target's table"]);
+  expect(warned).toEqual(["events rejected: check the target's table"]);
   target.rejects = false;
   await store("3");
   await expect.poll(() => counts.events).toBe(1);

@@ -9,16 +9,16 @@ import { startSink } from "./sink-kit.ts";
 const live = "PENSTOCK_LIVE_0";
 const within = { timeout: 30_000 };
 
-/** A new place that targets write to. */
+/** A new schema, database or folder that targets write to. */
 interface SinkPlace {
   readonly target: () => SinkTarget;
-  /** Those that exist, in any order. */
+  /** The uuids of the stored events, in any order. */
   readonly uuids: () => Promise<readonly string[]>;
   /** The kinds of the incidents, each incident once. */
   readonly kinds: () => Promise<readonly unknown[]>;
 }
 
-/** The streams exist and are empty before each test. */
+/** Before each test, the streams must exist and be empty. */
 export function streamTests(connection: NatsConnection, newPlace: () => Promise<SinkPlace>): void {
   async function stored(seed: number): Promise<TestFrame[]> {
     const frames = randomFrames(numbersFrom(seed), { count: 20 });
@@ -61,7 +61,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     await (await jetstreamManager(connection)).streams.purge(live);
     const after = await stored(5);
 
-    // A second start reports the same for the same incident.
+    // A second start reports the same incident again.
     for (const _ of [1, 2]) {
       const stopped = place.target();
       const sink = startSink(connection, stopped);

@@ -1,5 +1,5 @@
-// The time until unread events leave their stream: by age, and by size if the stream discards old
-// messages.
+// When unread events leave their stream: at their maximum age or, if the stream discards old
+// messages, when it is full.
 
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -15,7 +15,7 @@ afterAll(() => connection.close());
 const manager = await jetstreamManager(connection);
 const hourMs = 3_600_000;
 
-/** A stream with this many messages of 1,000 bytes, of which the first two are written. */
+/** A stream with `messages` messages of 1,000 bytes, of which the first two are written. */
 async function watched(stream: string, messages: number, config: Partial<StreamConfig>) {
   await manager.streams.add({ name: stream, subjects: [`${stream}.>`], ...config });
   const publish = async (count: number): Promise<void> => {

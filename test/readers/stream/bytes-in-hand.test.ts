@@ -42,7 +42,7 @@ test("streams that are still read are asked to continue when memory is free", ()
   one.release(6);
   expect(asked).toEqual(["one", "other", "other"]);
   expect(bytes.used).toBe(1);
-  // No other stream is left to share it with.
+  // No other stream shares the budget any more.
   expect(other.room()).toBe(499);
 });
 
@@ -69,7 +69,7 @@ test("streams hold at most the reading memory plus one frame each", () => {
         one.share.add(taken);
         one.has += taken;
         expect(bytes.used).toBe(streams.reduce((sum, { has }) => sum + has, 0));
-        // The one frame that each may have at any time is a byte here.
+        // The one frame that each stream may always have is one byte here.
         expect(bytes.used).toBeLessThanOrEqual(bytes.max + streams.length);
         expect(one.has).toBeLessThanOrEqual(bytes.max / 2);
       }

@@ -173,7 +173,7 @@ test("a stream that is removed before it was read to its end is an error", async
   await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
   onTestFinished(() => untilStreamsGone(nats, ["PENSTOCK_LIVE_0"]));
   const faults = (): unknown => streams.readers.flatMap(({ fault }) => fault ?? []);
-  // The number received by then depends on the server, but it is never all.
+  // How many messages have arrived by then depends on the server, but it is never all of them.
   await expect
     .poll(faults)
     .toEqual([expect.stringMatching(/does not exist, and ([1-9]|10) of its messages/)]);

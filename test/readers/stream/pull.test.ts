@@ -60,7 +60,7 @@ test("a pull delivers no more than its memory budget allows, and continues when 
   let released = 0;
   while (released < 20) {
     await vi.waitFor(() => expect(taken.length).toBeGreaterThan(released), { timeout: 20_000 });
-    // A frame of at most half of it, which is the room of one stream.
+    // A frame of at most half of the budget, which is the room of one stream.
     expect(bytes.used).toBeLessThanOrEqual(3_000 + text.length);
     release(taken.slice(released, released + 1));
     released++;
@@ -76,7 +76,7 @@ test("a pull delivers no more than its memory budget allows, and continues when 
 test("a closed pull releases its memory, rejects the next read, and deletes its consumer", async () => {
   const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
-  // These arrive while nothing reads.
+  // These messages arrive while nothing is read.
   await storeFrames(connection, [frameOf(2), frameOf(3)]);
   await vi.waitFor(() => expect(bytes.used).toBe(2 * text.length), { timeout: 20_000 });
   pull.close();

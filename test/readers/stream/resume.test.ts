@@ -20,8 +20,8 @@ interface Held {
 }
 
 /**
- * A stream whose messages have these ids, from sequence `from` on. One is stored each second; those
- * after the first `shared` ones are stored `laterMs` later.
+ * A stream whose messages have these ids, from sequence `from` on. One message is stored each
+ * second. Those after the first `shared` messages are stored `laterMs` later.
  */
 function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: Held) {
   const { shared = Number.POSITIVE_INFINITY, laterMs = 0 } = rest;
@@ -123,7 +123,7 @@ test("after a restore of an older copy, no message is omitted, and known message
     remembered: fc.integer({ min: 1, max: 120 }),
     deleted: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 10 }),
     isRemade: fc.boolean(),
-    // The clock of a restored machine continues from the time of its copy.
+    // The clock of a restored machine continues from the time at which it was copied.
     laterMs: fc.constantFrom(0, 100_000),
   });
   const check = async ({ shared, lost, later, remembered, laterMs, ...rest }: Histories) => {
@@ -142,7 +142,7 @@ test("after a restore of an older copy, no message is omitted, and known message
       return;
     }
     const kept = isRemembered ? shared.length : 0;
-    // A copy of nothing cannot be distinguished from a recreated stream.
+    // A copy of an empty stream cannot be distinguished from a recreated stream.
     const kind = rest.isRemade && kept === 0 ? "stream_made_anew" : "tail_lost";
     expect(found).toMatchObject({ epoch: 2, sequence: kept });
     expect(found.incidents).toEqual([[kind, kind === "tail_lost" ? before.length - kept : 0]]);
@@ -161,14 +161,14 @@ interface Histories {
 }
 
 describe("a stream without the newest messages that were read", () => {
-  // Of a to f the last two are remembered. The copy had a and b.
+  // Of the messages a to f, the trail has the last two. The copy had a and b.
   const position = readTo(letters("abcdef"), 2);
   const isCopy =
     "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy or another stream, and it is unknown whether";
   const way = "`penstock effects run --accept-expired` continues from message";
   const counts = "usage and spikes count";
 
-  // By the clock u and v are as old as f, or they are not: then they are counted.
+  // u and v count as unread only if they are newer than f by the clock.
   test.each([
     ["monday", 0, 4],
     ["friday", 0, 4],
@@ -211,7 +211,7 @@ describe("a stream without the newest messages that were read", () => {
 });
 
 describe("a stream created before the last message that was read", () => {
-  // The messages that were read are of 1970 and the minutes after.
+  // The messages that were read were stored in the first minutes of 1970.
   const position = {
     ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
     created: "2026-01-02",

@@ -3,9 +3,9 @@
 // it.
 
 import type { Lane } from "../../../platform/base/lane.ts";
+import { HashSet64 } from "../../stream/hash-set.ts";
 import { recordMs, type StoredLine } from "../lines/line.ts";
 import type { Position } from "../types.ts";
-import { HashSet64 } from "./hash-set.ts";
 
 const generationMs = 30 * 60_000;
 

@@ -1,5 +1,5 @@
 // The ClickHouse target. ClickHouse has no transactions, so the positions are written after the
-// events. After an interruption, the next batch skips the rows that exist. If the server rejects a
+// events. After an interruption, the next batch skips the rows that exist. If the server refuses a
 // value, the batch is halved until the event is found.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -67,7 +67,7 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Id of all inserts of events. The server runs one query of an id at a time, across sinks. */
+  /** Id of all inserts of events. The server runs one query of an id at a time. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
@@ -157,8 +157,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events. A rejected event is stored before its next copy is tried. Otherwise, after a
-   * restart, the row of the copy would count as the row of both.
+   * Stores a refused event as rejected before it tries the next copy. Otherwise, after a restart,
+   * the row of the copy would count as the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange: Refused = new Map();
@@ -188,7 +188,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Inserts the events, halved until each rejected one is alone. */
+  /** Inserts the events. Halves a refused batch until each refused event is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -236,7 +236,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /** Runs `work`. Retries while another query with the same id runs, whose rows must be visible. */
+  /** Runs `work`. Retries while another query of the same id runs: its rows must be visible. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

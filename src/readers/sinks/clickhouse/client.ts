@@ -1,5 +1,5 @@
-// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also have an
-// exception. User and password of the URL become headers, which are not logged.
+// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also have
+// an exception. User and password of the URL become headers, which are not logged.
 
 import { readFileSync } from "node:fs";
 import type { ClientRequest, IncomingMessage } from "node:http";
@@ -37,7 +37,7 @@ export class ClickHouseClient {
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /** Runs a query. Rejects with a ClickHouseError, or with a StoreError without a response. */
+  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
@@ -100,7 +100,7 @@ export class ClickHouseClient {
     } catch (error) {
       throw new StoreError(`${this.#words(doing)}: ${faultOf(error as Error)}`, { cause: error });
     }
-    // The server does not read the rest of a body that it rejects.
+    // The server does not read the rest of a body that it refuses.
     if (!request.writableFinished) request.destroy();
     const { status, code, text } = answer;
     if (status !== 200 || code !== undefined)
@@ -125,7 +125,7 @@ export class ClickHouseClient {
       headers: { ...own, ...headers },
       ...(ca === undefined ? {} : { ca }),
     });
-    // The first error reaches the caller through the response.
+    // The caller gets the first error from `answerOf`.
     return request.on("error", () => {});
   }
 
@@ -137,7 +137,7 @@ export class ClickHouseClient {
 interface RequestParts {
   readonly queryId: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The connections to use. By default, the request has one of its own. */
+  /** The pool of connections; by default, the request opens a connection of its own. */
   readonly agent?: http.Agent;
 }
 
@@ -147,7 +147,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Returns the error's text. OpenSSL reports a plain-text response as a wrong TLS version. */
+/** OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
@@ -216,7 +216,7 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/** `doing` is the failed operation, such as `cannot write to ClickHouse at …`. */
+/** `doing` is the start of the message, such as `cannot write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -226,7 +226,7 @@ export function errorOf(
   const hint = hints[number ?? 0] ?? byStatus(status);
   // Data of a row must not appear in the log.
   const isOfValue = number !== undefined && valueCodes.has(number);
-  const shown = isOfValue ? `it rejects a value (code ${number})` : said.slice(0, shownMax);
+  const shown = isOfValue ? `it refuses a value (code ${number})` : said.slice(0, shownMax);
   const words = shown === "" ? `it returns status ${status}` : shown;
   return new ClickHouseError(
     hint === undefined ? `${doing}: ${words}` : `${doing}: ${hint} (${words})`,
@@ -238,7 +238,7 @@ export function isOfValue(error: unknown): error is ClickHouseError {
   return error instanceof ClickHouseError && valueCodes.has(error.code ?? 0);
 }
 
-/** Returns whether the body contains an exception, possible even with status 200. */
+/** Returns whether the body contains an exception, which is possible even with status 200. */
 export function hasException(text: string): boolean {
   return /(?:^|\n|__exception__)[\s\S]{0,32}Code: \d+[.,] [\s\S]*DB::Exception/.test(text);
 }
@@ -295,7 +295,7 @@ export function readAddress(text: string): ClickHouseAddress {
     if (name === authority) continue;
     if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
       throw new StoreError(
-        `cannot read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
+        `cannot read ClickHouse's URL: the parameter ${name} is not a server setting. Use user:password@host for the login, --database for the database, and ?${authority}=FILE for a certificate authority`,
       );
     settings[name] = value;
   }

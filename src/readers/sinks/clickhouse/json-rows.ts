@@ -30,7 +30,7 @@ export class JsonRows {
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
-  /** Returns the reason if the server would store a time other than the event's. */
+  /** Returns the reason if the server cannot store the event's timestamp. */
   timeFault({ timestampMs }: SinkRecord): string | undefined {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
@@ -62,8 +62,8 @@ export class JsonRows {
     const { timestampSentMs } = origin;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // The table recognises a repeated event by this day. A client repeats the sent timestamp, but
-    // the corrected one differs.
+    // The day is part of the key by which the table recognises a retried event. A retry has the
+    // same sent timestamp, but not the same corrected one.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;
@@ -81,7 +81,7 @@ export class JsonRows {
     return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
-  /** Returns the time as text, clamped to the server's range. */
+  /** Returns the timestamp as text, clamped to the server's range. */
   #time(ms: number): string {
     const { fromMs, toMs } = this.#range;
     const held = Math.min(Math.max(ms, fromMs), toMs);

@@ -1,6 +1,6 @@
-// Keeps out a second sink: an INSERT into a table that stores nothing, whose body never ends. A
-// server runs one query of an id at a time, and ends it with its connection. The lock has no effect
-// on another replica.
+// The lock against a second sink: an INSERT whose body never ends, into a table that stores
+// nothing. A server runs one query of an id at a time, and ends it with its connection. The lock
+// does not keep out a sink that writes to another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
@@ -9,7 +9,7 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
 import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
-/** Size of the body's first part: older servers start the query only after it. */
+/** Size of the body's first part. Older servers start the query only when they have it. */
 const openingBytes = 1_200_000;
 /** Interval between parts of the body. Servers wait at least 30 s for the next one. */
 const beatMs = 5_000;
@@ -39,7 +39,7 @@ export class SinkLock {
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(
-      `another sink writes to ${this.#client.shown}, ${this.#database}`,
+      `another sink writes to the database ${this.#database} at ${this.#client.shown}`,
     );
     if ((await this.#holders()).length > 0) throw taken;
     const own = randomUUID();

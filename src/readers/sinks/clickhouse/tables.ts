@@ -1,13 +1,13 @@
 // The tables of the ClickHouse sink, a public interface. A row of an event has its message and
-// line, so that rows of an interrupted batch are recognised. The stream's time determines the
-// partition, so that events cannot create any number of them.
+// line, so that rows of an interrupted batch are recognised. The time at which the stream stored an
+// event determines its partition. By their own timestamps, events could create any number of them.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
-  /** Whether times have milliseconds, from 1900 to 2299; otherwise they are from 1970 to 2105. */
+  /** Whether it stores milliseconds from 1900 to 2299; otherwise, seconds from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 
@@ -27,7 +27,7 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** Types of columns. `T` is the time type of the server. */
+/** `T` is the server's type for timestamps. */
 const columnTypes: Readonly<Record<FieldType, string>> = {
   id: "String",
   uuid: "UUID",
@@ -149,7 +149,7 @@ function typed(type: string, { hasMilliseconds }: ServerForm): string {
   return type.replace(/\bT\b/, hasMilliseconds ? "DateTime64(3, 'UTC')" : "DateTime('UTC')");
 }
 
-/** Statements for an administrator who creates the tables for the sink. */
+/** Returns the statements with which an administrator creates the tables. */
 export function ddl(
   database: string,
   form: ServerForm,

@@ -1,5 +1,5 @@
-// Finds events that an interrupted batch has written without its positions. Queries no message
-// after the last one with rows.
+// Finds events that an interrupted batch has written without its positions. Only events up to the
+// last message with rows are looked up.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -84,7 +84,7 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Finds the rows. The query has the id of the inserts, so no insert runs meanwhile. */
+  /** Finds each stream's last message with rows. No insert of `queryId` runs meanwhile. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -118,8 +118,8 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // The uuid tells apart messages of two streams with the same sequence. `penstock erase`
-        // changes the numbers of later lines, so they are not compared.
+        // If a stream was recreated, its sequences repeat, so the events are compared too, but not
+        // the line numbers: `penstock erase` changes those of later lines.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
@@ -138,9 +138,9 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** Returns the highest sequence of each stream with rows since `fromMs`; 0 without rows. */
+  /** Returns the highest sequence of each stream with rows since `fromMs`; 0 if none has. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Only the newest parts have rows of this time, so the others are not read.
+    // Only the newest parts have rows of this time, so the server does not read older ones.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

@@ -35,15 +35,15 @@ export const sinkMetricTable = {
   },
   penstock_sink_lag_messages: {
     type: "gauge",
-    help: "Messages stored and not yet in the target (for Parquet files: not committed), by lane; by the last known state of the target; absent while NATS does not answer, and on standby.",
+    help: "Messages that are stored but not yet in the target, by lane; for Parquet, not yet committed. Uses the last known state of the target. Absent on standby and while NATS does not respond.",
   },
   penstock_sink_lag_seconds: {
     type: "gauge",
-    help: "Time since the oldest message that is not in the target was stored, by lane; absent as above.",
+    help: "Time since the oldest message that is not yet in the target was stored, by lane. Absent on standby and while NATS does not respond.",
   },
   penstock_sink_expiry_seconds: {
     type: "gauge",
-    help: "Time until the oldest message that is not in the target leaves its stream, by lane: by age, or at the current rate by size if the stream discards old messages; absent if nothing waits or nothing leaves.",
+    help: "Time until the oldest message that is not yet in the target leaves its stream, by lane. It leaves at its maximum age or, if the stream discards old messages when it is full, when it is full at the current rate. Absent if no message waits, or if messages do not leave.",
   },
   penstock_sink_retention_seconds: {
     type: "gauge",
@@ -59,7 +59,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_requests_total: {
     type: "counter",
-    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (something in it is refused), refused (a single event, rejected), stopped (an operator must intervene).",
+    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (sent again in two parts, because the upstream refuses an event in it), refused (the sink rejects its events), stopped (an operator must intervene).",
   },
   penstock_sink_waiting_projects: {
     type: "gauge",
@@ -71,7 +71,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_frames_bytes: {
     type: "gauge",
-    help: "Messages that were read and are not yet in the target.",
+    help: "Bytes of messages that were read but are not yet in the target.",
   },
 } as const satisfies Record<string, MetricRow>;
 

@@ -1,6 +1,6 @@
 // Commits a segment. The Parquet files are created in a folder of their own. Then the manifest with
 // their names and the positions is written: this is the commit. Then each file is renamed to its
-// path. A later start completes the renames of the manifest and removes all other files.
+// path. A later start completes the renames and removes the files of an incomplete commit.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -116,7 +116,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // A folder restored from a copy reuses segment numbers for other events.
+  // A folder that was restored from a copy reuses segment numbers for different events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
   return await withParquetMaker(path.join(making, "scratch"), async (make) => {
@@ -142,7 +142,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/** Copies rows into files of a limited size: DuckDB reads 2,048 rows at once, however long. */
+/** Copies rows into files of a limited size: DuckDB reads 2,048 rows together, however long. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);

@@ -1,5 +1,5 @@
-// The folder of the files, and its lock. The positions are in `_penstock`, so that a folder that
-// has only the events is recognised.
+// The folder of the files, and its lock. The positions are in `_penstock`. A folder with events but
+// without `_penstock` is not used: it would get all events again.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";

@@ -57,7 +57,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** Opens the folder. While it stays locked, the open segment stays: only NATS was unreachable. */
+  /** If the folder is still locked, the open segment is retained: only NATS was unreachable. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.
@@ -65,7 +65,7 @@ export class ParquetTarget implements SinkTarget {
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // Fails before events are accepted that could not be written.
+        // Throws if DuckDB is missing, before any event is accepted.
         duckdb();
         this.#committed = await recover(this.#folder);
         const scratch = path.join(this.#folder.own, "rows");

@@ -1,6 +1,6 @@
-// The columns of the Parquet files, a public interface, and the rows of a segment, grouped by folder.
-// A row is a line of fields between unit separators. JSON has no raw control characters and is
-// copied. In other texts, ambiguous characters are escaped.
+// The columns of the Parquet files, a public interface, and the rows of a segment, grouped by
+// folder. A row is a line of fields between unit separators. JSON has no raw control characters and
+// is copied. In texts that are not JSON, ambiguous characters are escaped.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -17,7 +17,7 @@ import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
 interface Column {
   readonly name: string;
-  /** The type of a column. Only `text` may need an escape. A `time` is ms since 1970. */
+  /** Only `text` may need escapes. A `time` is in ms since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -34,7 +34,7 @@ const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
   names: "json",
 };
 
-/** The columns in a row. The path has the project. JSON comes last. */
+/** The columns of a row. The project is in the path. */
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
@@ -47,7 +47,7 @@ function isJson(column: EventColumn): column is JsonColumn {
 const jsonColumns = inRow.filter(isJson);
 const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-/** Columns in the order of the fields in a row. */
+/** Columns in the order of the fields in a row. JSON comes last. */
 export const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
@@ -150,7 +150,7 @@ export interface BatchRows {
 }
 
 const bytesAtFirst = 1_048_576;
-/** Approximate size of a file of rows. DuckDB reads 2,048 rows at once, however long they are. */
+/** Approximate size of a file of rows. DuckDB reads 2,048 rows together, however long they are. */
 export const rowsFileBytes = 16_777_216;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
@@ -179,7 +179,7 @@ export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
 
-/** Returns a function for the folder of an event, which caches the last one. */
+/** Returns a function that returns the folder of an event, and caches the last folder. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {

@@ -29,7 +29,7 @@ interface Answer<Of> {
 
 /** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
 export interface PersonSource {
-  /** Returns the applied streams; those without applied messages are absent. */
+  /** Returns up to which message each stream was applied. Streams never applied are absent. */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
   /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
@@ -76,7 +76,7 @@ export function notApplied(
   return undefined;
 }
 
-/** Returns whether a message is original. A frame that replaces an erased one has another id. */
+/** Returns whether the id is of an original message, not of one that replaces an erased one. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }

@@ -12,7 +12,7 @@ import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./a
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /** Time in ms until all is read again because the effects read another stream. */
+  /** Time in ms after which the sink starts again if the effects read another stream. */
   readonly otherStreamMsMax?: number;
   readonly reportAfterMs?: number;
 }
@@ -21,6 +21,7 @@ const retryMsMin = 10;
 const retryMsMax = 200;
 const sayAgainMs = 30_000;
 const eventsAtOnce = 10_000;
+
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
 }
@@ -50,7 +51,7 @@ export class EventPersons {
     return this.#waitMs / 1_000;
   }
 
-  /** Reason of a long wait; undefined before. */
+  /** Why the batch waits; undefined until it has waited for `reportAfterMs`. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting until the effects have applied the events, to get their persons: ${this.#why}`;

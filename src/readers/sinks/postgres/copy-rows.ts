@@ -16,7 +16,7 @@ const columnBytesMax = 4 + 16;
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields chunks of some hundred KiB, or of one event. */
+/** Yields chunks of 256 KiB. A larger event has a chunk of its own. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   columns: readonly EventColumn[],
@@ -165,7 +165,7 @@ export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffe
 
 type Done = (error?: Error | null) => void;
 
-/** A COPY of the client, which calls the methods by name. */
+/** A COPY whose methods the client calls by name. */
 class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;

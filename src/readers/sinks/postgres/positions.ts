@@ -2,10 +2,9 @@
 // so one of two active sinks fails.
 
 import type { Client } from "pg";
-import { lanes } from "../../../platform/nats/names.ts";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
-import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
+import type { TrailEntry } from "../../stream/resume.ts";
+import { type Before, movedFrom, type SinkPosition } from "../sink-target.ts";
 
 interface WrittenPositions {
   readonly before: Before;
@@ -22,32 +21,18 @@ const trailSql = `INSERT INTO trails (stream, sequence, message_id, stored_at_ms
   SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bigint[])`;
 
 export async function readPositions(client: Client): Promise<SinkPosition[]> {
-  const trails = new Map<string, SinkPosition["trail"][number][]>();
-  const entries = await selectRows(
-    client,
-    "SELECT stream, sequence, message_id, stored_at_ms FROM trails ORDER BY stream, sequence",
+  const { rows: entries } = await client.query<TrailEntry & Pick<SinkPosition, "stream">>(
+    `SELECT stream, sequence, message_id AS "messageId", stored_at_ms AS "storedAtMs"
+      FROM trails ORDER BY stream, sequence`,
   );
-  for (const [stream, sequence, messageId, storedAtMs] of entries) {
-    const trail = trails.get(stream as string) ?? [];
-    trails.set(stream as string, trail);
-    trail.push({ sequence, messageId, storedAtMs } as (typeof trail)[number]);
-  }
-  const rows = await selectRows(
-    client,
+  const trails = Map.groupBy(entries, ({ stream }) => stream);
+  const { rows } = await client.query<Omit<SinkPosition, "trail">>(
     "SELECT stream, lane, partition, epoch, created, sequence FROM positions ORDER BY stream",
   );
-  return rows.map(([stream, lane, partition, epoch, created, sequence]) => ({
-    stream: stream as string,
-    lane: lanes.find((one) => one === lane) ?? "live",
-    partition: partition as number,
-    epoch: epoch as number,
-    created: created as string,
-    sequence: sequence as number,
-    trail: trails.get(stream as string) ?? [],
-  }));
+  return rows.map((row) => ({ ...row, trail: trails.get(row.stream) ?? [] }));
 }
 
-/** Writes positions. Rejects with a MovedError if the batch does not start at the stored ones. */
+/** Rejects with a MovedError if the batch does not start at the stored positions. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,
@@ -59,10 +44,7 @@ export async function writePositions(
       was === undefined
         ? await client.query(beginSql, [stream, lane, partition, epoch, created, sequence])
         : await client.query(moveSql, [stream, was.epoch, was.sequence, epoch, created, sequence]);
-    if (rowCount !== 1)
-      throw new MovedError(
-        `another writer has moved the target's position in ${stream}: it is no longer at message ${was?.sequence ?? 0}`,
-      );
+    if (rowCount !== 1) throw movedFrom(stream, was);
     await writeTrail(client, position, trailEnds.get(stream));
   }
 }

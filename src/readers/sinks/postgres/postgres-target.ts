@@ -1,6 +1,6 @@
 // The PostgreSQL target. Events, rejected lines and positions are one transaction. The keys of a
-// batch are inserted first, and events whose key exists are skipped. If the server rejects a value,
-// events are inserted one by one, and the failing ones are rejected.
+// batch are inserted first, and events whose key exists are skipped. If the server refuses a value,
+// events are inserted one by one, and those that fail are rejected.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -36,7 +36,10 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/** Finds keys of events. In an older release, the key was the uuid: it matches all such events. */
+/**
+ * Inserts the keys of new events. Release 0.1.0 stored uuids as keys: such a key matches all events
+ * with the uuid.
+ */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
@@ -201,7 +204,7 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** Copies the events. Returns false, without any written, if the server rejects a value. */
+  /** Copies the events. If the server refuses a value, copies none and returns false. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
     if (events.length === 0) return true;
     const names = this.#columns.map(({ name }) => name).join(", ");

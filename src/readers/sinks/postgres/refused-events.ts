@@ -36,7 +36,7 @@ interface Tried {
   readonly keys: readonly number[];
 }
 
-/** Inserts events. Rejects with an error that no value has caused. Checks constraints at once. */
+/** Rejects if an error occurs that no value has caused. Checks deferred constraints too. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -61,7 +61,7 @@ export async function insertEach(
   return refused;
 }
 
-/** Declares the cursor. Times are integers of milliseconds, as doubles have too few digits. */
+/** Times are integers of milliseconds, because doubles have too few digits. */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
     ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
@@ -77,7 +77,7 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Inserts each row. Values are first assigned to a row, which casts them. */
+/** Values are first assigned to a row of the table, which casts them. */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);
@@ -134,7 +134,7 @@ function storedValue(
 
 /** Maximum exponent of a number. Doubles have exponents up to 308. */
 const exponentMax = 999;
-/** About the number of digits that one JSON text may have. */
+/** Maximum sum of the exponents: about the number of digits that jsonb would store. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;

@@ -14,7 +14,7 @@ import { MovedError, StandbyError } from "../sink-target.ts";
 /** First number of the lock, chosen arbitrarily. The second is from the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** Takes the lock, or returns NULL in another session, which would not release it. */
+/** Takes the lock. In a session that is not the sink's own, takes none and returns NULL. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
 /** Maximum time of a statement, and of the wait for a response. */
@@ -134,7 +134,9 @@ export class SinkSession {
     const hasLock = row?.[0] ?? null;
     if (hasLock === null || (hasLock !== 1 && this.#isPooled)) throw this.#pooled();
     if (hasLock !== 1)
-      throw new StandbyError(`another sink writes to ${this.#address.shown}, ${this.#schema}`);
+      throw new StandbyError(
+        `another sink writes to the schema ${this.#schema} at ${this.#address.shown}`,
+      );
     this.#holdsLock = true;
     this.#isPooled = false;
   }

@@ -1,6 +1,6 @@
 // The tables of the PostgreSQL sink, a public interface. The table event_keys makes events unique,
-// because a unique key cannot span partitions. The stream's time determines the partition, so that
-// events cannot create any number of them.
+// because a unique key cannot span partitions. The time at which the stream stored an event
+// determines its partition. By their own timestamps, events could create any number of them.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -26,7 +26,7 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/** Returns one statement per string, also for an existing schema. */
+/** Returns one statement per string; the first one creates the schema if it is missing. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -85,7 +85,7 @@ export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
-/** Returns statements for an administrator who creates the tables, once or repeatedly. */
+/** Returns repeatable statements with which an administrator creates the tables. */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
     .map((one) => `${repeatable(one)};\n`)
@@ -133,10 +133,10 @@ export async function checkColumnTypes(
 
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** Errors for a day that another partition covers, or of which the default one has rows. */
+/** Codes of errors if another partition covers the day, or the default one has rows of it. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
-/** Creates the partition of the day, such as 2026-11-22, if it is missing, within a transaction. */
+/** Creates the partition of a day, such as 2026-11-22, if it is missing. Needs a transaction. */
 export async function makePart(client: Client, day: string): Promise<void> {
   const first = `events_${day.replaceAll("-", "")}`;
   let part = first;

@@ -54,7 +54,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** Adds `$unset` and the address, where PostHog reads them: last, to override empty ones. */
+/** Adds `$unset` and `$ip` at the end, so that they override empty ones that the client sent. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);

@@ -1,7 +1,7 @@
-// The target that is PostHog's capture or a Penstock gateway. An upstream has no transactions, so
-// the positions are in a folder, and are written when the upstream has answered all events of a
-// batch. Projects are sent concurrently. A project that waits blocks its batch and all later ones.
-// Up to `batchesMax` batches still start, with the other projects.
+// The target is PostHog's capture or another Penstock gateway. An upstream has no transactions, so
+// the positions are in a folder, and are written when the upstream has accepted or refused all
+// events of a batch. Projects are sent concurrently. A project that waits delays the end of its
+// batch and of all later ones. Up to `batchesMax` batches still start, so other projects continue.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
@@ -60,13 +60,13 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** Lines by the name of project and lane. */
+  /** Each project and lane has a line, named by `lineName`. */
   #lines = new Map<string, ProjectLine>();
   /** When an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  /** Names of each open batch's unfinished lines, oldest batch first. */
+  /** For each open batch, oldest first, the names of the lines that still send its events. */
   #inHand: Set<string>[] = [];
   /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
@@ -125,7 +125,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Sends a batch. Writes end in the order of the calls. If one fails, all fail. */
+  /** Writes end in the order of the calls. If one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -163,7 +163,7 @@ export class PosthogTarget implements SinkTarget {
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  /** Sends events. `waitsFor` has the names of the unfinished lines. */
+  /** `waitsFor` gets the names of the lines, each until its events are sent. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = Map.groupBy(events, lineName);
     const sent = [...byLine].map(async ([name, own]) => {

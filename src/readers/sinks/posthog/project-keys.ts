@@ -1,6 +1,6 @@
 // Checks every ten minutes whether an upstream has configurations for the projects' keys. PostHog
-// accepts the events of an unknown key and drops them later. The result is only a hint, because
-// another upstream may have no configuration at all.
+// accepts the events of an unknown key and drops them later. The result is only a hint, because an
+// upstream that is not PostHog may have no configuration for any key.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -61,7 +61,7 @@ export class KeyCheck {
 
 const staleMs = 30_000;
 
-/** Caches the projects' keys for half a minute. Without the registry, they stay in use. */
+/** Caches the projects' keys for half a minute, or longer if the registry is unavailable. */
 export class RegistryKeys {
   readonly #ask: () => Promise<ReadonlyMap<string, string>>;
   readonly #monotonicMs: () => number;
@@ -69,13 +69,13 @@ export class RegistryKeys {
   #asked: Promise<void> | undefined;
   #askedMonotonicMs = 0;
 
-  /** Creates a cache. `ask` returns the newest key of each project. */
+  /** `ask` returns the newest key of each project. */
   constructor(ask: () => Promise<ReadonlyMap<string, string>>, monotonicMs: () => number) {
     this.#ask = ask;
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Returns a project's key; undefined for no project. Rejects without any known key. */
+  /** Returns the key; undefined for an unknown project. Rejects if no key is cached or found. */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#monotonicMs();
     if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {

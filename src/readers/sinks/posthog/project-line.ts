@@ -1,6 +1,6 @@
 // Sends the events of one project and lane in order, one request at a time. Halves a refused
-// request until the refused event is alone. At a refused key or a wrong address, waits for an
-// operator, or rejects the events if all other projects wait for it.
+// request until the refused event is alone. If the upstream refuses the key, or is not found at the
+// address, waits for an operator, or rejects the events if all other projects wait for this one.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -14,7 +14,7 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** Returns the key; undefined for an unknown one. Rejects if the key cannot be queried. */
+  /** Returns the key; undefined for an unknown project. Rejects if it cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
@@ -22,7 +22,7 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Returns whether all others wait for this line and one of them succeeded since then. */
+  /** Returns whether all others wait for this line, and one has succeeded since the given time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -66,7 +66,7 @@ export class ProjectLine {
     return this.#trouble;
   }
 
-  /** Sends after earlier calls. Returns the refused events. Rejects if the signal aborts. */
+  /** Calls take effect in order. Returns the refused events. Rejects if the signal aborts. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;
@@ -241,6 +241,6 @@ export class RequestBounds {
   }
 
   refusesAll(why: string): string {
-    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink retries and sets no more events aside; to set aside every refused event, use --accept-refused`;
+    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink retries and rejects no more events; to reject every refused event, use --accept-refused`;
   }
 }

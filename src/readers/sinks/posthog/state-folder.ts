@@ -1,5 +1,5 @@
 // The state of a PostHog sink. positions.json is replaced atomically; rejected events are appended
-// to aside.ndjson. A start truncates the lines of an incomplete batch, because the batch arrives
+// to aside.ndjson. A start removes the lines of an incomplete batch, because the batch arrives
 // again.
 
 import { constants } from "node:fs";
@@ -130,7 +130,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /** Truncates the rejected events. The file may have been removed or emptied meanwhile. */
+  /** Removes the lines of an incomplete batch. The file may have been removed or emptied. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {

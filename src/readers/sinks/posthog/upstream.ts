@@ -115,7 +115,7 @@ export type UpstreamAnswer =
 
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/** Statuses with which the upstream refuses events. Other 4xx concern the address or key. */
+/** Statuses with which the upstream refuses events. All other 4xx concern the address or key. */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 

@@ -4,7 +4,7 @@ import {
   Duplicates,
   DuplicatesBudget,
 } from "../../../../src/readers/effects/duplicates/duplicates.ts";
-import { HashSet64 } from "../../../../src/readers/effects/duplicates/hash-set.ts";
+import { HashSet64 } from "../../../../src/readers/stream/hash-set.ts";
 import { storedFrame, storedLine } from "../line-kit.ts";
 
 const minuteMs = 60_000;

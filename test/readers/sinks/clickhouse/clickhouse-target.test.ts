@@ -223,7 +223,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
     startSink(connection, new ClickHouseTarget({ url, database }));
     await untilWritten();
-    // The batch is interrupted where it writes there. The table is recreated at the next try.
+    // The batch is interrupted at this table. The next attempt creates the table again.
     await asked(url, `DROP TABLE ${database}.rejected`);
     await storeFrames(connection, [frameOf(`${half}\n${line({ uuid: one })}\n`)]);
     await untilWritten();

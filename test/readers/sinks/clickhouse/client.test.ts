@@ -1,4 +1,4 @@
-// An https address of a server that speaks only HTTP.
+// A client with an https address connects to a server that supports only HTTP.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

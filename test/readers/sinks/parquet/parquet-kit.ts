@@ -9,7 +9,7 @@ import {
 import { silent } from "../../../kit/processes.ts";
 import { eventsAt } from "../../../kit/sink-events.ts";
 
-/** Each event as often as it is in files, as `eventsIn` reads them. */
+/** Returns the events in all files, each as often as it is stored. */
 export async function eventsOfParquet(folder: string): Promise<string[]> {
   if (!existsSync(path.join(folder, "events"))) return [];
   return await eventsAt(`parquet:${folder}`);

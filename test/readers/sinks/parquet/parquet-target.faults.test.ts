@@ -114,7 +114,7 @@ test("a Parquet sink holds events while files cannot be created, and loses and d
   await expect
     .poll(() => existsSync(path.join(folder, "_penstock/folder.json")), within)
     .toBe(true);
-  // A file is in the place of a folder.
+  // A file has the name of a folder that is needed.
   writeFileSync(path.join(folder, "events"), "");
   const frames = await stored();
   await expect.poll(reasons, within).toMatch(/Parquet files in .*warehouse/);
@@ -143,7 +143,7 @@ const sequencesOf = (positions: readonly SinkPosition[]) =>
 const uuidsIn = async (folder: string) =>
   (await askedOfParquet(folder, "SELECT uuid FROM events ORDER BY 1")).map(({ uuid }) => uuid);
 
-/** A folder with two commits; the files of the second one, and the manifest of the first one. */
+/** Returns a folder with two commits, the files of the second and the manifest of the first. */
 async function twoCommits() {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 1 });

@@ -42,7 +42,7 @@ function tests(rig: WriterRig): void {
     return { ...startSink(connection, target, { persons, log }), persons, target, warned };
   }
 
-  /** Each event's uuid as written to the target, and as the effects give it at the end. */
+  /** The person of each event, as written to the target and as the effects return it at the end. */
   async function personsAt(url: string, place: StorePlace) {
     const rows = await asked(
       url,

@@ -6,7 +6,7 @@ import { rejectedAt, sinkSchema as schema } from "../../../kit/sink-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { batchOf, sinkRecordOf, stream } from "./postgres-kit.ts";
 
-/** The fewest locks that a server can be configured with: some hundred for all its sessions. */
+/** The minimum of PostgreSQL's setting: some hundred locks for all sessions. */
 const postgres = await startPostgres({ settings: { max_locks_per_transaction: "10" } });
 afterAll(() => postgres.remove());
 
@@ -21,9 +21,7 @@ async function opened(url: string): Promise<PostgresTarget> {
 
 const table = `${schema}.events`;
 
-/**
- * The SQL for a trigger that rejects events with the price "free". `raise`: statements in PL/pgSQL.
- */
+/** The SQL for a trigger that runs the PL/pgSQL `raise`, to refuse events with the price "free". */
 function triggerOf(raise: string, kind = "TRIGGER", when = "BEFORE INSERT"): string {
   const late = kind === "TRIGGER" ? "" : "DEFERRABLE INITIALLY DEFERRED";
   return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS

@@ -226,7 +226,7 @@ test("the PostgreSQL sink stands by while another sink writes, and takes over wh
   await storeFrames(connection, more);
   await untilWritten(url);
   expect(second.counts.events).toBe(0);
-  // The connection of the first one is lost, and with it the lock.
+  // The first sink loses its connection, and with it the lock.
   await asked(
     url,
     `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted

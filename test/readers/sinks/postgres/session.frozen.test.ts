@@ -28,7 +28,7 @@ test("a frozen PostgreSQL sink loses its lock to another sink; an idle one keeps
   }
   expect(refused).toBeGreaterThan(2);
   await other.close();
-  // This process does nothing meanwhile, and its sockets stay open.
+  // Meanwhile, the sink's process is frozen, and its sockets stay open.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4 * idleMsMax);
   expect(await other.run("open", work)).toBe("done");
   await expect(one.run("write", work)).rejects.toThrow();

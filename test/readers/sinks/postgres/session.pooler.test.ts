@@ -1,5 +1,5 @@
-// A pooler in transaction mode changes the session between transactions. A trigger imitates it
-// here.
+// A pooler in transaction mode changes the session between transactions. Here, a trigger imitates
+// this.
 
 import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/platform/postgres/address.ts";
@@ -21,7 +21,7 @@ async function opened(url: string, schema: string): Promise<PostgresTarget> {
   return target;
 }
 
-/** From the first commit into `one` on, its session has these settings. */
+/** After the first commit into the schema `one`, its session has these settings. */
 async function changeSession(url: string, settings: Record<string, string>): Promise<void> {
   const changes = Object.entries(settings).map(
     ([name, value]) => `PERFORM set_config('${name}', '${value}', false);`,
@@ -76,7 +76,7 @@ test("the PostgreSQL sink writes to its schema even if another program has set a
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-/** Two for one schema, of which the first has received another session than its own. */
+/** Returns two sessions of a schema. A pooler has given the first one a different session. */
 async function pooled() {
   const address = readAddress(await newDatabase(postgres));
   const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];

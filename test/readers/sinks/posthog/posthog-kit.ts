@@ -53,7 +53,7 @@ function nextUuid(): string {
   return `00000000-0000-4000-9000-${(++numbers).toString(16).padStart(12, "0")}`;
 }
 
-/** The text replaces each event's properties. */
+/** Replaces the properties of the nth event by the nth text. */
 export function withProperties(frame: TestFrame, texts: readonly string[]): TestFrame {
   const { events, projectId, lane } = frame;
   const lines = events.map((event, at) =>
