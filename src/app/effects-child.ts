@@ -95,7 +95,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** Lowers the process's priority to idle CPU time. New threads inherit it. */
+/** Sets the lowest priority. New threads of the process inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -114,7 +114,10 @@ function endOf(child: ChildProcess): Promise<object> {
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-/** Returns the port from the settings, or a free one if it is 0. Rejects with a CommandError. */
+/**
+ * Returns the port of the settings, or a free one if that is 0. Rejects with a CommandError if the
+ * port cannot be used.
+ */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   try {
     return await freePort(effectsHost, effectsPort);
@@ -126,7 +129,10 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   }
 }
 
-/** Returns a port that was free a moment ago; undefined if no port is free. */
+/**
+ * Returns the port of the settings if it is free, else another free port; undefined if none is
+ * free. Another process may take the port before it is used.
+ */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,
   log: Pick<Log, "warn">,

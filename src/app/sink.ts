@@ -135,8 +135,8 @@ const againMs = 1_000;
 const sayAgainMs = 30_000;
 
 /**
- * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
- * project is unknown, because the sink would permanently skip its events.
+ * Waits for NATS and, if projects are named, until the registry has projects. Rejects with a
+ * CommandError if a named project is unknown: the sink would permanently skip its events.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions) {
   const { host, log, signal, named, waits } = options;

@@ -8,7 +8,7 @@ interface Start {
   /** The path of `main.js`. */
   readonly mainFile: string;
   readonly workingFolder: string;
-  /** The folder that npm was called in, its INIT_CWD; undefined without npm. */
+  /** npm's INIT_CWD, the folder in which it was called; undefined if npm was not used. */
   readonly npmFolder: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string 
   const root = dirname(dirname(mainFile));
   const bundled = join(root, "bin", "penstock");
   if (existsSync(bundled)) return shellWord(bundled);
-  // npm runs its scripts in the clone, for any folder that it was called in.
+  // npm runs its scripts in the clone, wherever it was called.
   const isInRoot = resolve(npmFolder ?? workingFolder) === root;
   return isInRoot ? "./penstock" : shellWord(join(root, "penstock"));
 }

@@ -14,7 +14,7 @@ import { forTerminal, table } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Adds `leaves`, JetStream domains, to the hub's sources. Also creates the hub's registry. */
+/** Adds the JetStream domains `leaves` to the hub's sources. Also creates the hub's registry. */
 export async function gather(
   config: Config,
   leaves: readonly string[],

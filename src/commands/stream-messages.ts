@@ -1,5 +1,5 @@
-// Reads a stream up to its last message at the start of the command. Its ordered consumer leaves
-// nothing on the server, and recovers after a lost connection.
+// Reads a stream up to its last message at the start of the command. The ordered consumer leaves
+// nothing on the server, and continues after a lost connection.
 
 import {
   DeliverPolicy,
@@ -26,7 +26,10 @@ export interface ReadOptions {
   /** Store time before which messages are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
-  /** Called with the sequences of messages that left the stream, possibly unread. */
+  /**
+   * Called with a range of sequences that the stream no longer has. Some messages of the range may
+   * have been removed before they were read.
+   */
   readonly lost: (from: number, to: number) => void;
 }
 
@@ -38,7 +41,7 @@ const checkEveryMs = 2_000;
 
 /**
  * Yields the messages of the project, including messages shared with other projects. Throws a
- * CommandError.
+ * CommandError if the stream is replaced meanwhile.
  */
 export async function* messagesOf(
   connection: NatsConnection,
@@ -112,8 +115,8 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * Returns a check of the stream. It rejects if the stream was replaced, or if NATS does not
- * respond. If no message was read since the last check, it asks the server whether more follow.
+ * The check rejects if the stream was replaced, or if NATS does not respond. If no message was read
+ * since the last check, it asks the server whether more messages follow.
  */
 async function checkerOf(
   connection: NatsConnection,

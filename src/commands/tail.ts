@@ -108,7 +108,10 @@ export async function tail(
   }
 }
 
-/** A user who may not read the registry can follow a project anyway. */
+/**
+ * Rejects with a CommandError if the project is certainly unknown. A user who may not read the
+ * registry can follow a project anyway.
+ */
 async function requireProject(
   connection: NatsConnection,
   config: Config,
@@ -144,7 +147,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Returns the streams. Waits until a gateway has created them; empty if stopped before. */
+/** Waits until a gateway has created the streams. Returns none if the command is stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -195,8 +198,8 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * Returns the last shown position, or the beginning of a stream that was created again. The first
- * position is the end of the stream, unless `fromStart` is set.
+ * Returns the last shown position, or the beginning of a stream that was created again. If nothing
+ * was shown yet, returns the end of the stream, or its beginning if `fromStart` is set.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,

@@ -30,7 +30,7 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/** Checks the memory. Small requests may exceed the in-flight budget by an eighth. */
+/** Small requests may exceed the in-flight budget by an eighth. */
 export function checkMemory({
   inflightBytesMax,
   workers,
@@ -53,10 +53,10 @@ export function checkMemory({
     : check.warn(`${found}: it may be killed under load`, fix);
 }
 
-/** Returns the limit of the control group if it is smaller than the memory of the machine. */
+/** Returns the limit of the control group, or the memory of the machine if that is smaller. */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  // 0 if there is no limit, and more than any memory in version 1 of control groups.
+  // Without a limit this is 0, or in version 1 of control groups more than any memory.
   const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };

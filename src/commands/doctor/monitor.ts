@@ -36,7 +36,7 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Reads the endpoints. Rejects with an Error whose message completes "http://…: …". */
+/** Rejects with an Error whose message completes "http://…: …". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const { href, headers } = requestOf(url);
   const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
@@ -71,7 +71,7 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/** Returns URL and headers. fetch rejects a URL with a user, so it becomes a header. */
+/** Moves user and password from the URL to a header, because fetch rejects them in a URL. */
 function requestOf(url: string): { href: string; headers: Record<string, string> } {
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
   const { username, password } = target;

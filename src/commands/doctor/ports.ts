@@ -37,7 +37,7 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
-/** Checks the public port, whose installation only the admin port (`admin`) identifies. */
+/** Checks the public port. Only the admin port (`admin`) reports its installation. */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
   admin: AdminPort,
@@ -124,7 +124,7 @@ async function unready(
   );
 }
 
-/** Checks an unused port; undefined if a program accepts connections on it. */
+/** Returns a finding if no program accepts connections on the port; else undefined. */
 async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, setting, usualHost }: PortCheck,
@@ -232,7 +232,7 @@ function fieldOf(body: string | undefined, name: string): unknown {
   }
 }
 
-/** Maximum usual lag. With a longer lag, a process is down, or too slow. */
+/** Maximum usual lag. If the lag is longer, the effects process is down or too slow. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -272,7 +272,7 @@ interface Applied {
   readonly rejected: number;
 }
 
-/** Returns the lag from a response. Missing fields count as 0. */
+/** Reads a response of /status. Missing counts are 0. */
 function appliedOf(body: string): Applied {
   const streams = (fieldOf(body, "streams") ?? []) as readonly {
     readonly lag_messages?: number | null;
@@ -299,7 +299,7 @@ interface UpstreamOptions {
   readonly timeoutMs: number;
 }
 
-/** Checks the upstream by requesting a script, which needs no key. No finding without one. */
+/** Requests a script, which needs no key. Returns no finding if no upstream is set. */
 export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
   if (url === undefined) return [];
   const check = checkOf("upstream");

@@ -182,7 +182,7 @@ interface Mirror {
   readonly info: StreamInfo | undefined;
 }
 
-/** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
+/** Returns a finding if a gateway does not accept the mirror, or does not accept it yet. */
 function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {

@@ -52,7 +52,7 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** Whether an effects database exists. */
+  /** False if there is no effects database (`--no-effects`). */
   readonly effects: boolean;
   /** Whether to erase although the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
@@ -65,15 +65,16 @@ export interface EraseOptions {
 const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
-/** Maximum attempts if the lock is lost, and maximum wait of a further attempt for the lock. */
+/** Maximum number of attempts if the lock is lost. */
 const triesMax = 3;
+/** Maximum time for which a further attempt waits for the lock. */
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
-/** Maximum time in which a running effects process may apply the messages in the streams. */
+/** Maximum wait until a running effects process has applied the messages in the streams. */
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Erases a person. Throws a CommandError if incomplete. Its changes until then stay. */
+/** Throws a CommandError if the erasure is incomplete. What was erased until then stays erased. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config } = command;
   const { project } = options;
@@ -97,7 +98,7 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Opens the database. Rejects with a StoreError if it is missing or of another installation. */
+/** Rejects with a StoreError if the database is missing or belongs to another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -121,7 +122,7 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
   return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
 }
 
-/** Reports errors that an operator can fix without a stack trace. */
+/** Turns errors that an operator can fix into CommandErrors, which are shown without a stack. */
 async function withoutStack<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -197,7 +198,6 @@ class Erasing {
         return;
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
-        // Later messages may contain events that another erasure has removed.
         this.#note(
           "the lock was lost, because another erasure took it or this process was suspended: starting again",
         );

@@ -1,4 +1,5 @@
-// Builds a frame without the lines of a person. Other lines stay byte for byte the same.
+// Builds a frame without the lines of a person. Lines that do not name the person stay byte for
+// byte the same.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -16,7 +17,7 @@ export interface CutFrame {
   /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
-  /** Number of non-event lines that contain one of the ids, so that their owner is unknown. */
+  /** Number of lines that contain one of the ids but are not events. Their owner is unknown. */
   readonly doubtful: number;
 }
 
@@ -139,7 +140,7 @@ const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/** Bytes of the names, without which a line names no second id. An escape may hide a name. */
+/** A line without any of these texts names no second id. An escape may hide a name. */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
 /** Replaces the distinct id in a group event of the erased person. */
@@ -178,7 +179,9 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/** Replaces erased ids in a line by its person's own id, so that `$identify` keeps its effect. */
+/**
+ * Replaces erased ids in another person's line by that person's id. `$identify` keeps its effect.
+ */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];

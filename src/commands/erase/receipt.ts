@@ -102,7 +102,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** Returns the user. In a container the user may have no name. */
+/** Returns the name of the user, or the uid: in a container, a user may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -118,7 +118,9 @@ function triedIn({ erasure, streams }: Receipt): Try {
   return { erasure, streams };
 }
 
-/** Writes the receipt. Throws a CommandError. With `isNew`, the file must not exist yet. */
+/**
+ * Throws a CommandError if the file cannot be written, or if `isNew` is set and the file exists.
+ */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

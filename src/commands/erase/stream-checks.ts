@@ -24,7 +24,7 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Checks a stream. Throws a CommandError with the reason if no message can be erased. */
+/** Throws a CommandError with the reason if no message of the stream can be erased. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
@@ -69,7 +69,7 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** Returns the streams that copy from erased ones: a deletion does not reach them. */
+/** Describes the streams that copy from erased ones. Deletions do not reach them. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly StreamName[],

@@ -24,7 +24,7 @@ interface WholeOptions extends ReadOptions {
 const messagesAtOnce = 1_000;
 const questionMs = 5_000;
 
-/** Yields the messages. Replacements come after some later messages. Throws a CommandError. */
+/** A replacement may follow later messages than its original. Throws like `messagesOf`. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -56,8 +56,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Returns whether the original or its replacement is read elsewhere. The records of a killed
- * erasure may be lost.
+ * Returns whether the original, or its recorded replacement, is read instead of this copy. A killed
+ * erasure may have left an unrecorded copy, which is the only one once its original is removed.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))

@@ -32,7 +32,10 @@ export function targetOf(url: URL, key: string): string {
 
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Describes a changed target as the rest of a sentence. All names of this host count as equal. */
+/**
+ * Describes a changed target as the rest of a sentence; undefined if it is the same. All loopback
+ * names count as equal.
+ */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
   const isElsewhere = comparable(was.address) !== comparable(is.address);
@@ -99,7 +102,7 @@ export class StateFile {
     }
   }
 
-  /** Returns the stored state; undefined without a file. Throws a CommandError for another file. */
+  /** Returns undefined if there is no file. Throws a CommandError if it is not a state file. */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {

@@ -54,9 +54,9 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is final. Rejects with Stopped in a pause, and with a
-   * CommandError after `giveUpAfterMs`. Calls `handedOver` when the kernel has the whole body:
-   * until then, sending needs this event loop.
+   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
+   * during a pause, and with a CommandError after `giveUpAfterMs`. Calls `handedOver` when the
+   * kernel has the whole body: until then, sending needs this event loop.
    */
   async send(
     body: Buffer,
