@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Answers a request. Must not throw. A connection's next request follows the response. */
+  /** Must not throw. A connection has at most one request at a time. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;

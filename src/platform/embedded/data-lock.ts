@@ -62,7 +62,10 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
   };
 }
 
-/** Returns the process that last locked the folder, which may be dead; undefined without a note. */
+/**
+ * Returns the process that last locked the folder, which may be dead, from its note if there is
+ * one.
+ */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(holderFile(dataDir), "utf8")) as Holder;

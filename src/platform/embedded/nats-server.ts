@@ -90,7 +90,7 @@ export class EmbeddedNats {
   readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /** The process of the server, read while the pid was certainly its; undefined at first. */
+  /** Identifies the server's process. Read while the pid was certainly the server's. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;

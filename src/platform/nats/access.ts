@@ -33,7 +33,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Returns how this process signs in, with the setting's name; undefined without credentials. */
+/** Returns how this process signs in, and the name of the setting; undefined if it does not. */
 export function signsInBy({
   natsUrl,
   natsToken,

@@ -33,8 +33,8 @@ export interface NatsLink {
   readonly messageBytesMax: number;
   /**
    * Sends one whole protocol message without a copy: the caller must not change it until the server
-   * has responded. If it exceeds max_payload, the server closes the connection. Throws if it is
-   * closed.
+   * has responded. If the message exceeds max_payload, the server closes the connection. Throws if
+   * the connection is closed.
    */
   send(message: Buffer): void;
   /** Moves to the next server. Returns false if the connection is lost, or if there is no other. */
@@ -85,7 +85,7 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Resolves with the first connection. Rejects at once when the signal aborts. */
+/** Resolves with the first connection. Rejects as soon as the signal aborts. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -289,7 +289,10 @@ class WatchedLink implements NatsLink {
       if (found?.kind === "refused") {
         const { reason, fix } = found;
         if (!isOver) this.#pauses.isRefused = true;
-        this.#log.error({ server: found.server, reason, fix }, `${message}: refused`);
+        this.#log.error(
+          { server: found.server, reason, fix },
+          `${message}: the server rejects this process`,
+        );
       } else {
         const reason = found?.kind === "absent" ? { reason: found.reason } : {};
         this.#log.warn({ server, ...reason }, message);
