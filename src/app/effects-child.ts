@@ -3,10 +3,9 @@
 // ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
-import { type AddressInfo, createServer } from "node:net";
 import { constants, setPriority } from "node:os";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { portFault } from "../platform/base/http-port.ts";
+import { portFault, tryListen } from "../platform/base/http-port.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -120,7 +119,7 @@ type Place = Pick<Config, "effectsHost" | "effectsPort">;
  */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   try {
-    return await freePort(effectsHost, effectsPort);
+    return await tryListen(effectsHost, effectsPort);
   } catch (error) {
     const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
     throw new CommandError(
@@ -138,10 +137,10 @@ export async function defaultEffectsPort(
   log: Pick<Log, "warn">,
 ): Promise<number | undefined> {
   try {
-    return await freePort(effectsHost, effectsPort);
+    return await tryListen(effectsHost, effectsPort);
   } catch (error) {
     const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
-    const port = await freePort(effectsHost, 0).catch(() => undefined);
+    const port = await tryListen(effectsHost, 0).catch(() => undefined);
     const message =
       port === undefined
         ? "effects HTTP port unavailable: people and groups cannot be queried over HTTP"
@@ -149,15 +148,4 @@ export async function defaultEffectsPort(
     log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
     return port;
   }
-}
-
-function freePort(host: string, port: number): Promise<number> {
-  const probe = createServer();
-  return new Promise((resolve, reject) => {
-    probe.once("error", reject);
-    probe.listen({ host, port, exclusive: true }, () => {
-      const { port: found } = probe.address() as AddressInfo;
-      probe.close(() => resolve(found));
-    });
-  });
 }

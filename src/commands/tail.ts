@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { objectIn } from "../platform/base/json.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
@@ -132,7 +133,7 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // Events stored after the line "following …" must be shown, so the positions are read before it.
+  // Read before the line "following …": events that are stored after it must be shown.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -250,16 +251,9 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
 }
 
 function recordIn(line: string): StoredRecord | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-  if (typeof value !== "object" || value === null) return undefined;
-  const record = value as Record<(typeof recordTexts)[number], unknown>;
-  return recordTexts.every((name) => typeof record[name] === "string")
-    ? (value as StoredRecord)
+  const record = objectIn(line);
+  return recordTexts.every((name) => typeof record?.[name] === "string")
+    ? (record as StoredRecord | undefined)
     : undefined;
 }
 

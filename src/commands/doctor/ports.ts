@@ -1,9 +1,11 @@
 // Checks whether each port is free, taken by a Penstock, or taken by another program. Binds a port
 // only if a connection does not show whether a gateway could bind it.
 
-import { request as httpRequest, type RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
+import { tryListen } from "../../platform/base/http-port.ts";
+import { requestTo, responseTo } from "../../platform/base/http-request.ts";
+import { objectIn } from "../../platform/base/json.ts";
+import { connectable, reachable } from "../../platform/base/own-host.ts";
 import {
   type Instance,
   instanceIn,
@@ -132,7 +134,10 @@ async function unusedPort(
   const check = checkOf(name);
   if (port === 0) return check.ok("any free port");
   if (port < unprivilegedLeast || !anyAddress.has(host)) {
-    const fault = await bindFault(host, port);
+    const fault = await tryListen(host, port).then(
+      () => undefined,
+      (error: NodeJS.ErrnoException) => error.code,
+    );
     if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
       return check.fail(
         `${host} is not an address of this machine`,
@@ -144,7 +149,7 @@ async function unusedPort(
       return check.fail(`this user may not listen on ${port}`, fix);
     }
   }
-  return (await reach(reachable(host), port, timeoutMs)) === "closed"
+  return (await reach(connectable(host), port, timeoutMs)) === "closed"
     ? check.ok(`${port} is free`)
     : undefined;
 }
@@ -158,14 +163,6 @@ function taken({ name, setting }: PortCheck, port: number, answer: Answer | unde
     `${port} is taken by ${who}`,
     `find it with \`ss -ltnp sport = :${port}\` and stop it, or set ${setting}_PORT to another port`,
   );
-}
-
-function bindFault(host: string, port: number): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
-  });
 }
 
 function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
@@ -186,50 +183,32 @@ interface Answer {
   readonly body: string;
 }
 
-const bodyCharsMax = 65_536;
+const bodyBytesMax = 65_536;
 
-/** Returns a response; undefined if none arrives in time. Ignores the owner of the certificate. */
-function get({
+/** Returns the response; undefined if none arrives in time. Accepts any certificate. */
+async function get({
   host,
   port,
   path,
   isTls = false,
   timeoutMs,
 }: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
-  return new Promise((resolve) => {
-    const options: RequestOptions = {
-      ...{ host: reachable(host), port, path, agent: false },
-      signal: AbortSignal.timeout(timeoutMs),
-    };
-    const request = isTls
-      ? httpsRequest({ ...options, rejectUnauthorized: false })
-      : httpRequest(options);
-    request.once("error", () => resolve(undefined));
-    request.once("response", (response) => {
-      let body = "";
-      response.setEncoding("utf8").on("data", (text: string) => {
-        body += text;
-        if (body.length > bodyCharsMax) request.destroy();
-      });
-      response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
-      response.once("error", () => resolve(undefined));
-    });
-    request.end();
-  });
-}
-
-function reachable(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  return host === "::" ? "::1" : host;
-}
-
-function fieldOf(body: string | undefined, name: string): unknown {
+  const scheme = isTls ? "https" : "http";
+  const signal = AbortSignal.timeout(timeoutMs);
   try {
-    const value: unknown = JSON.parse(body ?? "");
-    return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+    const target = new URL(`${scheme}://${reachable(host)}:${port}${path}`);
+    const request = requestTo(target, { agent: false, signal, rejectUnauthorized: false });
+    const answered = responseTo(request, { bytesMax: bodyBytesMax });
+    request.end();
+    const { status, body } = await answered;
+    return { status, body: body.toString("utf8") };
   } catch {
     return undefined;
   }
+}
+
+function fieldOf(body: string | undefined, name: string): unknown {
+  return objectIn(body ?? "")?.[name];
 }
 
 /** Maximum usual lag. If the lag is longer, the effects process is down or too slow. */

@@ -2,7 +2,8 @@
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
-import { objectIn, type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
+import { objectIn } from "../../platform/base/json.ts";
+import { type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import type { LineNote } from "./batch.ts";
 

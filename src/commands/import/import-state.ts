@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { type FileLock, takeFileLock, writeWhole } from "../../platform/base/files.ts";
+import { objectIn } from "../../platform/base/json.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 
@@ -139,17 +140,13 @@ export class StateFile {
 }
 
 function parsed(text: string): ImportState | undefined {
-  try {
-    const value = JSON.parse(text) as Partial<ImportState>;
-    const isState =
-      value.version === 1 &&
-      typeof value.target === "string" &&
-      Number.isInteger(value.lines) &&
-      typeof value.fingerprint === "string" &&
-      Number.isInteger(value.sending ?? 0) &&
-      typeof value.counts === "object";
-    return isState ? (value as ImportState) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = objectIn(text) as Partial<ImportState> | undefined;
+  const isState =
+    value?.version === 1 &&
+    typeof value.target === "string" &&
+    Number.isInteger(value.lines) &&
+    typeof value.fingerprint === "string" &&
+    Number.isInteger(value.sending ?? 0) &&
+    typeof value.counts === "object";
+  return isState ? (value as ImportState) : undefined;
 }

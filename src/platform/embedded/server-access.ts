@@ -3,8 +3,8 @@
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { tryListen } from "../base/http-port.ts";
 import type { Log } from "../base/log.ts";
 import { EmbeddedError } from "./data-lock.ts";
 import {
@@ -128,11 +128,8 @@ export async function freePort(): Promise<number> {
 }
 
 function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  return new Promise((resolve) => {
-    probe.once("error", () => resolve(false));
-    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
-      probe.close(() => resolve(true)),
-    );
-  });
+  return tryListen("127.0.0.1", port).then(
+    () => true,
+    () => false,
+  );
 }

@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { compareVersions, parseVersion, type Version } from "../base/forms.ts";
+import { objectIn } from "../base/json.ts";
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
@@ -208,7 +209,7 @@ function infoOf(address: { host: string; port: number }): Promise<Info> {
     const timer = setTimeout(end, readMsMax, {});
     socket.on("error", () => end({}));
     socket.on("close", () => end({}));
-    readLine(socket, (line) => end(parsed(line)));
+    readLine(socket, (line) => end(objectIn(line.replace(/^INFO /, "")) ?? {}));
   });
 }
 
@@ -227,12 +228,4 @@ function addressOf(place: string): { host: string; port: number } | undefined {
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];
   const port = Number(digits);
   return host === "" || port > portMax ? undefined : { host, port };
-}
-
-function parsed(line: string): Info {
-  try {
-    return (JSON.parse(line.replace(/^INFO /, "")) as Info | null) ?? {};
-  } catch {
-    return {};
-  }
 }
