@@ -324,7 +324,7 @@ function addErase(program: Command, context: CommandContext): void {
     .option(
       "--distinct-id <id>",
       "distinct id of the person (repeatable); the person's other ids are erased too",
-      added,
+      collect,
       [],
     )
     .option("--dry-run", "only count what would be erased", false)
@@ -350,10 +350,6 @@ function addErase(program: Command, context: CommandContext): void {
         await erase({ config, context }, { ...options, project, version });
       },
     );
-}
-
-function added(id: string, before: readonly string[]): readonly string[] {
-  return [...before, id];
 }
 
 const batchBytesDefault = 4_194_304;

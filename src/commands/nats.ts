@@ -1,11 +1,13 @@
 // Connects a command to NATS. Fails after a short timeout, because a person waits for the result.
 
 import { resolve } from "node:path";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import { jserrors } from "@nats-io/jetstream/internal";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { isNoteHidden, readConnectionNote } from "../platform/embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../platform/embedded/process-identity.ts";
 import { type NatsAccess, shownUrls } from "../platform/nats/access.ts";
+import { managerOf } from "../platform/nats/api.ts";
 import {
   apiRefusal,
   connectOnce,
@@ -16,6 +18,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { CommandError, type ConfiguredCommand } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
+export const requestTimeoutMs = 5_000;
 
 /**
  * Returns the access to the NATS of the settings, else to the embedded nats-server. Throws a
@@ -88,4 +91,8 @@ export async function openNats(
     const { message } = error as Error;
     throw new CommandError(`cannot connect to NATS at ${shownUrls(access.natsUrl)}: ${message}`);
   }
+}
+
+export function managerFor(connection: NatsConnection): Promise<JetStreamManager> {
+  return managerOf(connection, { timeoutMs: requestTimeoutMs });
 }

@@ -5,13 +5,12 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import { lettersApart } from "../platform/base/near-name.ts";
-import { managerOf } from "../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { findStreams } from "../readers/stream/stored-stream.ts";
 import { CommandError, usageExitCode } from "./context.ts";
+import { managerFor } from "./nats.ts";
 
-const questionMs = 5_000;
 const namedMax = 10;
 /** Maximum number of different letters in a suggested name. */
 const typosMax = 2;
@@ -55,7 +54,7 @@ async function hasEvents(
   prefix: string,
   projectId: string,
 ): Promise<boolean> {
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   for (const { stream, lane, partition } of await findStreams(manager, prefix)) {
     const subject = subjectOf(prefix, lane, { partition, projectId });
     const { state } = await manager.streams.info(stream, { subjects_filter: subject });
@@ -85,7 +84,7 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Returns the number of different letters. Ignores case, in which typos often differ. */
+/** Returns the number of different letters, ignoring case. */
 function typosBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

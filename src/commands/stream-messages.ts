@@ -9,11 +9,11 @@ import {
   type MsgRequest,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { managerOf } from "../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { StreamName, StreamState } from "../readers/stream/stored-stream.ts";
 import { StreamErasures } from "../readers/stream/stream-erasures.ts";
 import { CommandError } from "./context.ts";
+import { managerFor } from "./nats.ts";
 
 export interface FoundStream {
   readonly name: StreamName;
@@ -36,7 +36,6 @@ export interface ReadOptions {
 /** Number of messages requested ahead. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
-const questionMs = 5_000;
 const checkEveryMs = 2_000;
 
 /**
@@ -123,7 +122,7 @@ async function checkerOf(
   { name, state, readTo: begin, options }: FoundStream & { readTo: number; options: ReadOptions },
 ): Promise<Check> {
   const { stream } = name;
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   const erasures = new StreamErasures(manager, stream);
   const nextOf = async (subject: string, sequence: number): Promise<number> => {
     const next: MsgRequest & { readonly next_by_subj: string } = {
