@@ -91,7 +91,7 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/** Decompresses gzip. A new decoder starts after zero bytes, where Node's gunzip ends. */
+/** Decompresses gzip. Node's gunzip ends at zero bytes between members; then a new one starts. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });

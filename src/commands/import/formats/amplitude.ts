@@ -154,7 +154,8 @@ const firstTouch: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns `$set`: the user properties, except empty ones and those of the first visit, as PostHog.
+ * Returns `$set`: the user properties, except empty ones and those of the first visit, as in
+ * PostHog's import.
  */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
