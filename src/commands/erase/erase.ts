@@ -7,7 +7,6 @@ import { createInterface } from "node:readline/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
-import { managerOf } from "../../platform/nats/api.ts";
 import { subjectOf } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import type { PeopleErasure } from "../../readers/effects/store/erase-rows.ts";
@@ -30,7 +29,7 @@ import {
 } from "../../readers/stream/stored-stream.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
-import { withNats } from "../nats.ts";
+import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
@@ -62,7 +61,6 @@ export interface EraseOptions {
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
-const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
 /** Maximum number of attempts if the lock is lost. */
@@ -168,7 +166,7 @@ class Erasing {
   async run(): Promise<void> {
     const { connection, command, options } = this.#of;
     const { subjectPrefix: prefix } = command.config;
-    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const manager = await managerFor(connection);
     const names = await findStreams(manager, prefix);
     if (names.length === 0) throw new CommandError("erase: there are no streams yet");
     await this.#findIds(names);
@@ -189,9 +187,9 @@ class Erasing {
     await this.#confirm(names);
     const { replicas } = command.config;
     const bucket = erasuresBucketOf(names[0]!.stream);
-    const { host } = command.context;
+    const { pid } = command.context.host;
     for (let tried = 1; ; tried++) {
-      const log = await ErasureLog.open(connection, { bucket, replicas, host });
+      const log = await ErasureLog.open(connection, { bucket, replicas, pid });
       await this.#lock(log, tried > 1);
       try {
         await this.#erase(names, log);
@@ -226,7 +224,7 @@ class Erasing {
   }
 
   async #endsOf(names: readonly StreamName[]): Promise<Map<string, StreamState>> {
-    const manager = await managerOf(this.#of.connection, { timeoutMs: questionMs });
+    const manager = await managerFor(this.#of.connection);
     const ends = new Map<string, StreamState>();
     for (const { stream } of names) {
       const state = await storedStream(manager, stream).state();

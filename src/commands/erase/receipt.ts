@@ -31,12 +31,10 @@ export interface Receipt {
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /** The results of earlier attempts that lost the lock. They may count the same data again. */
-  readonly before: readonly Try[];
+  readonly before: readonly Pick<Receipt, "erasure" | "streams">[];
   effects?: Database | "none was named";
   notReached: readonly string[];
 }
-
-type Try = Pick<Receipt, "erasure" | "streams">;
 
 interface Started {
   readonly by: string;
@@ -73,7 +71,8 @@ export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): R
     ...{ host: hostname(), startedAt: new Date().toISOString() },
     ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
     ...{ streams: [], notReached: [...behind, ...outOfReach] },
-    before: last === undefined ? [] : [...last.before, triedIn(last)],
+    before:
+      last === undefined ? [] : [...last.before, { erasure: last.erasure, streams: last.streams }],
   };
 }
 
@@ -112,10 +111,6 @@ export function userOf(
   } catch {
     return `uid ${getuid?.()}`;
   }
-}
-
-function triedIn({ erasure, streams }: Receipt): Try {
-  return { erasure, streams };
 }
 
 /**
