@@ -165,14 +165,14 @@ function checkLocalFiles(config: Config, uws: unknown): Finding[] {
       {
         name: "scanner",
         load: loadAddon,
-        without: "nothing else starts",
+        without: "no other command starts",
         isNeeded: true,
       },
       {
         name: "connection id",
         load: loadConnectionId,
         without: config.proxyProtocol
-          ? "PENSTOCK_PROXY_PROTOCOL is refused"
+          ? "the gateway does not start with PENSTOCK_PROXY_PROTOCOL"
           : "addresses are read with every request",
         isNeeded: config.proxyProtocol,
       },

@@ -41,9 +41,11 @@ export function shownBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-export function shownList(items: readonly string[], max = 5): string {
-  const more = items.length - max;
-  return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");
+const shownMax = 5;
+
+export function shownList(items: readonly string[]): string {
+  const more = items.length - shownMax;
+  return more > 0 ? `${items.slice(0, shownMax).join(", ")} and ${more} more` : items.join(", ");
 }
 
 export type Counts = Readonly<Record<Level, number>>;

@@ -2,9 +2,10 @@
 
 import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { constrainedMemory } from "node:process";
 import { connectionsRoom, openFilesMax } from "../../platform/base/open-files.ts";
+import { nearestExisting } from "../../platform/embedded/data-lock.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 
 const filesLeast = 256;
@@ -79,7 +80,7 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
     "lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk";
   let freeBytes: number;
   try {
-    const disk = statfsSync(nearest(folder));
+    const disk = statfsSync(nearestExisting(folder));
     freeBytes = disk.bavail * disk.bsize;
   } catch (error) {
     return check.fail(
@@ -93,8 +94,4 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
   if (isNew) return check.fail(`${found}: the gateway does not start`, fix);
   if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, fix);
   return check.warn(`${found}: the disk may fill up first`, fix);
-}
-
-function nearest(folder: string): string {
-  return existsSync(folder) || dirname(folder) === folder ? folder : nearest(dirname(folder));
 }

@@ -1,8 +1,7 @@
 // Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
 // would create it; at a leaf only if it mirrors the hub's. Shows no keys.
 
-import { jetstream, type StreamInfo } from "@nats-io/jetstream";
-import { type KvEntry, Kvm } from "@nats-io/kv";
+import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import {
@@ -11,6 +10,7 @@ import {
   isMirrorOf,
   parseProject,
 } from "../../gateway/projects/registry/bucket.ts";
+import { readRegistry } from "../../gateway/projects/registry/commands.ts";
 import {
   haveEventsBeenStored,
   isMarked,
@@ -122,22 +122,17 @@ interface Registry {
 
 async function readProjects(
   connection: NatsConnection,
-  { prefix, timeoutMs }: RegistryQuestion,
+  { prefix, mirror }: RegistryQuestion,
 ): Promise<Registry> {
-  const bucket = await new Kvm(jetstream(connection, { timeout: timeoutMs })).open(
-    bucketName(prefix),
-  );
-  const latest = new Map<string, KvEntry>();
-  for await (const entry of await bucket.history()) latest.set(entry.key, entry);
-  const projects: Project[] = [];
-  const damaged: DamagedEntry[] = [];
-  for (const [id, entry] of latest) {
-    if (entry.operation !== "PUT" || id === lossMark) continue;
-    const parsed = parseProject(id, entry.value);
-    if (parsed.ok) projects.push(parsed.project);
-    else damaged.push({ id, fault: parsed.fault, isNobodys: parsed.isUnowned });
-  }
-  return { projects, damaged, entries: latest.size, isIncomplete: isMarked(latest) };
+  const place = { prefix, replicas: 1, hubDomain: mirror?.hubDomain };
+  const { projects, entries } = await readRegistry(connection, place);
+  const damaged = [...entries.values()].flatMap(({ key: id, operation, value }) => {
+    const parsed = parseProject(id, value);
+    return parsed.ok || operation !== "PUT" || id === lossMark
+      ? []
+      : [{ id, fault: parsed.fault, isNobodys: parsed.isUnowned }];
+  });
+  return { projects, damaged, entries: entries.size, isIncomplete: isMarked(entries) };
 }
 
 function clashes(projects: readonly Project[]): Finding[] {

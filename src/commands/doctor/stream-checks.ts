@@ -157,7 +157,7 @@ function replicasFault(question: ReplicaQuestion, pairs: readonly Pair[]): Findi
     );
   if (replicas === 2 || replicas === 4)
     return replicaCheck.warn(
-      `${replicas} replicas survive the loss of no more nodes than ${replicas - 1}, but each write waits for one more`,
+      `${replicas} replicas survive the loss of no more nodes than ${replicas - 1} would, but each write waits for one node more`,
       `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`,
     );
   if (cluster === undefined || replicas > 1 || size < 3) return undefined;

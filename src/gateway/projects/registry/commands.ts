@@ -73,7 +73,7 @@ export async function addProject(
   await markLoss(connection, options);
   const project: Project = { id, name, keys: [key], enabled: true };
   await writeEntry(connection, options, async () => {
-    const { lastSequence, projects, entries } = await read(connection, options);
+    const { lastSequence, projects, entries } = await readRegistry(connection, options);
     // A project of the same id is rejected below, with its own message.
     requireFree(
       key,
@@ -91,19 +91,19 @@ export async function listProjects(
   connection: NatsConnection,
   place: BucketPlace,
 ): Promise<Project[]> {
-  return [...(await onceLed(() => read(connection, place))).projects];
+  return [...(await onceLed(() => readRegistry(connection, place))).projects];
 }
 
 export async function requireExisting(
   connection: NatsConnection,
   options: OfProject,
 ): Promise<void> {
-  const { entries } = await onceLed(() => read(connection, options));
+  const { entries } = await onceLed(() => readRegistry(connection, options));
   projectOfEntry(options.id, entries.get(options.id));
 }
 
 export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
-  const { entries } = await onceLed(() => read(connection, options));
+  const { entries } = await onceLed(() => readRegistry(connection, options));
   return entries.has(options.id);
 }
 
@@ -111,8 +111,11 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Reads the projects; none without a bucket, which it does not create. */
-async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
+/** Reads the projects; none if there is no bucket, which it does not create. */
+export async function readRegistry(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<ReadProjects> {
   const bucket = await openExistingBucket(connection, place);
   if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
   const reading = await readWhole(bucket, await bucketReader(connection, bucketName(place.prefix)));
@@ -131,7 +134,7 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
   const { project } = await writeEntry(connection, options, async () => {
-    const { lastSequence, projects, entries } = await read(connection, options);
+    const { lastSequence, projects, entries } = await readRegistry(connection, options);
     requireFree(key, projects);
     const found = projectOfEntry(id, entries.get(id));
     const keys = [...(keepOld ? found.project.keys : []), key];
@@ -216,7 +219,7 @@ async function demoIn(
 
 async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
   const stored = await onceLed(() => storedEvents(connection, place.prefix));
-  const { lastSequence, entries } = await onceLed(() => read(connection, place));
+  const { lastSequence, entries } = await onceLed(() => readRegistry(connection, place));
   if (isMarked(entries)) return true;
   if (lossOfAll({ lastSequence, entries: entries.size }, stored) !== undefined) return true;
   return [...stored.projectIds].some((id) => !entries.has(id));
@@ -251,7 +254,7 @@ export async function declareComplete(
 ): Promise<number> {
   await onceLed(() => openBucket(connection, place));
   const written = await writeEntry(connection, place, async () => {
-    const { lastSequence, projects, entries } = await read(connection, place);
+    const { lastSequence, projects, entries } = await readRegistry(connection, place);
     await requireNoneLacking(connection, place, entries);
     const count = projects.length;
     return { key: lossMark, value: undefined, expect: { lastSequence }, count };
