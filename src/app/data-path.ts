@@ -204,7 +204,7 @@ function connectionLimits(config: Config): {
   };
 }
 
-/** Nice levels below the event loop. On a busy CPU, a pool thread gets a third of its CPU time. */
+/** Nice levels below the event loop: on a busy CPU, a pool thread gets a third of its share. */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";

@@ -1,4 +1,4 @@
-// Finds NATS for the processes next to a gateway, which may start before the embedded nats-server.
+// Finds NATS for processes next to a gateway. They may start before the embedded nats-server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CommandContext } from "../commands/context.ts";

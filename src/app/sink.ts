@@ -167,7 +167,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Checks the named projects. Rejects with a CommandError only if one is certainly unknown. */
+/** Rejects with a CommandError only if a named project is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

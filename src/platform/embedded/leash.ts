@@ -46,7 +46,7 @@ kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** Starts the command. Never throws: if the program cannot be started, `ended` resolves. */
+/** Never throws: if the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // If no file descriptor is free, the shell has no streams, which the return type of `spawn`

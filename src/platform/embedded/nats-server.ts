@@ -255,7 +255,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/** Returns the ports. Waits without a time limit: the server first reads its store. */
+/** Waits without a time limit for the ports of the server, which first reads its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;

@@ -105,10 +105,7 @@ function unescaped(text: string): string {
  * permanently if its authenticator throws.
  */
 function credsFrom(file: string): Authenticator {
-  const read = (): Authenticator => {
-    const bytes = readFileSync(file);
-    return credsAuthenticator(bytes);
-  };
+  const read = (): Authenticator => credsAuthenticator(readFileSync(file));
   let last = read();
   return (nonce) => {
     try {

@@ -39,7 +39,7 @@ export interface NatsLink {
   send(message: Buffer): void;
   /** Moves to the next server. Returns false if the connection is lost, or if there is no other. */
   tryAnotherServer(): boolean;
-  /** Returns an error if NATS permanently refuses an operation that this process needs. */
+  /** Returns a NatsRefusedError if `error` is a permanent refusal of NATS; else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;
   /** Calls the listener at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
@@ -55,8 +55,8 @@ const firstConnectWaitMs = 500;
 // as much time to elect leaders.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// Time after which a stale link's socket is closed. The client waits until the link has sent its
-// last bytes.
+// Time after which the socket of a stale link is closed. The client itself would wait until the
+// socket has sent its last bytes.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
 const waitingLogEveryMs = 5_000;
@@ -249,7 +249,7 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** Handles a reconnect, which the client reports once for each failed attempt before it. */
+  /** Called several times per reconnect: once more for each failed attempt before it. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -261,7 +261,7 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /** Reports the new state. A loss without a `server` closes the connection permanently. */
+  /** Reports the new state. A loss without a `server` is permanent. */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;

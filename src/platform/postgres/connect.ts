@@ -105,8 +105,8 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Sets the parameters of a session, which poolers reject in the start-up message. Other defaults
- * would change how values are read. JIT compilation would take longer than the statements.
+ * Sets the parameters by a statement, because poolers reject them in the start-up message. Other
+ * defaults would change how values are read. JIT compilation takes longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
