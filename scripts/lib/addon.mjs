@@ -16,7 +16,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const logsDir = join(cacheDir, "logs");
 
-/** The addons. `unhurried` ones need so little time that they are built at low priority. */
+/** `unhurried` addons need so little time that they are built at low priority. */
 const rows = [
   {
     step: "scan-addon",

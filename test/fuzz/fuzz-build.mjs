@@ -15,13 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cacheDir, modulesDir, root, SetupError } from "../../scripts/lib/project.mjs";
-import {
-  filesUnder,
-  keyOf,
-  removeStamp,
-  stampIs,
-  writeStamp,
-} from "../../scripts/lib/stamps.mjs";
+import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "../../scripts/lib/stamps.mjs";
 
 const fuzzDir = join(root, "test", "fuzz");
 const coreDir = join(root, "src", "records", "addon");

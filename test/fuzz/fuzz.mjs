@@ -26,13 +26,7 @@ import { join, relative, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { parseArgs } from "node:util";
 import { cacheDir, root, runtimeNode, SetupError, UsageError } from "../../scripts/lib/project.mjs";
-import {
-  buildTarget,
-  buildWithBug,
-  engineNames,
-  findEngine,
-  unpackCorpus,
-} from "./fuzz-build.mjs";
+import { buildTarget, buildWithBug, engineNames, findEngine, unpackCorpus } from "./fuzz-build.mjs";
 import { plantedBugs } from "./planted-bugs.mjs";
 
 const corpusFile = join(root, "test", "fuzz", "corpus.jsonl");

@@ -305,7 +305,9 @@ async function fetchOldestNatsServer(runner) {
 async function print(runner) {
   const name = process.argv[2];
   if (!(name in programs))
-    throw new SetupError(`usage: node test/kit/test-programs.mjs ${Object.keys(programs).join("|")}`);
+    throw new SetupError(
+      `usage: node test/kit/test-programs.mjs ${Object.keys(programs).join("|")}`,
+    );
   process.stdout.write(`${JSON.stringify(await testProgram(name, runner))}\n`);
 }
 

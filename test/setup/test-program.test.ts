@@ -32,15 +32,11 @@ function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: stri
     execFileSync("sh", ["-c", "command -v sh"], { encoding: "utf8" }).trim(),
     path.join(bin, "sh"),
   );
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [path.join(tree, script), name],
-    {
-      cwd: tree,
-      env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
-      encoding: "utf8",
-    },
-  );
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(tree, script), name], {
+    cwd: tree,
+    env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
+    encoding: "utf8",
+  });
   expect(existsSync(path.join(tree, ".cache", name, "bin"))).toBe(false);
   return { status, stdout, stderr };
 }
