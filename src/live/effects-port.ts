@@ -2,6 +2,7 @@
 // browser cannot: the page's Content-Security-Policy only allows the admin port.
 
 import { dayOf } from "../platform/base/day.ts";
+import { get } from "../platform/base/http-request.ts";
 import { totalLag } from "../readers/effects/streams/lag.ts";
 
 export interface EffectsSnapshot {
@@ -129,13 +130,6 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
 }
 
 async function ask(url: string, signal: AbortSignal) {
-  const response = await fetch(url, { signal, redirect: "error" });
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    if (bytes > answerBytesMax) throw new Error(`responded with more than ${answerBytesMax} bytes`);
-    parts.push(part);
-  }
-  return { status: response.status, text: Buffer.concat(parts).toString() };
+  const { status, body } = await get(new URL(url), { signal, bytesMax: answerBytesMax });
+  return { status, text: body.toString("utf8") };
 }

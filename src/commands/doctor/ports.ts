@@ -3,7 +3,7 @@
 
 import { connect } from "node:net";
 import { tryListen } from "../../platform/base/http-port.ts";
-import { requestTo, responseTo } from "../../platform/base/http-request.ts";
+import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { connectable, reachable } from "../../platform/base/own-host.ts";
 import {
@@ -49,7 +49,7 @@ export async function checkPublicPort(
   if (unused !== undefined) return unused;
   const { port } = question;
   // A request for an unknown path would count as a client error.
-  const answer = await get({ ...question, path: "/" });
+  const answer = await answerOf({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
   const who = `a Penstock already responds on ${port}`;
@@ -76,7 +76,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   const unused = await unusedPort(question, adminPort);
   if (unused !== undefined) return { ...noResponse, finding: unused };
   const { port } = question;
-  const live = await get({ ...question, path: "/livez" });
+  const live = await answerOf({ ...question, path: "/livez" });
   if (fieldOf(live?.body, "status") !== "alive")
     return { ...noResponse, finding: taken(adminPort, port, live) };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
@@ -116,7 +116,7 @@ async function unready(
   { name }: PortCheck,
   who: string,
 ): Promise<Finding | undefined> {
-  const ready = await get({ ...question, path: "/readyz" });
+  const ready = await answerOf({ ...question, path: "/readyz" });
   if (ready?.status === 200) return undefined;
   const reasons = fieldOf(ready?.body, "reasons");
   const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
@@ -186,7 +186,7 @@ interface Answer {
 const bodyBytesMax = 65_536;
 
 /** Returns the response; undefined if none arrives in time. Accepts any certificate. */
-async function get({
+async function answerOf({
   host,
   port,
   path,
@@ -197,10 +197,8 @@ async function get({
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const target = new URL(`${scheme}://${reachable(host)}:${port}${path}`);
-    const request = requestTo(target, { agent: false, signal, rejectUnauthorized: false });
-    const answered = responseTo(request, { bytesMax: bodyBytesMax });
-    request.end();
-    const { status, body } = await answered;
+    const options = { signal, rejectUnauthorized: false, bytesMax: bodyBytesMax };
+    const { status, body } = await get(target, options);
     return { status, body: body.toString("utf8") };
   } catch {
     return undefined;
@@ -219,7 +217,7 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const unused = await unusedPort(question, effectsPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  const ask = (path: string) => get({ ...question, path });
+  const ask = (path: string) => answerOf({ ...question, path });
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
   const other = await otherThan(mine, live?.body);

@@ -27,6 +27,17 @@ export function requestTo(
   return (target.protocol === "https:" ? httpsRequest : httpRequest)(target, options);
 }
 
+/** Sends a GET request over a connection of its own. */
+export function get(
+  target: URL,
+  { bytesMax, ...options }: Parameters<typeof requestTo>[1] & BodyLimit,
+): Promise<HttpResponse> {
+  const request = requestTo(target, { agent: false, ...options });
+  const answered = responseTo(request, { bytesMax });
+  request.end();
+  return answered;
+}
+
 /** Resolves with the complete response. Rejects if the request fails or the response is cut off. */
 export function responseTo(request: ClientRequest, limit: BodyLimit): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
