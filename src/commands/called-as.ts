@@ -5,7 +5,6 @@ import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 
 interface Start {
-  /** The path of `main.js`. */
   readonly mainFile: string;
   readonly workingFolder: string;
   /** npm's INIT_CWD, the folder in which it was called; undefined if npm was not used. */

@@ -127,7 +127,7 @@ async function requireProject(
   }
 }
 
-/** Follows all sources. Rejects if one cannot be followed. */
+/** Rejects if a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));

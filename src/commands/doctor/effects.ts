@@ -29,7 +29,7 @@ import { lagSecondsMax } from "./ports.ts";
 const databaseTimeoutMs = 5_000;
 const check = checkOf("effects");
 
-/** Checks the effects database. Never rejects. */
+/** Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))

@@ -112,7 +112,7 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Loads the part. Throws if it is missing. */
+  /** Throws if the part is missing. */
   readonly load: () => unknown;
   /** The consequence if the part is missing. */
   readonly without: string;

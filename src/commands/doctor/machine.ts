@@ -65,7 +65,6 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 
 interface DiskQuestion {
   readonly dataDir: string;
-  /** Maximum size of all streams together. */
   readonly streamBytesTotal: number;
   /** Present size of all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;

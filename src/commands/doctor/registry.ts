@@ -26,14 +26,14 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** The mirror at a leaf node. */
+  /** Only at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
 const check = checkOf("registry");
 const hubCheck = checkOf("hub");
 
-/** Checks the registry of projects. Never rejects. */
+/** Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,

@@ -28,7 +28,6 @@ import { isNoMessage } from "./stream-checks.ts";
 
 export interface StreamCounts {
   readonly stream: string;
-  /** The first sequence of the scanned range. */
   readonly from: number;
   readonly to: number;
   /** Number of scanned messages, including those of several projects. */

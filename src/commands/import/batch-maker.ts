@@ -221,13 +221,11 @@ export class BatchMaker {
   }
 }
 
-/** The batch while it is built. */
 class BatchWork {
   readonly items: Buffer[] = [];
   readonly lines: number[] = [];
   readonly #notes: LineNote[];
   links = 0;
-  /** The number of the current line. */
   line = 0;
 
   constructor(notes: LineNote[]) {

@@ -28,7 +28,6 @@ export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">):
 
 export class Counts {
   stored = 0;
-  /** Number of lines that are stored with a warning. */
   warned = 0;
   links = 0;
   readonly #notStored: Map<string, number>;
