@@ -67,7 +67,7 @@ async function buildAll(runner) {
   requirePrograms();
   await installPackages(runner);
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
-  // Penstock also works without the addon of readers, but more slowly.
+  // Penstock also starts without the connection addon, but is slower.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined)
     throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);

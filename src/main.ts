@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The process: arguments, signals and exit codes (0 success, 1 failure, 2 wrong arguments or
-// settings). The only file that uses `process`.
+// The entry point: passes arguments, streams and signals to the commands, and sets the exit code (0
+// success, 1 failure, 2 wrong arguments or settings).
 
 import type { CommandContext } from "./commands/context.ts";
 
@@ -13,8 +13,8 @@ if (isOlder(process.versions.node, nodeMin)) {
   process.exit(1);
 }
 
-// uWebSockets.js reads this when it is loaded, so the commands that serve are imported later. Its
-// default of 4 KiB is too small for the cookies and referrer of some browsers.
+// uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
+// later. The default of 4 KiB is too small for the cookies and referrer of some browsers.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
 // Node prints an experimental warning for its SQLite module, which file locks use.
@@ -56,7 +56,7 @@ async function main(): Promise<number> {
   try {
     const program = commandLine(context);
     const { argv, env } = process;
-    refuseNpmOptions(program, { args: argv.slice(2), env, script: "run.mjs" });
+    refuseNpmOptions(program, { args: argv.slice(2), env, file: "run.mjs" });
     await program.parseAsync(argv);
     return 0;
   } catch (error) {

@@ -7,7 +7,7 @@ import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./kit/slow-first.ts";
 
 /** Processes that tests start do not strip the types of the same files each time. */
-const stripped = new URL("../scripts/lib/stripped.mjs", import.meta.url);
+const stripped = new URL("kit/stripped.mjs", import.meta.url);
 const countsCoverage = process.env["NODE_V8_COVERAGE"] !== undefined;
 
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export

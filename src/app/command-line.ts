@@ -130,7 +130,7 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // The command nearest to a mistyped one may be a command that ends keys.
+  // A suggestion for a mistyped command could be a command that invalidates keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))
@@ -176,7 +176,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
     project
       .command("limit <id>")
       .description(
-        "set the quota of a project per gateway process, and its share of a stream; limits that are not named stay unchanged",
+        "set the quota (per gateway process) and the stream share of a project; limits that are not named stay unchanged",
       ),
   )
     .option(
@@ -324,15 +324,15 @@ function addErase(program: Command, context: CommandContext): void {
     .option(
       "--distinct-id <id>",
       "distinct id of the person (repeatable); the person's other ids are erased too",
-      added,
+      collect,
       [],
     )
     .option("--dry-run", "only count what would be erased", false)
     .option("--yes", "do not ask for confirmation", false)
-    .option("--no-effects", "erase the given ids only, if there is no effects database")
+    .option("--no-effects", "erase only the given ids; use it if there is no effects database")
     .option(
       "--allow-behind",
-      "erase even if the effects have not applied all events; ids that they do not know yet stay",
+      "erase even if the effects have not applied all events; events with other ids of the person may remain",
       false,
     )
     .option(
@@ -350,10 +350,6 @@ function addErase(program: Command, context: CommandContext): void {
         await erase({ config, context }, { ...options, project, version });
       },
     );
-}
-
-function added(id: string, before: readonly string[]): readonly string[] {
-  return [...before, id];
 }
 
 const batchBytesDefault = 4_194_304;
@@ -382,7 +378,7 @@ function addImport(program: Command, context: CommandContext): void {
     .option("--restart", "start from the beginning, even if an earlier run stored lines", false)
     .option(
       "--state <file>",
-      "file of the progress; default: <file>.penstock-import; none for standard input",
+      "file that records the progress; default: <file>.penstock-import; none for standard input",
     )
     .option(
       "--same-project",
@@ -399,7 +395,7 @@ function addImport(program: Command, context: CommandContext): void {
       "time zone of a Mixpanel project whose exports have local times, such as Asia/Kolkata or +05:30; default: UTC",
     )
     .option("--group-type <name>", "group type of Segment group calls that have none", "company")
-    .option("--gzip", "compress requests, for a gateway with a slow connection", false)
+    .option("--gzip", "compress requests; use it if the connection to the gateway is slow", false)
     .option(
       "--batch-bytes <number>",
       "maximum bytes of lines per request",

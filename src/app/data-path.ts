@@ -170,7 +170,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Loads the connection addon. Throws if the addon is missing and the PROXY protocol needs it. */
+/** Returns undefined if the addon is missing. Throws if the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -187,7 +187,7 @@ export function connectionAddon(
   }
 }
 
-/** Logs whether scripts are served: without them, pages with the HTML snippet send no events. */
+/** Logs whether posthog-js is served. Without it, pages with the HTML snippet send no events. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -215,11 +215,11 @@ function connectionLimits(config: Config): {
   };
 }
 
-/** Priority steps below the event loop: a pool thread gets a third of its time on a busy CPU. */
+/** Nice levels below the event loop: on a busy CPU, a pool thread gets a third of its share. */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
-/** libuv's name for the threads of its pool, which start with the first task of the pool. */
+/** The name of libuv's pool threads, which libuv starts with the first task. */
 const poolThread = "libuv-worker\n";
 
 /**

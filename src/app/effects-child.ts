@@ -3,10 +3,9 @@
 // ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
-import { type AddressInfo, createServer } from "node:net";
 import { constants, setPriority } from "node:os";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { portFault } from "../platform/base/http-port.ts";
+import { portFault, tryListen } from "../platform/base/http-port.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -95,7 +94,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** Gives the process the lowest priority. New threads inherit it. */
+/** Sets the lowest priority. New threads of the process inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -114,10 +113,13 @@ function endOf(child: ChildProcess): Promise<object> {
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-/** Returns the port from the settings, or a free one if it is 0. */
+/**
+ * Returns the port of the settings, or a free one if that is 0. Rejects with a CommandError if the
+ * port cannot be used.
+ */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   try {
-    return await freePort(effectsHost, effectsPort);
+    return await tryListen(effectsHost, effectsPort);
   } catch (error) {
     const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
     throw new CommandError(
@@ -126,16 +128,19 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   }
 }
 
-/** Returns the port from the settings, or a free one if it is taken; undefined if none is free. */
+/**
+ * Returns the port of the settings if it is free, else another free port; undefined if none is
+ * free. Another process may take the port before it is used.
+ */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,
   log: Pick<Log, "warn">,
 ): Promise<number | undefined> {
   try {
-    return await freePort(effectsHost, effectsPort);
+    return await tryListen(effectsHost, effectsPort);
   } catch (error) {
     const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
-    const port = await freePort(effectsHost, 0).catch(() => undefined);
+    const port = await tryListen(effectsHost, 0).catch(() => undefined);
     const message =
       port === undefined
         ? "effects HTTP port unavailable: people and groups cannot be queried over HTTP"
@@ -143,15 +148,4 @@ export async function defaultEffectsPort(
     log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
     return port;
   }
-}
-
-function freePort(host: string, port: number): Promise<number> {
-  const probe = createServer();
-  return new Promise((resolve, reject) => {
-    probe.once("error", reject);
-    probe.listen({ host, port, exclusive: true }, () => {
-      const { port: found } = probe.address() as AddressInfo;
-      probe.close(() => resolve(found));
-    });
-  });
 }

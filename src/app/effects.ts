@@ -41,7 +41,7 @@ interface ServeOptions {
   readonly isChild: boolean;
 }
 
-/** Without a limit, the throughput of a gateway on this machine falls by 20 % to 40 %. */
+/** Limit per CPU next to a gateway. Without it, the gateway's throughput falls by 20 % to 40 %. */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
@@ -157,12 +157,15 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
     const { message: reason } = error as Error;
     options.log.warn(
       { reason },
-      "effects HTTP port unavailable: events are applied, but people and groups cannot be queried over HTTP",
+      "effects HTTP port unavailable: the effects process events, but cannot be queried over HTTP",
     );
   }
 }
 
-/** Returns null if no live stream exists or NATS does not respond. */
+/**
+ * Returns the creation time of the first live stream; null if the stream does not exist or NATS
+ * does not respond.
+ */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -172,7 +175,7 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/** Waits while the database is unreachable. Rejects if it belongs to another installation. */
+/** Retries while the database is unreachable. Rejects if it belongs to another installation. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);
@@ -204,7 +207,7 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
   return opened;
 }
 
-/** Creates the data folder if needed. Throws like `requireNamedFolder`. */
+/** Creates the data folder if the database is in it. Throws like `requireNamedFolder`. */
 function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   requireNamedFolder(config);
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);

@@ -1,4 +1,4 @@
-// Finds NATS for the processes next to a gateway, which may start before the embedded nats-server.
+// Finds NATS for processes next to a gateway. They may start before the embedded nats-server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CommandContext } from "../commands/context.ts";
@@ -42,7 +42,8 @@ interface Linked {
 }
 
 /**
- * Resolves with true if the link is down and an embedded nats-server has another address or token.
+ * Resolves with true if the link is down and the embedded nats-server has another address or token;
+ * with false when the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
@@ -58,10 +59,12 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/** Maximum wait for JetStream, which an account may get shortly after the server has started. */
+/**
+ * Pause before the second attempt: an account may get JetStream shortly after the server's start.
+ */
 const jetStreamWaitMs = 500;
 
-/** Rejects if NATS permanently refuses to list the streams. Other failures are retried later. */
+/** Rejects if NATS permanently refuses to list the streams. Ignores temporary failures. */
 export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
   const refused = async () => {
     try {

@@ -1,4 +1,4 @@
-// Starts and stops one gateway process. It is ready if both the registry and the streams are.
+// Starts and stops one gateway process. The gateway is ready if the registry and the streams are.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
@@ -20,7 +20,7 @@ export interface Gateway {
   readonly clientWarnings: ClientWarnings;
   readiness(): Promise<readonly string[]>;
   warnings(): readonly string[];
-  /** Waits for the delay (default: the setting), then drains and closes everything. */
+  /** Waits for `drainDelayMs` (default: the setting), then drains and closes everything. */
   close(drainDelayMs?: number): Promise<void>;
 }
 

@@ -24,7 +24,10 @@ export function streamShare(text: string): number {
   return value;
 }
 
-/** Creates a sink's target. Reports errors as wrong usage, so that no supervisor restarts it. */
+/**
+ * Calls `make`, and reports its errors as wrong usage: with that exit code, a supervisor does not
+ * restart the process.
+ */
 export function orUsageFault<Target>(make: () => Target): Target {
   try {
     return make();
@@ -33,7 +36,10 @@ export function orUsageFault<Target>(make: () => Target): Target {
   }
 }
 
-/** A message sends the settings, because the environment must not contain their secrets. */
+/**
+ * Returns the environment without settings. A child process receives the settings in a message,
+ * because its environment must not contain their secrets.
+ */
 export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
 }

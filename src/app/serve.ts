@@ -105,7 +105,7 @@ async function run(
   }
 }
 
-/** Closes everything, whatever fails, and then throws the first error. */
+/** Closes everything, even if a part fails, and then throws the first error. */
 async function closeAll(
   gateway: Running | undefined,
   effects: EffectsChild | undefined,

@@ -135,8 +135,8 @@ const againMs = 1_000;
 const sayAgainMs = 30_000;
 
 /**
- * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
- * project is unknown, because the sink would permanently skip its events.
+ * Waits for NATS and, if projects are named, until the registry has projects. Rejects with a
+ * CommandError if a named project is unknown: the sink would permanently skip its events.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions) {
   const { host, log, signal, named, waits } = options;
@@ -167,7 +167,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Checks the named projects. Rejects with a CommandError only if one is certainly unknown. */
+/** Rejects with a CommandError only if a named project is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

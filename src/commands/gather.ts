@@ -8,13 +8,13 @@ import { ensureStreams } from "../gateway/streams/ensure.ts";
 import { type GatheredStream, gatherFrom } from "../gateway/streams/gather.ts";
 import { bucketStream } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import { type CommandContext, CommandError, note, say, usageExitCode } from "./context.ts";
 import { withNats } from "./nats.ts";
-import { forTerminal, table } from "./terminal.ts";
+import { table } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Adds `leaves`, JetStream domains, to the hub's sources. Also creates the hub's registry. */
+/** Adds the JetStream domains `leaves` to the hub's sources. Also creates the hub's registry. */
 export async function gather(
   config: Config,
   leaves: readonly string[],
@@ -33,9 +33,8 @@ export async function gather(
       usageExitCode,
     );
   }
-  const say = (line: string): void => void context.stdout.write(`${forTerminal(line)}\n`);
-  const note = (fields: object, message: string): void =>
-    void context.stderr.write(forTerminal(`gather: ${message}: ${JSON.stringify(fields)}\n`));
+  const log = (fields: object, message: string): void =>
+    note({ context }, `gather: ${message}: ${JSON.stringify(fields)}`);
   await withNats({ config, context }, async (connection) => {
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };
     const registry = await onceLed(() => openBucket(connection, place));
@@ -43,19 +42,19 @@ export async function gather(
     await raiseReplicas(connection, {
       config: streamInfo.config,
       replicas: place.replicas,
-      log: { warn: note },
+      log: { warn: log },
     });
-    await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
+    await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: log } }));
     // Atomic batches are off, because no gateway publishes to the hub's streams.
     const ofHub = { ...config, atomicBatches: false };
-    const streams = await ensureStreams(connection, ofHub, { info: note, warn: note });
+    const streams = await ensureStreams(connection, ofHub, { info: log, warn: log });
     const gathered = await gatherFrom(connection, {
       streams: [...streams, bucketStream(usageBucketName(place.prefix))],
       leaves,
     });
     if (gathered.length === 0)
-      say("no leaf nodes configured yet: pass their JetStream domains as arguments");
-    else for (const line of gatheredTable(gathered)) say(line);
+      say({ context }, "no leaf nodes configured yet: pass their JetStream domains as arguments");
+    else for (const line of gatheredTable(gathered)) say({ context }, line);
   });
 }
 

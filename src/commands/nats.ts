@@ -1,11 +1,13 @@
 // Connects a command to NATS. Fails after a short timeout, because a person waits for the result.
 
 import { resolve } from "node:path";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import { jserrors } from "@nats-io/jetstream/internal";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { isNoteHidden, readConnectionNote } from "../platform/embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../platform/embedded/process-identity.ts";
 import { type NatsAccess, shownUrls } from "../platform/nats/access.ts";
+import { managerOf } from "../platform/nats/api.ts";
 import {
   apiRefusal,
   connectOnce,
@@ -16,8 +18,12 @@ import type { Config } from "../platform/settings/config.ts";
 import { CommandError, type ConfiguredCommand } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
+export const requestTimeoutMs = 5_000;
 
-/** Returns the access to NATS. Throws a CommandError if no NATS is set or embedded. */
+/**
+ * Returns the access to the NATS of the settings, else to the embedded nats-server. Throws a
+ * CommandError if there is neither.
+ */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));
@@ -34,7 +40,10 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   );
 }
 
-/** Runs `work` with a connection. Rejects with a NatsRefusedError, or like `openNats`. */
+/**
+ * Runs `work` with a connection. Rejects with a NatsRefusedError if NATS permanently refuses an
+ * operation, or like `openNats`.
+ */
 export async function withNats<T>(
   { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection) => Promise<T>,
@@ -50,7 +59,7 @@ export async function withNats<T>(
   }
 }
 
-/** Returns an error if NATS permanently refuses an operation; else undefined. */
+/** Returns a NatsRefusedError if `error` is a permanent refusal of NATS; else undefined. */
 export function refusalOf(
   error: unknown,
   access: NatsAccess,
@@ -64,7 +73,9 @@ export function refusalOf(
   return reason && new NatsRefusedError({ server: connection.getServer(), ...reason });
 }
 
-/** Connects. Throws a CommandError without a response, a NatsRefusedError at a refusal. */
+/**
+ * Rejects with a CommandError if no server responds, and with a NatsRefusedError if one refuses.
+ */
 export async function openNats(
   access: NatsAccess,
   more: Partial<ConnectionOptions> = {},
@@ -80,4 +91,8 @@ export async function openNats(
     const { message } = error as Error;
     throw new CommandError(`cannot connect to NATS at ${shownUrls(access.natsUrl)}: ${message}`);
   }
+}
+
+export function managerFor(connection: NatsConnection): Promise<JetStreamManager> {
+  return managerOf(connection, { timeoutMs: requestTimeoutMs });
 }

@@ -29,9 +29,12 @@ import { firstProject } from "../platform/base/errors.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
 import { withNats } from "./nats.ts";
 import { registeredProjects, unknownText } from "./registered-project.ts";
-import { table } from "./terminal.ts";
+import { counted, table } from "./terminal.ts";
 
-/** Time until all gateways have read a change. SDKs do not retry an early 401. */
+/**
+ * Time until all gateways have read a change. Before, a new key gets a 401, which SDKs do not
+ * retry.
+ */
 const gatewaysReadMs = 1_000;
 
 interface NewProject {
@@ -105,14 +108,13 @@ export async function enable(
 /** Records that the registry again contains every project, after a loss. */
 export async function complete(command: ConfiguredCommand): Promise<void> {
   const count = await atNats(command, declareComplete);
-  const projects = count === 1 ? "1 project" : `${count} projects`;
   say(
     command,
-    `the registry is complete with ${projects}; requests with any other key now get a 401`,
+    `the registry is complete with ${counted(count, "project")}; requests with any other key now get a 401`,
   );
 }
 
-/** Rejects every call: no command removes a project, so that no typo ends its keys. */
+/** Always throws: no command removes a project, so that a typo cannot invalidate keys. */
 export function remove(id: string): never {
   throw new CommandError(
     `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,
@@ -151,7 +153,7 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** Returns the minimum size of a burst, if the quota allows less. */
+/** Returns a note with the minimum size of a burst if the quota allows less; else "". */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -164,7 +166,7 @@ function burstMinText(quota: ProjectQuota | undefined): string {
 const usageLag =
   "gateways write their counts every ten seconds: newer events are not included yet\n";
 
-/** Shows one project, or all that have sent events. */
+/** Prints the usage of one project, or of all projects that have sent events. */
 export async function usage(
   command: ConfiguredCommand,
   projectId: string | undefined,
@@ -187,7 +189,7 @@ export async function usage(
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** Runs a check of arguments. Reports wrong usage before the search for NATS. */
+/** Runs a check of arguments, whose errors become usage errors. */
 function requireArguments(check: () => void): void {
   try {
     check();
@@ -244,7 +246,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Returns the table. Columns count events unless their names contain REQUESTS or BYTES. */
+/** Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

@@ -5,16 +5,15 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import { lettersApart } from "../platform/base/near-name.ts";
-import { managerOf } from "../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { findStreams } from "../readers/stream/stored-stream.ts";
 import { CommandError, usageExitCode } from "./context.ts";
+import { managerFor } from "./nats.ts";
 
-const questionMs = 5_000;
 const namedMax = 10;
 /** Maximum number of different letters in a suggested name. */
-const slipsMax = 2;
+const typosMax = 2;
 
 interface Required {
   readonly command: string;
@@ -28,9 +27,9 @@ export function mustBeProjectId(text: string): void {
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry still has events. Does not search shared frames, which would take
- * long.
+ * Rejects with a CommandError if neither the registry nor a stream has the project: a project that
+ * was removed from the registry may still have events. Does not search messages that several
+ * projects share, which would take long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -55,7 +54,7 @@ async function hasEvents(
   prefix: string,
   projectId: string,
 ): Promise<boolean> {
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   for (const { stream, lane, partition } of await findStreams(manager, prefix)) {
     const subject = subjectOf(prefix, lane, { partition, projectId });
     const { state } = await manager.streams.info(stream, { subjects_filter: subject });
@@ -64,7 +63,7 @@ async function hasEvents(
   return false;
 }
 
-/** Returns the ids of projects. Rejects if NATS does not respond, or refuses the reading. */
+/** Returns the ids of all registered projects. Rejects if NATS does not respond or refuses. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -74,18 +73,18 @@ export async function registeredProjects(
 
 export function unknownText(what: string, project: string, known: readonly string[]): string {
   if (known.length === 0) return `${what}; there are no projects`;
-  const apart = new Map(known.map((id) => [id, slipsBetween(project, id)]));
+  const apart = new Map(known.map((id) => [id, typosBetween(project, id)]));
   const sorted = known.toSorted(
     (one, other) => apart.get(one)! - apart.get(other)! || (one < other ? -1 : 1),
   );
   const [nearest = ""] = sorted;
-  const hint = apart.get(nearest)! <= slipsMax ? `: did you mean ${nearest}?` : ";";
+  const hint = apart.get(nearest)! <= typosMax ? `: did you mean ${nearest}?` : ";";
   const more = known.length - namedMax;
   const named = `${sorted.slice(0, namedMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Returns the number of different letters. Ignores case, in which typos often differ. */
-function slipsBetween(one: string, other: string): number {
+/** Returns the number of different letters, ignoring case. */
+function typosBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -40,7 +40,7 @@ export const allSettings = Object.keys(settings) as SettingName[];
 /** Default values of a command, which take precedence over those in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
-/** The defaults of `up`, which listens on loopback because its project's key is public. */
+/** `up` listens on loopback, because the key of its sample project is publicly known. */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
 export const settingsHeading = "Settings:";

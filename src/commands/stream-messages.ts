@@ -1,5 +1,5 @@
-// Reads a stream up to its last message at the start of the command. Its ordered consumer leaves
-// nothing on the server, and recovers after a lost connection.
+// Reads a stream up to its last message at the start of the command. The ordered consumer leaves
+// nothing on the server, and continues after a lost connection.
 
 import {
   DeliverPolicy,
@@ -9,11 +9,11 @@ import {
   type MsgRequest,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { managerOf } from "../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { StreamName, StreamState } from "../readers/stream/stored-stream.ts";
 import { StreamErasures } from "../readers/stream/stream-erasures.ts";
 import { CommandError } from "./context.ts";
+import { managerFor } from "./nats.ts";
 
 export interface FoundStream {
   readonly name: StreamName;
@@ -26,19 +26,21 @@ export interface ReadOptions {
   /** Store time before which messages are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
-  /** Called with the sequences of messages that left the stream, possibly unread. */
+  /**
+   * Called with a range of sequences that the stream no longer has. Some messages of the range may
+   * have been removed before they were read.
+   */
   readonly lost: (from: number, to: number) => void;
 }
 
 /** Number of messages requested ahead. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
-const questionMs = 5_000;
 const checkEveryMs = 2_000;
 
 /**
  * Yields the messages of the project, including messages shared with other projects. Throws a
- * CommandError.
+ * CommandError if the stream is replaced meanwhile.
  */
 export async function* messagesOf(
   connection: NatsConnection,
@@ -112,15 +114,15 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * Returns a check of the stream. It rejects if the stream was replaced, or if NATS does not
- * respond. If no message was read since the last check, it asks the server whether more follow.
+ * The check rejects if the stream was replaced, or if NATS does not respond. If no message was read
+ * since the last check, it asks the server whether more messages follow.
  */
 async function checkerOf(
   connection: NatsConnection,
   { name, state, readTo: begin, options }: FoundStream & { readTo: number; options: ReadOptions },
 ): Promise<Check> {
   const { stream } = name;
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   const erasures = new StreamErasures(manager, stream);
   const nextOf = async (subject: string, sequence: number): Promise<number> => {
     const next: MsgRequest & { readonly next_by_subj: string } = {

@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { objectIn } from "../platform/base/json.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
@@ -108,7 +109,10 @@ export async function tail(
   }
 }
 
-/** A user who may not read the registry can follow a project anyway. */
+/**
+ * Rejects with a CommandError if the project is certainly unknown. A user who may not read the
+ * registry can follow a project anyway.
+ */
 async function requireProject(
   connection: NatsConnection,
   config: Config,
@@ -123,13 +127,13 @@ async function requireProject(
   }
 }
 
-/** Follows all sources. Rejects if one cannot be followed. */
+/** Rejects if a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // Events stored after the line "following …" must be shown, so the positions are read before it.
+  // Read before the line "following …": events that are stored after it must be shown.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -144,7 +148,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Returns the streams. Waits until a gateway has created them; empty if stopped before. */
+/** Waits until a gateway has created the streams. Returns none if the command is stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -195,8 +199,8 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * Returns the last shown position, or the beginning of a stream that was created again. The first
- * position is the end of the stream, unless `fromStart` is set.
+ * Returns the last shown position, or the beginning of a stream that was created again. If nothing
+ * was shown yet, returns the end of the stream, or its beginning if `fromStart` is set.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,
@@ -247,16 +251,9 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
 }
 
 function recordIn(line: string): StoredRecord | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-  if (typeof value !== "object" || value === null) return undefined;
-  const record = value as Record<(typeof recordTexts)[number], unknown>;
-  return recordTexts.every((name) => typeof record[name] === "string")
-    ? (value as StoredRecord)
+  const record = objectIn(line);
+  return recordTexts.every((name) => typeof record?.[name] === "string")
+    ? (record as StoredRecord | undefined)
     : undefined;
 }
 

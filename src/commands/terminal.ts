@@ -1,5 +1,5 @@
-// Makes text from a client safe for the operator's terminal: acting characters become JSON escapes,
-// so JSON stays equal.
+// Makes text from a client safe for the operator's terminal: characters that act on it become JSON
+// escapes, which do not change the meaning of JSON.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 
@@ -29,7 +29,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Formats a count with a noun, of which `one` is the singular. */
+/** Formats a count with its noun. `one` is the singular. */
 export function counted(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

@@ -3,6 +3,7 @@
 
 import { dayOf } from "../platform/base/day.ts";
 import { reportedStatus } from "../readers/effects/http/client.ts";
+import { get } from "../platform/base/http-request.ts";
 
 export interface EffectsSnapshot {
   readonly state: string;
@@ -97,13 +98,6 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
 }
 
 async function ask(url: string, signal: AbortSignal) {
-  const response = await fetch(url, { signal, redirect: "error" });
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    if (bytes > answerBytesMax) throw new Error(`responded with more than ${answerBytesMax} bytes`);
-    parts.push(part);
-  }
-  return { status: response.status, text: Buffer.concat(parts).toString() };
+  const { status, body } = await get(new URL(url), { signal, bytesMax: answerBytesMax });
+  return { status, text: body.toString("utf8") };
 }

@@ -49,7 +49,7 @@ test("without the native scanner, doctor fails and reports that it is missing", 
   expect(checks).toContainEqual(
     expect.objectContaining({
       ...{ check: "addons", level: "fail", fix: "npm run setup" },
-      found: "scanner is not built, or not for this Node: nothing else starts",
+      found: "scanner is not built, or not for this Node: no other command starts",
     }),
   );
 });

@@ -113,7 +113,7 @@ export function oldestNatsServer(): string {
 }
 
 function fetchOldest(): string {
-  const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
+  const script = path.join(import.meta.dirname, "test-programs.mjs");
   const said = execFileSync(process.execPath, [script, "oldest-nats-server"], { encoding: "utf8" });
   return (JSON.parse(said.trim().split("\n").at(-1)!) as { path: string }).path;
 }

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
 
-const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
+const script = path.join(import.meta.dirname, "test-programs.mjs");
 
 type ProgramName =
   | "clickhouse"

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/processes.ts";
 import { write } from "./setup-kit.ts";
 
-const main = path.join(import.meta.dirname, "../../scripts/lib/stripped.mjs");
+const main = path.join(import.meta.dirname, "../kit/stripped.mjs");
 
 function run(file: string): string {
   const args = [`--import=${main}`, "--disable-warning=ExperimentalWarning", file];

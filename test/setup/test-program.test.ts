@@ -7,6 +7,8 @@ import { root, write } from "./setup-kit.ts";
 
 const standIn = '#!/bin/sh\necho "version 2.42.0" ; test "$1" = --version\n';
 
+const script = "test/kit/test-programs.mjs";
+
 function folderOf(...programs: string[]): string {
   const folder = temporaryFolder();
   for (const program of programs) {
@@ -22,22 +24,19 @@ function folderOf(...programs: string[]): string {
  */
 function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   const tree = temporaryFolder();
-  cpSync(path.join(root, "scripts"), path.join(tree, "scripts"), { recursive: true });
+  for (const part of ["scripts", script])
+    cpSync(path.join(root, part), path.join(tree, part), { recursive: true });
   const bin = path.join(tree, "bin");
   mkdirSync(bin);
   symlinkSync(
     execFileSync("sh", ["-c", "command -v sh"], { encoding: "utf8" }).trim(),
     path.join(bin, "sh"),
   );
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [path.join(tree, "scripts/test-program.mjs"), name],
-    {
-      cwd: tree,
-      env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
-      encoding: "utf8",
-    },
-  );
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(tree, script), name], {
+    cwd: tree,
+    env: { ...env, PATH: env.PATH === undefined ? bin : `${env.PATH}:${bin}` },
+    encoding: "utf8",
+  });
   expect(existsSync(path.join(tree, ".cache", name, "bin"))).toBe(false);
   return { status, stdout, stderr };
 }

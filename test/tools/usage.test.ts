@@ -23,9 +23,9 @@ test.each([
     ["--delay-ms", "30", "--network", "namespaces"],
     "namespaces cannot delay",
   ],
-  ["scripts/fuzz.mjs", ["--bogus"], "Unknown option '--bogus'"],
-  ["scripts/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
-  ["scripts/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
+  ["test/fuzz/fuzz.mjs", ["--bogus"], "Unknown option '--bogus'"],
+  ["test/fuzz/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
+  ["test/fuzz/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
   ["scripts/bundle.mjs", [], "usage: npm run bundle"],
 ] as const)(
   "%s with the wrong arguments %j ends with exit code 2",

@@ -36,7 +36,7 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/** Runs the checks. Throws a CommandError: exit code 1 for a failed check, 2 for settings. */
+/** Throws a CommandError with exit code 1 if a check fails, and 2 if a setting is invalid. */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -115,7 +115,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** Parses the URLs. They may contain a password, so the error does not show an invalid one. */
+/** The error does not show an invalid URL, which may contain a password. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;
@@ -165,14 +165,14 @@ function checkLocalFiles(config: Config, uws: unknown): Finding[] {
       {
         name: "scanner",
         load: loadAddon,
-        without: "nothing else starts",
+        without: "no other command starts",
         isNeeded: true,
       },
       {
         name: "connection id",
         load: loadConnectionId,
         without: config.proxyProtocol
-          ? "PENSTOCK_PROXY_PROTOCOL is refused"
+          ? "the gateway does not start with PENSTOCK_PROXY_PROTOCOL"
           : "addresses are read with every request",
         isNeeded: config.proxyProtocol,
       },

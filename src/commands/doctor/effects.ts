@@ -1,4 +1,5 @@
-// Checks the database of the effects, which are optional, so a missing one is no problem.
+// Checks the database of the effects. A missing one is no problem, because the effects are
+// optional.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -28,7 +29,7 @@ import { lagSecondsMax } from "./ports.ts";
 const databaseTimeoutMs = 5_000;
 const check = checkOf("effects");
 
-/** Checks the effects database. Never rejects. */
+/** Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))
@@ -91,7 +92,9 @@ async function checkDatabase(
   ];
 }
 
-/** Returns why a file is not writable. SQLite also creates files in its folder. */
+/**
+ * Returns the file or its folder, in which SQLite creates files, if one of them is not writable.
+ */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {

@@ -24,7 +24,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/** Checks when authorities expire. The certificates that others have signed stay valid. */
+/** Checks when authorities expire. If one expires, the certificates of the others stay valid. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -76,7 +76,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Checks when credentials expire: those without an `exp`, or with 0, do not. */
+/** Checks when credentials expire. If `exp` is absent or 0, they do not. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   try {
     const jwt =
@@ -112,7 +112,7 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Loads the part. Throws if it is missing. */
+  /** Throws if the part is missing. */
   readonly load: () => unknown;
   /** The consequence if the part is missing. */
   readonly without: string;
@@ -143,8 +143,9 @@ interface Scripts {
 }
 
 /**
- * Checks the scripts for pages with the HTML snippet. Without them, a page sends no events and shows
- * no error. `read` returns the served files, or throws. `setting` is `off` if none should be served.
+ * Checks the scripts for pages with the HTML snippet. Without them, a page sends no events and
+ * shows no error. `read` returns the served files, or throws. `setting` is `off` if none should be
+ * served.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

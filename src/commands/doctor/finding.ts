@@ -1,10 +1,13 @@
 // The result of a check. No check prints or throws, and no text contains a secret: URLs are shown
 // without users, and keys and tokens are never shown.
 
+import { setTimeout as delay } from "node:timers/promises";
+import { table } from "../terminal.ts";
+
 type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** The checked thing in a word or two, constant. */
+  /** The name of the check: one or two words, which never change. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
@@ -38,13 +41,12 @@ export function shownBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-export function shownList(items: readonly string[], max = 5): string {
-  const more = items.length - max;
-  return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");
-}
+const shownMax = 5;
 
-import { setTimeout as delay } from "node:timers/promises";
-import { table } from "../terminal.ts";
+export function shownList(items: readonly string[]): string {
+  const more = items.length - shownMax;
+  return more > 0 ? `${items.slice(0, shownMax).join(", ")} and ${more} more` : items.join(", ");
+}
 
 export type Counts = Readonly<Record<Level, number>>;
 

@@ -22,7 +22,7 @@ interface RoomQuestion {
    */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /** The domain of the hub at a leaf node, whose bucket must be a mirror. */
+  /** At a leaf node, the JetStream domain of the hub. The leaf's bucket must be a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -31,7 +31,7 @@ interface Room {
   readonly fix: string;
   readonly bytesMax: number;
   readonly usedBytes: number;
-  /** The number of nodes with this storage, each for one copy of a stream. */
+  /** Number of nodes with this storage. Each stores one copy of a stream. */
   readonly nodes: number;
 }
 
@@ -64,8 +64,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const faults = limitFaults(question, usage.limits);
   if (faults.length > 0) return faults;
 
-  // Number of copies that count: an account with tiers counts each stream once, another one counts
-  // every replica.
+  // An account with tiers counts each stream once. An account without tiers counts every replica.
   const copiesOf = (count: number): number => (isTiered ? 1 : count);
   const copies = copiesOf(replicas);
   const reservedFor = (info: StreamInfo | undefined): number => {

@@ -2,9 +2,10 @@
 
 import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { constrainedMemory } from "node:process";
 import { connectionsRoom, openFilesMax } from "../../platform/base/open-files.ts";
+import { nearestExisting } from "../../platform/embedded/data-lock.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 
 const filesLeast = 256;
@@ -30,7 +31,7 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/** Checks the memory. Small requests may exceed the in-flight budget by an eighth. */
+/** Small requests may exceed the in-flight budget by an eighth. */
 export function checkMemory({
   inflightBytesMax,
   workers,
@@ -53,10 +54,10 @@ export function checkMemory({
     : check.warn(`${found}: it may be killed under load`, fix);
 }
 
-/** Returns the limit of the control group if it is smaller than the memory of the machine. */
+/** Returns the limit of the control group, or the memory of the machine if that is smaller. */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  // 0 if there is no limit, and more than any memory in version 1 of control groups.
+  // Without a limit this is 0, or in version 1 of control groups more than any memory.
   const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };
@@ -64,7 +65,6 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 
 interface DiskQuestion {
   readonly dataDir: string;
-  /** Maximum size of all streams together. */
   readonly streamBytesTotal: number;
   /** Present size of all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
@@ -79,7 +79,7 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
     "lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk";
   let freeBytes: number;
   try {
-    const disk = statfsSync(nearest(folder));
+    const disk = statfsSync(nearestExisting(folder));
     freeBytes = disk.bavail * disk.bsize;
   } catch (error) {
     return check.fail(
@@ -93,8 +93,4 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
   if (isNew) return check.fail(`${found}: the gateway does not start`, fix);
   if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, fix);
   return check.warn(`${found}: the disk may fill up first`, fix);
-}
-
-function nearest(folder: string): string {
-  return existsSync(folder) || dirname(folder) === folder ? folder : nearest(dirname(folder));
 }

@@ -1,6 +1,8 @@
 // Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration). The used
 // fields are the same in 2.9 to 2.15.
 
+import { get } from "../../platform/base/http-request.ts";
+import { objectIn } from "../../platform/base/json.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -36,21 +38,16 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Reads the endpoints. Rejects with an Error whose message completes "http://…: …". */
+/** Rejects with an Error whose message completes "http://…: …". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
-  const { href, headers } = requestOf(url);
-  const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
-    (error: unknown) => {
-      const { name, cause, message } = error as Error;
-      throw new Error(
-        name === "TimeoutError" ? "no response" : cause instanceof Error ? cause.message : message,
-      );
-    },
-  );
-  if (!response.ok) throw new Error(`responds with ${response.status}`);
-  if (Number(response.headers.get("content-length") ?? 0) > answerBytesMax)
-    throw new Error("the response is too large");
-  const varz = (await response.json().catch(() => undefined)) as Varz | undefined;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
+  const options = { signal, bytesMax: answerBytesMax };
+  const { status, body } = await get(target, options).catch((error: Error) => {
+    throw signal.aborted ? new Error("no response", { cause: error }) : error;
+  });
+  if (status !== 200) throw new Error(`responds with ${status}`);
+  const varz = objectIn(body.toString("utf8")) as Varz | undefined;
   if (varz?.server_id === undefined)
     throw new Error("the response is not that of nats-server's monitoring port");
   const { config, stats, meta } = varz.jetstream ?? {};
@@ -69,18 +66,6 @@ export function shownMonitor(url: string): string {
   shown.username = "";
   shown.password = "";
   return shown.href.replace(/\/$/, "");
-}
-
-/** Returns URL and headers. fetch rejects a URL with a user, so it becomes a header. */
-function requestOf(url: string): { href: string; headers: Record<string, string> } {
-  const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
-  const { username, password } = target;
-  target.username = "";
-  target.password = "";
-  const user = Buffer.from(
-    `${decodeURIComponent(username)}:${decodeURIComponent(password)}`,
-  ).toString("base64");
-  return { href: target.href, headers: username === "" ? {} : { Authorization: `Basic ${user}` } };
 }
 
 /** Checks `sync_interval` of the embedded server, or of each server with a given endpoint. */

@@ -39,7 +39,7 @@ export function checkConnection({
   );
 }
 
-/** Checks the version, such as `2.10.27` or `2.10.27-RC.1`. */
+/** `version` is a version of nats-server, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
@@ -180,7 +180,7 @@ async function askJetStream(
   }
 }
 
-/** Returns the streams with these subjects or names: a stream may no longer accept the subject. */
+/** Finds the streams by subject, and the others by name: a stream may have other subjects now. */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,

@@ -52,7 +52,9 @@ export async function checkNats(
   const monitored = Promise.all(urls.map((url) => monitorOr(url)));
   const binary = config.natsUrl === undefined ? [embeddedBinary(config, context)] : [];
   const opened = await open(config, context);
-  const { facts: monitors, faults } = split(await monitored);
+  const results = await monitored;
+  const monitors = results.filter((one) => "url" in one);
+  const faults = results.filter((one) => "check" in one);
   const sync = checkSync({ embedded: embeddedSync(config, "connection" in opened), monitors });
   const isSyncKnown = monitors.length > 0 || faults.length === 0;
   const independent = [...faults, ...(isSyncKnown ? sync : [])];
@@ -191,19 +193,6 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
       fix,
     );
   }
-}
-
-function split(results: readonly (MonitorFacts | Finding)[]): {
-  facts: MonitorFacts[];
-  faults: Finding[];
-} {
-  const facts: MonitorFacts[] = [];
-  const faults: Finding[] = [];
-  for (const one of results) {
-    if ("check" in one) faults.push(one);
-    else facts.push(one);
-  }
-  return { facts, faults };
 }
 
 /** Returns the embedded server's sync setting; undefined if the settings name another NATS. */

@@ -1,9 +1,11 @@
 // Checks whether each port is free, taken by a Penstock, or taken by another program. Binds a port
 // only if a connection does not show whether a gateway could bind it.
 
-import { request as httpRequest, type RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
+import { tryListen } from "../../platform/base/http-port.ts";
+import { get } from "../../platform/base/http-request.ts";
+import { objectIn } from "../../platform/base/json.ts";
+import { connectable, reachable } from "../../platform/base/own-host.ts";
 import {
   type Instance,
   instanceIn,
@@ -37,7 +39,7 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
-/** Checks the public port, whose installation only the admin port (`admin`) identifies. */
+/** Checks the public port. Only the admin port (`admin`) reports its installation. */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
   admin: AdminPort,
@@ -47,7 +49,7 @@ export async function checkPublicPort(
   if (unused !== undefined) return unused;
   const { port } = question;
   // A request for an unknown path would count as a client error.
-  const answer = await get({ ...question, path: "/" });
+  const answer = await answerOf({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
   const who = `a Penstock already responds on ${port}`;
@@ -74,7 +76,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   const unused = await unusedPort(question, adminPort);
   if (unused !== undefined) return { ...noResponse, finding: unused };
   const { port } = question;
-  const live = await get({ ...question, path: "/livez" });
+  const live = await answerOf({ ...question, path: "/livez" });
   if (fieldOf(live?.body, "status") !== "alive")
     return { ...noResponse, finding: taken(adminPort, port, live) };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
@@ -114,7 +116,7 @@ async function unready(
   { name }: PortCheck,
   who: string,
 ): Promise<Finding | undefined> {
-  const ready = await get({ ...question, path: "/readyz" });
+  const ready = await answerOf({ ...question, path: "/readyz" });
   if (ready?.status === 200) return undefined;
   const reasons = fieldOf(ready?.body, "reasons");
   const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
@@ -124,7 +126,7 @@ async function unready(
   );
 }
 
-/** Checks an unused port; undefined if a program accepts connections on it. */
+/** Returns a finding if no program accepts connections on the port; else undefined. */
 async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, setting, usualHost }: PortCheck,
@@ -132,7 +134,10 @@ async function unusedPort(
   const check = checkOf(name);
   if (port === 0) return check.ok("any free port");
   if (port < unprivilegedLeast || !anyAddress.has(host)) {
-    const fault = await bindFault(host, port);
+    const fault = await tryListen(host, port).then(
+      () => undefined,
+      (error: NodeJS.ErrnoException) => error.code,
+    );
     if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
       return check.fail(
         `${host} is not an address of this machine`,
@@ -144,7 +149,7 @@ async function unusedPort(
       return check.fail(`this user may not listen on ${port}`, fix);
     }
   }
-  return (await reach(reachable(host), port, timeoutMs)) === "closed"
+  return (await reach(connectable(host), port, timeoutMs)) === "closed"
     ? check.ok(`${port} is free`)
     : undefined;
 }
@@ -158,14 +163,6 @@ function taken({ name, setting }: PortCheck, port: number, answer: Answer | unde
     `${port} is taken by ${who}`,
     `find it with \`ss -ltnp sport = :${port}\` and stop it, or set ${setting}_PORT to another port`,
   );
-}
-
-function bindFault(host: string, port: number): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
-  });
 }
 
 function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
@@ -186,53 +183,33 @@ interface Answer {
   readonly body: string;
 }
 
-const bodyCharsMax = 65_536;
+const bodyBytesMax = 65_536;
 
-/** Returns a response; undefined if none arrives in time. Ignores the owner of the certificate. */
-function get({
+/** Returns the response; undefined if none arrives in time. Accepts any certificate. */
+async function answerOf({
   host,
   port,
   path,
   isTls = false,
   timeoutMs,
 }: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
-  return new Promise((resolve) => {
-    const options: RequestOptions = {
-      ...{ host: reachable(host), port, path, agent: false },
-      signal: AbortSignal.timeout(timeoutMs),
-    };
-    const request = isTls
-      ? httpsRequest({ ...options, rejectUnauthorized: false })
-      : httpRequest(options);
-    request.once("error", () => resolve(undefined));
-    request.once("response", (response) => {
-      let body = "";
-      response.setEncoding("utf8").on("data", (text: string) => {
-        body += text;
-        if (body.length > bodyCharsMax) request.destroy();
-      });
-      response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
-      response.once("error", () => resolve(undefined));
-    });
-    request.end();
-  });
-}
-
-function reachable(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  return host === "::" ? "::1" : host;
-}
-
-function fieldOf(body: string | undefined, name: string): unknown {
+  const scheme = isTls ? "https" : "http";
+  const signal = AbortSignal.timeout(timeoutMs);
   try {
-    const value: unknown = JSON.parse(body ?? "");
-    return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+    const target = new URL(`${scheme}://${reachable(host)}:${port}${path}`);
+    const options = { signal, rejectUnauthorized: false, bytesMax: bodyBytesMax };
+    const { status, body } = await get(target, options);
+    return { status, body: body.toString("utf8") };
   } catch {
     return undefined;
   }
 }
 
-/** Maximum usual lag. With a longer lag, a process is down, or too slow. */
+function fieldOf(body: string | undefined, name: string): unknown {
+  return objectIn(body ?? "")?.[name];
+}
+
+/** Maximum usual lag. If the lag is longer, the effects process is down or too slow. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -240,7 +217,7 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const unused = await unusedPort(question, effectsPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  const ask = (path: string) => get({ ...question, path });
+  const ask = (path: string) => answerOf({ ...question, path });
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
   const other = await otherThan(mine, live?.body);
@@ -268,7 +245,7 @@ interface UpstreamOptions {
   readonly timeoutMs: number;
 }
 
-/** Checks the upstream by requesting a script, which needs no key. No finding without one. */
+/** Requests a script, which needs no key. Returns no finding if no upstream is set. */
 export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
   if (url === undefined) return [];
   const check = checkOf("upstream");

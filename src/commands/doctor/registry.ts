@@ -1,8 +1,7 @@
 // Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
 // would create it; at a leaf only if it mirrors the hub's. Shows no keys.
 
-import { jetstream, type StreamInfo } from "@nats-io/jetstream";
-import { type KvEntry, Kvm } from "@nats-io/kv";
+import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import {
@@ -11,6 +10,7 @@ import {
   isMirrorOf,
   parseProject,
 } from "../../gateway/projects/registry/bucket.ts";
+import { readRegistry } from "../../gateway/projects/registry/commands.ts";
 import {
   haveEventsBeenStored,
   isMarked,
@@ -26,14 +26,14 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** The mirror at a leaf node. */
+  /** Only at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
 const check = checkOf("registry");
 const hubCheck = checkOf("hub");
 
-/** Checks the registry of projects. Never rejects. */
+/** Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -122,22 +122,17 @@ interface Registry {
 
 async function readProjects(
   connection: NatsConnection,
-  { prefix, timeoutMs }: RegistryQuestion,
+  { prefix, mirror }: RegistryQuestion,
 ): Promise<Registry> {
-  const bucket = await new Kvm(jetstream(connection, { timeout: timeoutMs })).open(
-    bucketName(prefix),
-  );
-  const latest = new Map<string, KvEntry>();
-  for await (const entry of await bucket.history()) latest.set(entry.key, entry);
-  const projects: Project[] = [];
-  const damaged: DamagedEntry[] = [];
-  for (const [id, entry] of latest) {
-    if (entry.operation !== "PUT" || id === lossMark) continue;
-    const parsed = parseProject(id, entry.value);
-    if (parsed.ok) projects.push(parsed.project);
-    else damaged.push({ id, fault: parsed.fault, isNobodys: parsed.isUnowned });
-  }
-  return { projects, damaged, entries: latest.size, isIncomplete: isMarked(latest) };
+  const place = { prefix, replicas: 1, hubDomain: mirror?.hubDomain };
+  const { projects, entries } = await readRegistry(connection, place);
+  const damaged = [...entries.values()].flatMap(({ key: id, operation, value }) => {
+    const parsed = parseProject(id, value);
+    return parsed.ok || operation !== "PUT" || id === lossMark
+      ? []
+      : [{ id, fault: parsed.fault, isNobodys: parsed.isUnowned }];
+  });
+  return { projects, damaged, entries: entries.size, isIncomplete: isMarked(entries) };
 }
 
 function clashes(projects: readonly Project[]): Finding[] {
@@ -182,7 +177,7 @@ interface Mirror {
   readonly info: StreamInfo | undefined;
 }
 
-/** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
+/** Returns a finding if a gateway does not accept the mirror, or does not accept it yet. */
 function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {

@@ -1,5 +1,5 @@
-// Compares the streams with the settings by the rules of gateway/streams/ensure.ts, and checks
-// their copies and fill.
+// Compares the streams with the settings by the rules of gateway/streams/desired.ts, and checks
+// their replicas and fill.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import {
@@ -129,7 +129,7 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   return [replicaCheck.ok(cluster === undefined ? "1, one server" : `${replicas}${nodes}`)];
 }
 
-/** Returns the number of nodes, at least the replicas: the cluster omits nodes that are down. */
+/** The cluster does not report nodes that are down, but it has at least one node per replica. */
 function nodesOf({ sizeMonitored, sizeReported }: ReplicaQuestion, pairs: readonly Pair[]): number {
   const replicas = pairs.map(({ info }) => info.config.num_replicas);
   return sizeMonitored ?? Math.max(sizeReported, ...replicas);
@@ -157,7 +157,7 @@ function replicasFault(question: ReplicaQuestion, pairs: readonly Pair[]): Findi
     );
   if (replicas === 2 || replicas === 4)
     return replicaCheck.warn(
-      `${replicas} replicas survive the loss of no more nodes than ${replicas - 1}, but each write waits for one more`,
+      `${replicas} replicas survive the loss of no more nodes than ${replicas - 1} would, but each write waits for one node more`,
       `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`,
     );
   if (cluster === undefined || replicas > 1 || size < 3) return undefined;

@@ -7,7 +7,6 @@ import { createInterface } from "node:readline/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
-import { managerOf } from "../../platform/nats/api.ts";
 import { subjectOf } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import type { PeopleErasure } from "../../readers/effects/store/erase-rows.ts";
@@ -30,7 +29,7 @@ import {
 } from "../../readers/stream/stored-stream.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
-import { withNats } from "../nats.ts";
+import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
@@ -52,7 +51,7 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** Whether an effects database exists. */
+  /** False if there is no effects database (`--no-effects`). */
   readonly effects: boolean;
   /** Whether to erase although the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
@@ -62,18 +61,18 @@ export interface EraseOptions {
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
-const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
-/** Maximum attempts if the lock is lost, and maximum wait of a further attempt for the lock. */
+/** Maximum number of attempts if the lock is lost. */
 const triesMax = 3;
+/** Maximum time for which a further attempt waits for the lock. */
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
-/** Maximum time in which a running effects process may apply the messages in the streams. */
+/** Maximum wait until a running effects process has applied the messages in the streams. */
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Erases a person. Throws a CommandError if incomplete. Its changes until then stay. */
+/** Throws a CommandError if the erasure is incomplete. What was erased until then stays erased. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config } = command;
   const { project } = options;
@@ -97,7 +96,7 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Opens the database. Rejects with a StoreError if it is missing or of another installation. */
+/** Rejects with a StoreError if the database is missing or belongs to another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -121,7 +120,7 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
   return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
 }
 
-/** Reports errors that an operator can fix without a stack trace. */
+/** Turns errors that an operator can fix into CommandErrors, which are shown without a stack. */
 async function withoutStack<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -167,7 +166,7 @@ class Erasing {
   async run(): Promise<void> {
     const { connection, command, options } = this.#of;
     const { subjectPrefix: prefix } = command.config;
-    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const manager = await managerFor(connection);
     const names = await findStreams(manager, prefix);
     if (names.length === 0) throw new CommandError("erase: there are no streams yet");
     await this.#findIds(names);
@@ -188,16 +187,15 @@ class Erasing {
     await this.#confirm(names);
     const { replicas } = command.config;
     const bucket = erasuresBucketOf(names[0]!.stream);
-    const { host } = command.context;
+    const { pid } = command.context.host;
     for (let tried = 1; ; tried++) {
-      const log = await ErasureLog.open(connection, { bucket, replicas, host });
+      const log = await ErasureLog.open(connection, { bucket, replicas, pid });
       await this.#lock(log, tried > 1);
       try {
         await this.#erase(names, log);
         return;
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
-        // Later messages may contain events that another erasure has removed.
         this.#note(
           "the lock was lost, because another erasure took it or this process was suspended: starting again",
         );
@@ -226,7 +224,7 @@ class Erasing {
   }
 
   async #endsOf(names: readonly StreamName[]): Promise<Map<string, StreamState>> {
-    const manager = await managerOf(this.#of.connection, { timeoutMs: questionMs });
+    const manager = await managerFor(this.#of.connection);
     const ends = new Map<string, StreamState>();
     for (const { stream } of names) {
       const state = await storedStream(manager, stream).state();

@@ -3,16 +3,10 @@
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
-import { type KV, type KvEntry, Kvm } from "@nats-io/kv";
+import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
-import {
-  identify,
-  isRunning,
-  type ProcessHost,
-  type ProcessIdentity,
-  placeOfPids,
-} from "../../platform/embedded/process-identity.ts";
 import { apiCodes, isApiError, managerOf } from "../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../platform/nats/names.ts";
 import { type ErasedEntry, erasedSubjects } from "../../platform/nats/rewritten.ts";
@@ -21,34 +15,33 @@ import { CommandError } from "../context.ts";
 interface ErasureLogOptions {
   readonly bucket: string;
   readonly replicas: number;
-  readonly host: ProcessHost;
+  readonly pid: number;
   readonly times?: Partial<LockTimes>;
 }
 
 interface LockTimes {
   readonly answerMsMax: number;
   readonly beatMs: number;
+  /** Time after which the owner of an unchanged lock counts as dead. */
+  readonly silenceMs: number;
 }
 
-interface Opened extends Pick<ErasureLogOptions, "bucket" | "host"> {
+interface Opened extends Pick<ErasureLogOptions, "bucket" | "pid"> {
   readonly js: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly kv: KV;
   readonly times: LockTimes;
 }
 
-interface Holder extends ProcessIdentity {
+interface Holder {
   readonly id: string;
+  readonly pid: number;
   readonly hostname: string;
-  /** The namespace of the pid. */
-  readonly place: string;
   /** Number of beats, which increases while the holder is alive. */
   readonly beats: number;
 }
 
-const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000 };
-/** Time after which an unchanged lock of another machine has no owner. */
-const silenceMs = 15_000;
+const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000, silenceMs: 15_000 };
 const pollMs = 1_000;
 const lockKey = "lock";
 
@@ -60,7 +53,6 @@ export class ErasureLog {
   readonly #manager: JetStreamManager;
   readonly #bucket: string;
   readonly #kv: KV;
-  readonly #host: ProcessHost;
   readonly #holder: Omit<Holder, "beats">;
   readonly #times: LockTimes;
   #beats = 0;
@@ -72,26 +64,24 @@ export class ErasureLog {
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
-  private constructor({ js, manager, bucket, kv, host, times }: Opened) {
+  private constructor({ js, manager, bucket, kv, pid, times }: Opened) {
     this.#times = times;
     this.#bucket = bucket;
     this.#js = js;
     this.#manager = manager;
     this.#kv = kv;
-    this.#host = host;
-    const own = identify(host.pid, host) ?? { pid: host.pid, startedAt: "" };
-    this.#holder = { id: randomUUID(), hostname: hostname(), place: placeOfPids(), ...own };
+    this.#holder = { id: randomUUID(), pid, hostname: hostname() };
   }
 
   static async open(
     connection: NatsConnection,
-    { bucket, replicas, host, times }: ErasureLogOptions,
+    { bucket, replicas, pid, times }: ErasureLogOptions,
   ): Promise<ErasureLog> {
     const all = { ...lockTimes, ...times };
     const js = jetstream(connection, { timeout: all.answerMsMax });
     const kv = await new Kvm(js).create(bucket, { replicas, history: 1 });
     const manager = await managerOf(connection, { timeoutMs: all.answerMsMax });
-    return new ErasureLog({ js, manager, bucket, kv, host, times: all });
+    return new ErasureLog({ js, manager, bucket, kv, pid, times: all });
   }
 
   get id(): string {
@@ -113,6 +103,7 @@ export class ErasureLog {
   /** Throws a LostLockError if another erasure has taken the lock, or may have. */
   check(): void {
     const { message } = this.#lost ?? {};
+    const { silenceMs } = this.#times;
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not responded for ${silenceMs} ms` : undefined);
     if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run it again`);
@@ -182,27 +173,22 @@ export class ErasureLog {
   async #takeOver(say: (line: string) => void): Promise<number> {
     const first = await this.#kv.get(lockKey);
     let now = first;
+    const { silenceMs } = this.#times;
     const untilMonotonicMs = performance.now() + silenceMs;
-    while (now !== null && now.operation === "PUT" && this.#mayLive(now)) {
-      const { hostname: where, pid, place } = now.json<Holder>();
+    while (now?.operation === "PUT" && performance.now() < untilMonotonicMs) {
+      const { hostname: where, pid } = now.json<Holder>();
       const holder = `process ${pid} on ${where}`;
-      if (place === this.#holder.place || now.revision !== first?.revision)
+      if (now.revision !== first?.revision)
         throw new CommandError(`erase: another erasure is running: ${holder}: wait until it ends`);
-      if (performance.now() > untilMonotonicMs) break;
-      if (now === first) say(`checking whether the erasure of ${holder} still runs`);
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      if (now === first)
+        say(`waiting up to ${silenceMs / 1_000} s: the erasure of ${holder} may still run`);
+      await delay(pollMs);
       now = await this.#kv.get(lockKey);
     }
     return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
   }
 
-  /** Returns whether the holder may be alive. Only a process of this machine can be checked. */
-  #mayLive(entry: KvEntry): boolean {
-    const { place, pid, startedAt } = entry.json<Holder>();
-    return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
-  }
-
-  /** Stores a beat. Never rejects. A beat without a response may be stored anyway. */
+  /** Never rejects. If no response arrives, the beat may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     const sentMonotonicMs = performance.now();

@@ -1,4 +1,5 @@
-// Builds a frame without the lines of a person. Other lines stay byte for byte the same.
+// Builds a frame without the lines of a person. Lines that do not name the person stay byte for
+// byte the same.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -16,7 +17,7 @@ export interface CutFrame {
   /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
-  /** Number of non-event lines that contain one of the ids, so that their owner is unknown. */
+  /** Number of lines that contain one of the ids but are not events. Their owner is unknown. */
   readonly doubtful: number;
 }
 
@@ -48,15 +49,19 @@ export class FrameCutter {
     /** The replacement of each line that contains the person; undefined for a line to remove. */
     const found = new Map<number, Buffer | undefined>();
     let doubtful = 0;
-    const spans = new LineSpans(body);
+    let lines: readonly Buffer[] | undefined;
+    const textOfLine = (index: number): Buffer => {
+      lines ??= linesOf(body);
+      return lines[index] ?? Buffer.alloc(0);
+    };
     const mayName = mayNameIds(body);
     const visitor: LineVisitor = {
       line: (line) => {
         const isOwn = (projectId ?? line.projectId) === this.#projectId;
-        if (isOwn) this.#look(line, { spans, mayName, found });
+        if (isOwn) this.#look(line, { textOfLine, mayName, found });
       },
       unreadable: (_, line) => {
-        if (hasOneOf(spans.of(line), this.#idTexts)) doubtful++;
+        if (hasOneOf(textOfLine(line), this.#idTexts)) doubtful++;
       },
     };
     const frame: StoredFrame = {
@@ -72,28 +77,24 @@ export class FrameCutter {
     return { erased: found.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
   }
 
-  #look(line: StoredLine, { spans, mayName, found }: Looking): void {
+  #look(line: StoredLine, { textOfLine, mayName, found }: Looking): void {
     const { line: at, distinctId } = line;
     if (this.#ids.has(distinctId)) {
       const isOnGroup = line.usageClass === "group_identify" && line.effect().group !== undefined;
-      found.set(at, isOnGroup ? groupAlone(spans.of(at)) : undefined);
+      found.set(at, isOnGroup ? groupAlone(textOfLine(at)) : undefined);
       return;
     }
     if (!mayName) return;
-    const text = spans.of(at);
+    const text = textOfLine(at);
     const isNamed = mayNameIds(text) && namedIds(text).some(({ id }) => this.#ids.has(id));
-    if (isNamed) found.set(at, endedLine(withoutNamedIds(text, this.#ids, distinctId)));
+    if (isNamed) found.set(at, withoutNamedIds(text, this.#ids, distinctId));
   }
 }
 
 interface Looking {
-  readonly spans: LineSpans;
+  readonly textOfLine: (index: number) => Buffer;
   readonly mayName: boolean;
   readonly found: Map<number, Buffer | undefined>;
-}
-
-function endedLine(line: Buffer): Buffer {
-  return line.at(-1) === Ascii.LineFeed ? line : Buffer.concat([line, Buffer.from("\n")]);
 }
 
 function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {
@@ -115,31 +116,13 @@ function isBlank(line: Buffer): boolean {
   return line.toString("latin1").trim() === "";
 }
 
-/** Finds lines by index, which must not decrease. */
-class LineSpans {
-  readonly #body: Buffer;
-  #line = 0;
-  #start = 0;
-
-  constructor(body: Buffer) {
-    this.#body = body;
-  }
-
-  of(line: number): Buffer {
-    for (; this.#line < line; this.#line++)
-      this.#start = this.#body.indexOf(Ascii.LineFeed, this.#start) + 1;
-    const end = this.#body.indexOf(Ascii.LineFeed, this.#start);
-    return this.#body.subarray(this.#start, end < 0 ? this.#body.length : end);
-  }
-}
-
 /** Properties that name a second id, by event name. */
 const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$identify", "$anon_distinct_id"],
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/** Bytes of the names, without which a line names no second id. An escape may hide a name. */
+/** A line without any of these texts names no second id. An escape may hide a name. */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
 /** Replaces the distinct id in a group event of the erased person. */
@@ -178,7 +161,9 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/** Replaces erased ids in a line by its person's own id, so that `$identify` keeps its effect. */
+/**
+ * Replaces erased ids in another person's line by that person's id. `$identify` keeps its effect.
+ */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];

@@ -31,12 +31,10 @@ export interface Receipt {
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /** The results of earlier attempts that lost the lock. They may count the same data again. */
-  readonly before: readonly Try[];
+  readonly before: readonly Pick<Receipt, "erasure" | "streams">[];
   effects?: Database | "none was named";
   notReached: readonly string[];
 }
-
-type Try = Pick<Receipt, "erasure" | "streams">;
 
 interface Started {
   readonly by: string;
@@ -73,7 +71,8 @@ export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): R
     ...{ host: hostname(), startedAt: new Date().toISOString() },
     ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
     ...{ streams: [], notReached: [...behind, ...outOfReach] },
-    before: last === undefined ? [] : [...last.before, triedIn(last)],
+    before:
+      last === undefined ? [] : [...last.before, { erasure: last.erasure, streams: last.streams }],
   };
 }
 
@@ -102,7 +101,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** Returns the user. In a container the user may have no name. */
+/** Returns the name of the user, or the uid: in a container, a user may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -114,11 +113,9 @@ export function userOf(
   }
 }
 
-function triedIn({ erasure, streams }: Receipt): Try {
-  return { erasure, streams };
-}
-
-/** Writes the receipt. Throws a CommandError. With `isNew`, the file must not exist yet. */
+/**
+ * Throws a CommandError if the file cannot be written, or if `isNew` is set and the file exists.
+ */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

@@ -1,13 +1,13 @@
 // Checks before the first change whether messages can be erased from the streams. Changes nothing:
 // deletes a message that cannot exist, and publishes one that no stream accepts.
 
-import { DiscardPolicy, jetstream, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
-import { apiCodes, isApiError, ledStreamInfo, managerOf } from "../../platform/nats/api.ts";
+import { apiCodes, isApiError, ledStreamInfo } from "../../platform/nats/api.ts";
 import type { StreamName } from "../../readers/stream/stored-stream.ts";
 import { CommandError } from "../context.ts";
+import { managerFor, requestTimeoutMs } from "../nats.ts";
 
-const questionMs = 5_000;
 /** A sequence that no stream reaches, exact in JavaScript. */
 const noSequence = 2 ** 52;
 
@@ -24,13 +24,13 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Checks a stream. Throws a CommandError with the reason if no message can be erased. */
+/** Throws a CommandError with the reason if no message of the stream can be erased. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
   subject: string,
-): Promise<StreamInfo> {
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+): Promise<void> {
+  const manager = await managerFor(connection);
   const refused = (what: string) =>
     new CommandError(`cannot erase from ${stream}: ${what}. Nothing was changed`);
   const info = await ledStreamInfo(manager, stream);
@@ -43,7 +43,7 @@ export async function checkStream(
     if (!isNoMessage(error))
       throw refused(`this user may not delete its messages (${reasonOf(error)})`);
   }
-  const js = jetstream(connection, { timeout: questionMs });
+  const js = jetstream(connection, { timeout: requestTimeoutMs });
   try {
     const head = headers();
     head.set("Nats-Expected-Stream", `not_${stream}`);
@@ -53,7 +53,6 @@ export async function checkStream(
     if (!isApiError(error, apiCodes.streamNotMatch))
       throw refused(`this user may not store messages in it (${reasonOf(error)})`);
   }
-  return info;
 }
 
 /** Returns whether the error means that the message did not exist. */
@@ -69,7 +68,7 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** Returns the streams that copy from erased ones: a deletion does not reach them. */
+/** Describes the streams that copy from erased ones. Deletions do not reach them. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly StreamName[],
@@ -77,7 +76,7 @@ export async function copiesOf(
   const erased = new Set(names.map(({ stream }) => stream));
   const found: string[] = [];
   try {
-    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const manager = await managerFor(connection);
     for await (const { config } of manager.streams.list()) {
       const copied = [config.mirror, ...(config.sources ?? [])]
         .map((source) => source?.name ?? "")

@@ -1,6 +1,6 @@
-// Erases a person from one stream. If a frame has lines of others, they are stored as a new frame,
-// the replacement is recorded, and then the old message is overwritten. A killed run loses no line,
-// and a second run continues.
+// Erases a person from one stream. If a frame also has lines of other people, these lines are
+// stored as a new frame, the replacement is recorded, and then the old message is overwritten. A
+// killed run loses no line, and a second run continues.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -28,7 +28,6 @@ import { isNoMessage } from "./stream-checks.ts";
 
 export interface StreamCounts {
   readonly stream: string;
-  /** The first sequence of the scanned range. */
   readonly from: number;
   readonly to: number;
   /** Number of scanned messages, including those of several projects. */
@@ -36,7 +35,7 @@ export interface StreamCounts {
   bytes: number;
   /** Number of events of the person. */
   events: number;
-  /** Number of messages without other lines. `rewritten` counts those that were stored again. */
+  /** Number of messages with lines of the person only. Others were stored again: `rewritten`. */
   deleted: number;
   rewritten: number;
   /** Number of lines that are not events and contain one of the ids. */
@@ -65,8 +64,8 @@ interface Doomed {
   /** The sequence that readers use: the message's own, or that of the message it replaces. */
   readonly root: number;
   /**
-   * The sequence of the message that first contained the lines: `root`, except for a frame that was
-   * never announced to readers. A batch has at most one frame of a family.
+   * The sequence of the message that first contained the lines. Equals `root`, except for a
+   * replacement that was never recorded. A batch has at most one message per family.
    */
   readonly family: number;
   readonly cut: CutFrame;
@@ -100,11 +99,11 @@ export class StreamEraser {
     };
   }
 
-  /** Erases the person. Rejects with a CommandError if it cannot continue; its changes stay. */
+  /** Rejects with a CommandError if it cannot continue. What was erased until then stays erased. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
-    // This run has read the messages that it has deleted.
+    // Messages that this run has read and deleted are not lost.
     const lost = (from: number, to: number): void => {
       if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
     };
@@ -133,8 +132,8 @@ export class StreamEraser {
   }
 
   /**
-   * Returns whether the frame is an additional copy. Without the recorded replacement of the
-   * original, the frame may be the only copy.
+   * Returns whether the frame is an additional copy of its original. If the recorded replacement of
+   * the original cannot be read, the frame may be the only copy.
    */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;

@@ -2,11 +2,11 @@
 // effects must have applied all links of the project before.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { managerOf } from "../../platform/nats/api.ts";
 import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
 import { readerAt, type StorePlace } from "../../readers/effects/store/open.ts";
 import { streamStatuses } from "../../readers/effects/streams/lag.ts";
 import type { StreamName, StreamState } from "../../readers/stream/stored-stream.ts";
+import { managerFor } from "../nats.ts";
 import { subjectsOf } from "../stream-messages.ts";
 
 /** A stream with messages of the project that are not applied. */
@@ -27,8 +27,6 @@ interface UnappliedOptions {
   readonly project: string;
   readonly ends: ReadonlyMap<string, StreamState>;
 }
-
-const questionMs = 5_000;
 
 /** Returns streams with unapplied messages of the project. Rejects with a StoreError. */
 export async function findUnapplied(
@@ -66,7 +64,7 @@ async function hasUnapplied(
   { state: { created, lastSequence }, appliedTo, ...which }: Range,
 ): Promise<boolean> {
   const { stream } = name;
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   for (const subject of subjectsOf(name, which))
     for (let seq = appliedTo + 1; ; ) {
       const query = { seq, next_by_subj: subject };

@@ -11,12 +11,11 @@ import { createGzip, createZstdCompress } from "node:zlib";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { instantMsOf } from "../../platform/base/day.ts";
 import type { Lane } from "../../platform/base/lane.ts";
-import { managerOf } from "../../platform/nats/api.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { findStreams, storedStream } from "../../readers/stream/stored-stream.ts";
 import { storedMsMax } from "../../records/timestamp.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { withNats } from "../nats.ts";
+import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
@@ -57,7 +56,6 @@ interface Export {
   readonly say: (line: string) => void;
 }
 
-const questionMs = 5_000;
 const progressMs = 10_000;
 /**
  * Tolerated difference between the clocks of gateway and NATS. An event is stored after it was
@@ -68,7 +66,7 @@ const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
 /** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Exports the events. Throws a CommandError if the export is incomplete. */
+/** Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -152,7 +150,7 @@ async function streamsOf(
   connection: NatsConnection,
   { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
 ): Promise<FoundStream[]> {
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   const names = await findStreams(manager, prefix);
   const found: FoundStream[] = [];
   for (const name of names.filter(({ lane }) => lanes.includes(lane))) {

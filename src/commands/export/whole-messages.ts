@@ -2,9 +2,9 @@
 // message may be after the end of the range, so it is fetched at the position of its original.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { managerOf } from "../../platform/nats/api.ts";
 import { ErasedMessages } from "../../platform/nats/erased-messages.ts";
 import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
+import { managerFor } from "../nats.ts";
 import { type FoundStream, messagesOf, type ReadOptions, subjectsOf } from "../stream-messages.ts";
 
 export interface WholeMessage {
@@ -22,16 +22,15 @@ interface WholeOptions extends ReadOptions {
 
 /** Number of messages after which missing ones are checked for erasures. */
 const messagesAtOnce = 1_000;
-const questionMs = 5_000;
 
-/** Yields the messages. Replacements come after some later messages. Throws a CommandError. */
+/** A replacement may follow later messages than its original. Throws like `messagesOf`. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
   options: WholeOptions,
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const manager = await managerFor(connection);
   // The first instance is queried in stream order, the second at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
@@ -56,8 +55,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Returns whether the original or its replacement is read elsewhere. The records of a killed
- * erasure may be lost.
+ * Returns whether the original, or its recorded replacement, is read instead of this copy. A killed
+ * erasure may have left an unrecorded copy, which is the only one once its original is removed.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))

@@ -2,7 +2,8 @@
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
-import { objectIn, type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
+import { objectIn } from "../../platform/base/json.ts";
+import { type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import type { LineNote } from "./batch.ts";
 
@@ -21,7 +22,7 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /** Whether certainly no event is stored; false if the server may have stored them. */
+      /** Whether it is certain that no event is stored. */
       readonly isNothingStored: boolean;
     };
 
@@ -30,8 +31,8 @@ const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * Interprets a response. A 4xx of a gateway means that no event is stored. A 5xx, 408 or 425, also
- * of a proxy, is retried: the gateway recognizes a body that it has stored.
+ * Interprets a response. A 4xx of a gateway means that no event is stored. A 408, 425, 429 or 5xx,
+ * also of a proxy, is retried: the gateway recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};

@@ -1,5 +1,5 @@
-// Creates a batch from lines. The bytes of lines that are already events are copied; other lines are
-// parsed and converted.
+// Creates a batch from lines. The bytes of lines that are already events are copied; other lines
+// are parsed and converted.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -87,7 +87,7 @@ export class BatchMaker {
     return { items: texts, lines: numbers, links, notes, lastLine, fingerprint };
   }
 
-  /** Scans the lines at once. Returns undefined unless each line is a single JSON value. */
+  /** Scans all lines in one call. Returns undefined unless each line is a single JSON value. */
   #scanned(lines: readonly Line[], scanner: Scanner): Item[] | undefined {
     const { length } = lines;
     const texts = lines.map(({ bytes }) => bytes);
@@ -221,20 +221,18 @@ export class BatchMaker {
   }
 }
 
-/** The batch while it is built. */
 class BatchWork {
   readonly items: Buffer[] = [];
   readonly lines: number[] = [];
   readonly #notes: LineNote[];
   links = 0;
-  /** The number of the current line. */
   line = 0;
 
   constructor(notes: LineNote[]) {
     this.#notes = notes;
   }
 
-  /** Adds a note. A warning that repeats the note before it is skipped. */
+  /** Skips a warning that repeats the previous note. */
   note(code: string, { detail, isStored }: Pick<LineNote, "detail" | "isStored">): void {
     const last = this.#notes.at(-1);
     if (isStored && last?.line === this.line && last.code === code && last.detail === detail)

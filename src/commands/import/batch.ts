@@ -22,7 +22,7 @@ export interface Events {
 }
 
 export interface Batch extends Events {
-  /** Number of events that contain a link from the line of another event. */
+  /** Number of events that were added only to link two ids of a line. */
   readonly links: number;
   /** Problems that were found while the batch was built. */
   readonly notes: readonly LineNote[];
@@ -30,7 +30,9 @@ export interface Batch extends Events {
   readonly lastLine: number;
   /** The hash of the file's lines up to the last line of the batch. */
   readonly fingerprint: string;
-  /** Whether the file ends with this batch. If the file grows, the next run builds another batch. */
+  /**
+   * Whether the file ends with this batch. If the file grows, the next run builds another batch.
+   */
   readonly isLast?: boolean;
 }
 

@@ -1,4 +1,5 @@
-// Reads a file as batches. Detects its format, and skips the lines that an earlier run has imported.
+// Reads a file as batches. Detects its format, and skips the lines that an earlier run has
+// imported.
 
 import type { Scanner } from "../../records/table.ts";
 import { CommandError } from "../context.ts";
@@ -33,7 +34,7 @@ export interface BatchesOptions {
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** The last line of the earlier run's last request. A batch ends after the same line. */
+  /** Number of the last line in the last request of the earlier run. */
   readonly sending?: number;
 }
 
@@ -129,7 +130,8 @@ export class Batches {
       const last = this.#lines.at(-1)?.number ?? number;
       const isFull =
         this.#lines.length >= limits.linesMax || this.#bytes + bytes.length >= limits.bytesMax;
-      // The batch that an earlier run was sending ends after the same line. Skipped lines may follow.
+      // An earlier run may have stopped while it sent a batch. That batch must end where it ended
+      // then, so that the gateway recognizes it. `sending` may be the number of a skipped line.
       const sending = done?.sending ?? 0;
       if ((last <= sending && number > sending) || (isFull && this.#lines.length > 0))
         yield this.#finish();

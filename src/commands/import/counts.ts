@@ -7,7 +7,7 @@ export interface CountsText {
   readonly warnings: Readonly<Record<string, number>>;
   /** Number of lines with at least one warning. Absent in older state files. */
   readonly warned?: number;
-  /** Number of stored events that contain a link from the line of another event. */
+  /** Number of stored events that were added only to link two ids of a line. */
   readonly links?: number;
 }
 
@@ -28,9 +28,7 @@ export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">):
 
 export class Counts {
   stored = 0;
-  /** Number of lines that are stored with a warning. */
   warned = 0;
-  /** Number of stored events that link two ids from the line of another event. */
   links = 0;
   readonly #notStored: Map<string, number>;
   readonly #warnings: Map<string, number>;
@@ -51,7 +49,7 @@ export class Counts {
     return lossesIn(this.#notStored, false);
   }
 
-  /** Number of fields and times that are not stored with their events. */
+  /** Number of fields and timestamps that are not stored with their events. */
   get partsLost(): number {
     return lossesIn(this.#warnings, true);
   }

@@ -31,6 +31,12 @@ export class EventCheck {
   readonly #records: JsonRecordWriter;
   readonly #recordBytesMax: number;
   readonly #sink = new NoSink();
+  readonly #frames: RequestFrames = {
+    sinkFor: (bytes) => this.#sink.withRoomFor(bytes),
+    endTurn() {},
+    finish() {},
+    abandon() {},
+  };
 
   constructor({ createScanner, recordBytesMax }: EventCheckOptions) {
     this.#scanner = createScanner();
@@ -61,7 +67,7 @@ export class EventCheck {
     const job: Job = {
       ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
       ...{ needsTimestamp: true, isEngage: false, skewMs: 0, unreadableSentAt: undefined },
-      ...{ repaired: undefined, additions: undefined, frames: this.#frames() },
+      ...{ repaired: undefined, additions: undefined, frames: this.#frames },
       template: this.#records.begin({
         ...{ projectId: "import", lane: "historical", receivedAtMs },
         ...{ sentAtMs: Number.NaN, clientAddress: "" },
@@ -74,16 +80,6 @@ export class EventCheck {
       scanner.scanMore(body);
     }
     return { accepted: tally.accepted, notes };
-  }
-
-  #frames(): RequestFrames {
-    const sink = this.#sink;
-    return {
-      sinkFor: (bytes) => sink.withRoomFor(bytes),
-      endTurn: () => {},
-      finish: () => {},
-      abandon: () => {},
-    };
   }
 }
 

@@ -114,7 +114,7 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /** Sends a batch. Resolves when the kernel has the whole body, so that the next can be built. */
+  /** Resolves when the kernel has the whole body of the batch, so that the next can be built. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
@@ -155,7 +155,7 @@ export class FileImport {
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
-        `cannot import ${this.#name}: the format in ${stateFile.name} is ${state.format}; use --restart to import from the beginning`,
+        `cannot resume ${this.#name}: ${stateFile.name} was written with --format ${state.format}, not ${format.name}: use --format ${state.format}, or --restart to import from the beginning`,
       );
     }
     if (!state.finished && state.lines > 0)
@@ -189,8 +189,8 @@ export class FileImport {
 
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
     const { sender, progress } = this.#options;
-    // Also shows whether the state can be written, before anything is sent. The rate does not
-    // include the lines of an earlier run.
+    // Shows before anything is sent whether the state can be written. The rate does not include the
+    // lines of an earlier run.
     if (!this.#hasBegun) {
       await this.#save({ finished: false });
       progress.begin(this.#position());
@@ -213,7 +213,7 @@ export class FileImport {
     progress.update(this.#position());
   }
 
-  /** Sends the events. If they are too large for one request, sends them in halves. */
+  /** If the events are too large for one request, sends them in halves. */
   async #send(sender: Sender, events: Events, handedOver: () => void): Promise<void> {
     const { items, lines } = events;
     const head = bodyHead(this.#options.key);
@@ -256,7 +256,9 @@ export class FileImport {
       );
   }
 
-  /** Must be called after the response: if the request fails, the next run finds the notes again. */
+  /**
+   * Must be called after the response: if the request fails, the next run finds the notes again.
+   */
   #noteFound(lastLine = Number.POSITIVE_INFINITY): void {
     const found = this.#found;
     this.#found = found.filter(({ line }) => line > lastLine);

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { type FileLock, takeFileLock, writeWhole } from "../../platform/base/files.ts";
+import { objectIn } from "../../platform/base/json.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 
@@ -32,7 +33,10 @@ export function targetOf(url: URL, key: string): string {
 
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Describes a changed target as the rest of a sentence. All names of this host count as equal. */
+/**
+ * Describes a changed target as the rest of a sentence; undefined if it is the same. All loopback
+ * names count as equal.
+ */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
   const isElsewhere = comparable(was.address) !== comparable(is.address);
@@ -99,7 +103,7 @@ export class StateFile {
     }
   }
 
-  /** Returns the stored state; undefined without a file. Throws a CommandError for another file. */
+  /** Returns undefined if there is no file. Throws a CommandError if it is not a state file. */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {
@@ -136,17 +140,13 @@ export class StateFile {
 }
 
 function parsed(text: string): ImportState | undefined {
-  try {
-    const value = JSON.parse(text) as Partial<ImportState>;
-    const isState =
-      value.version === 1 &&
-      typeof value.target === "string" &&
-      Number.isInteger(value.lines) &&
-      typeof value.fingerprint === "string" &&
-      Number.isInteger(value.sending ?? 0) &&
-      typeof value.counts === "object";
-    return isState ? (value as ImportState) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = objectIn(text) as Partial<ImportState> | undefined;
+  const isState =
+    value?.version === 1 &&
+    typeof value.target === "string" &&
+    Number.isInteger(value.lines) &&
+    typeof value.fingerprint === "string" &&
+    Number.isInteger(value.sending ?? 0) &&
+    typeof value.counts === "object";
+  return isState ? (value as ImportState) : undefined;
 }

@@ -33,7 +33,7 @@ const stateEnding = ".penstock-import";
 /** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
-/** Imports the files. Rejects with a CommandError at failures, and at unaccepted losses. */
+/** Rejects with a CommandError if an import fails, or if it loses data without --allow-loss. */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,
@@ -99,7 +99,7 @@ async function runOne(
   const say = (): void => {
     progress.end();
     const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    // The stream may have been removed since.
+    // After an earlier run, it is unknown whether its events are still stored.
     const [first = "", ...more] = one.isDoneBefore
       ? one.counts.earlierSummary()
       : one.counts.summary(dryRun ? "would be stored" : "stored");
@@ -118,7 +118,7 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/** Returns the text for a stopped import, because users must not remove the file too early. */
+/** The text states whether the import can resume, so that the file is not removed too early. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -172,7 +172,7 @@ function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile 
   return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
 }
 
-/** Returns a function that prints messages, and equal consecutive ones once. */
+/** Returns a function that prints messages, and of equal consecutive messages only the first. */
 function reportsOf(progress: Progress): (why: string | undefined) => void {
   let lastMessage = "";
   return (why) => {

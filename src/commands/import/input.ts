@@ -56,7 +56,7 @@ export async function* inputChunks(
   }
 }
 
-/** Messages by error code. Node's own ones repeat the code and the path. */
+/** Messages by error code. Node's own messages repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -91,7 +91,7 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/** Decompresses gzip. A new decoder starts after zero bytes, where Node's gunzip ends. */
+/** Decompresses gzip. Node's gunzip ends at zero bytes between members; then a new one starts. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
@@ -104,7 +104,7 @@ async function* unpackedGzip(rest: Chunks): Chunks {
         bytesDone += given.shift()!.length;
     });
     yield* unpacked(source, gunzip);
-    // A pending read has its result at this point.
+    // Waits for a pending read.
     await source.return();
     const left = Buffer.concat(given).subarray(gunzip.bytesWritten - bytesDone);
     more = await behindZeros(left, rest);
@@ -210,7 +210,7 @@ export class ZstdFrames {
         at++;
         if (this.#isInBlocks) this.#readBlockHeader();
         else {
-          // Held until it is known whether the frame must be skipped.
+          // The header is held until it is known whether the frame must be skipped.
           from = at;
           const header = this.#readFrameHeader();
           if (header !== undefined) yield { bytes: header, isEnd: false };

@@ -54,7 +54,7 @@ interface LineValues {
   readonly fault: SyntaxError | undefined;
 }
 
-/** Parses a line with one value, or several ones that are separated by commas or blanks. */
+/** Parses a line of one or more values, which are separated by commas or blanks. */
 export function valuesOf(text: string): LineValues {
   let fault: SyntaxError;
   try {

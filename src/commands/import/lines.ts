@@ -1,4 +1,5 @@
-// Splits chunks into lines, without those that are too long. Holds the beginning of one line.
+// Splits chunks into lines. Drops the content of lines that are too long. Holds the beginning of
+// one line.
 
 import { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
@@ -69,7 +70,7 @@ function contentOf(line: Buffer): Buffer {
 
 /**
  * Replaces carriage returns between tokens by blanks, like the scanner, so that the hash of a line
- * is the same with and without a scan. Those within strings stay; they are invalid JSON.
+ * is the same with and without a scan. Carriage returns in strings stay; they are invalid JSON.
  */
 function withoutReturns(content: Buffer): Buffer {
   const line = Buffer.from(content);

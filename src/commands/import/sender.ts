@@ -32,6 +32,8 @@ const silentMsMax = 60_000;
 /** Default timeout of a request, which also limits servers that respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
+const gzipAsync = promisify(gzip);
+
 export class Stopped extends Error {}
 
 type FinalAnswer = Exclude<Answer, { readonly kind: "retry" }>;
@@ -54,9 +56,9 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is final. Rejects with Stopped in a pause, and with a
-   * CommandError after `giveUpAfterMs`. Calls `handedOver` when the kernel has the whole body:
-   * until then, sending needs this event loop.
+   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
+   * during a pause, and with a CommandError after `giveUpAfterMs`. Calls `handedOver` when the
+   * kernel has the whole body: until then, sending needs this event loop.
    */
   async send(
     body: Buffer,
@@ -64,7 +66,10 @@ export class Sender {
     handedOver: () => void = () => {},
   ): Promise<FinalAnswer> {
     const { stop, giveUpAfterMs, trouble } = this.#options;
-    const sent = this.#options.gzip ? await packed(body) : body;
+    // At the fastest level, because the gateway must decompress it.
+    const sent = this.#options.gzip
+      ? await gzipAsync(body, { level: constants.Z_BEST_SPEED })
+      : body;
     const sinceMonotonicMs = performance.now();
     let pauseMs = pauseMsMin;
     for (let tries = 1; ; tries++) {
@@ -98,11 +103,4 @@ export class Sender {
       return { kind: "retry", afterMs: undefined, why: (error as Error).message };
     }
   }
-}
-
-const gzipAsync = promisify(gzip);
-
-/** Compresses a body at the fastest level, because the gateway must decompress it. */
-async function packed(body: Buffer): Promise<Buffer> {
-  return await gzipAsync(body, { level: constants.Z_BEST_SPEED });
 }

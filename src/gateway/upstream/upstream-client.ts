@@ -9,7 +9,7 @@ import {
   type IncomingMessage,
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { whenUnanswered } from "../../platform/base/post-json.ts";
+import { whenUnanswered } from "../../platform/base/http-request.ts";
 import { answerHeaders, type PassedHead, type PassedKind } from "./passed-head.ts";
 
 interface UpstreamClientOptions {

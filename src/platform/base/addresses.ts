@@ -20,7 +20,10 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
   };
 }
 
-/** Returns "" for any other text, including an address with a port, brackets or a zone. */
+/**
+ * Returns the canonical form of an IP address; an IPv4-mapped address becomes IPv4. Returns "" if
+ * the text is not an address alone: a port, brackets or a zone are not accepted.
+ */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
   if (!isIPv6(text) || text.includes("%")) return "";
@@ -123,7 +126,7 @@ function networkOf(part: string): Network | undefined {
   return prefix > prefixMax ? undefined : { address, prefix, family };
 }
 
-/** Returns a test whether an address, in the text form of this file, is in a network. */
+/** Returns a test whether an address, in its canonical form, is in one of the networks. */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);

@@ -113,7 +113,7 @@ export const errorTable = {
   not_found: {
     status: 404,
     title: "Path not found",
-    when: "the path or the script does not exist; the detail names the path, and a similar one",
+    when: "no endpoint and no posthog-js script has this path; the detail names the path, and a similar one",
     remedy:
       "Send events to /capture/ or /batch/. The detail names the path as received, and a similar one.",
   },
@@ -150,7 +150,7 @@ export const errorTable = {
   event_too_large: {
     status: 413,
     title: "The event is too large to store",
-    when: "the record of the event exceeds the largest message of the store",
+    when: "the record of the event exceeds the maximum message size of the store",
     remedy: "Send less data in one event. The detail states the size of the record and the limit.",
   },
   unsupported_encoding: {

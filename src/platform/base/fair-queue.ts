@@ -5,7 +5,7 @@ export interface QueuedWork {
   readonly deadlineMs: number;
   /** Items of one group share turns. The group may change while the item has a slot. */
   readonly group: string;
-  /** Called with a slot, which the item keeps until `again`, `rest` or `leave`. */
+  /** Called when the item gets a slot, which it keeps until `again`, `rest` or `leave`. */
   run(): void;
   /** Called instead of `run` after the deadline. The item has already left the queue. */
   late(): void;
@@ -13,7 +13,7 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
+  /** Maximum number of begun items of a group. These must have lower ranks than those not begun. */
   readonly groupBegunMax?: number;
   /** Read when the item begins to wait. Within a group, the lowest rank is next. */
   readonly rank: (work: W) => number;
@@ -73,7 +73,7 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Releases the slot until `again`. Others get it only after the caller returns. */
+  /** Releases the slot until `again`. Other items get it only after the caller returns. */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }

@@ -2,10 +2,10 @@
 // requests of each to one at a time, and the time to receive the head of a request.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Answers a request. Must not throw. A connection's next request follows the response. */
+  /** Must not throw. A connection has at most one request at a time. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
@@ -81,6 +81,18 @@ export class HttpPort {
       response.writeHead(400, { Connection: "close" }).end();
     else this.#options.answer(request, response);
   }
+}
+
+/** Listens for a moment, and returns the port. Rejects with the system's error if that fails. */
+export function tryListen(host: string, port: number): Promise<number> {
+  const probe = createSocketServer();
+  return new Promise((resolve, reject) => {
+    probe.once("error", reject);
+    probe.listen({ host, port, exclusive: true }, () => {
+      const { port: found } = probe.address() as AddressInfo;
+      probe.close(() => resolve(found));
+    });
+  });
 }
 
 const hostOf = {

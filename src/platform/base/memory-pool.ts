@@ -84,7 +84,7 @@ export class MemoryPool {
   }
 }
 
-/** Frees a block at once: an idle process collects no garbage, so blocks would pile up. */
+/** Frees a block immediately: an idle process collects no garbage, so blocks would pile up. */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

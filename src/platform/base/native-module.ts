@@ -2,9 +2,12 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** Loads the first existing file of `places` (src/ and dist/ differ). Errors name the fix. */
-export function loadNativeModule(name: string, places: readonly URL[]): unknown {
-  const files = places.map((place) => fileURLToPath(place));
+/**
+ * Loads the first of the files that exists: the paths differ in src/ and dist/. Errors name the
+ * fix.
+ */
+export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
+  const files = urls.map((url) => fileURLToPath(url));
   const file = files.find((candidate) => existsSync(candidate)) ?? files[0]!;
   try {
     return createRequire(file)(file);

@@ -16,10 +16,15 @@ export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
-/** Returns the host in the URL of a port, for programs on this machine. */
+/** Returns the host to which programs on this machine connect for a port that listens on `name`. */
+export function connectable(name: string): string {
+  return name === "0.0.0.0" || name === "::" ? "127.0.0.1" : name;
+}
+
+/** Returns that host as it is written in a URL. */
 export function reachable(name: string): string {
-  if (name === "0.0.0.0" || name === "::") return "127.0.0.1";
-  return name.includes(":") ? `[${name}]` : name;
+  const host = connectable(name);
+  return host.includes(":") ? `[${host}]` : host;
 }
 
 /** Returns whether an Origin header, which may be `null`, matches the Host header. */

@@ -19,7 +19,7 @@ export class RateWindow {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** What is left of the window's limit; 0 or less if it is used up. */
+  /** The remaining amount in the current window; 0 or less if it is used up. */
   get left(): number {
     const now = this.#monotonicMs();
     if (now - this.#startMs >= this.#windowMs) {

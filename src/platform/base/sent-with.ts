@@ -8,5 +8,7 @@ export const SentWith = {
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/** Pairs of a line and the `SentWith` from it on. Lines before the first pair have uuids. */
+/**
+ * Pairs of a line number and the `SentWith` from that line on. Lines before the first have uuids.
+ */
 export type SentWithRuns = readonly number[];

@@ -10,7 +10,7 @@ export class TooSlowError extends StoreError {
   override name = "TooSlowError";
 }
 
-/** The requested rows have more properties than should be in memory at once. */
+/** The requested rows have more properties than should be in memory at a time. */
 export class TooLargeError extends StoreError {
   override name = "TooLargeError";
 }

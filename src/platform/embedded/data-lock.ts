@@ -62,7 +62,7 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
   };
 }
 
-/** Returns the process that last locked the folder, which may be dead; undefined without a note. */
+/** Returns the process that last locked the folder, even if it has ended; undefined if unknown. */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(holderFile(dataDir), "utf8")) as Holder;
@@ -112,7 +112,7 @@ export function unusableFolder(dataDir: string): string | undefined {
   const inside = ["nats", "jetstream"]
     .map((name) => join(folder, name))
     .filter((path) => kindOf(path) !== "nothing");
-  for (const path of [...inside, nearest(folder)]) {
+  for (const path of [...inside, nearestExisting(folder)]) {
     const what = path === folder ? "it" : path;
     if (kindOf(path) === "file") return `${what} is a file, not a folder`;
     const code = accessFault(path);
@@ -122,15 +122,17 @@ export function unusableFolder(dataDir: string): string | undefined {
   return undefined;
 }
 
-function nearest(path: string): string {
-  return kindOf(path) !== "nothing" || dirname(path) === path ? path : nearest(dirname(path));
+/** Returns the path, or its nearest parent that exists. */
+export function nearestExisting(path: string): string {
+  const above = dirname(path);
+  return kindOf(path) !== "nothing" || above === path ? path : nearestExisting(above);
 }
 
 function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // ENOTDIR: one of the parents is a file. `nearest` reaches this file on its way up.
+    // ENOTDIR: one of the parents is a file. `nearestExisting` reaches this file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
   }

@@ -5,7 +5,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /** The pid of the server, not of the shell. Rejects with an EmbeddedError without a server. */
+  /**
+   * The pid of the server, not of the shell. Rejects with an EmbeddedError if it does not start.
+   */
   readonly pid: Promise<number>;
   /** Resolves when the shell has ended. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
@@ -16,7 +18,7 @@ export interface LeashedServer {
 const stderrCharsMax = 4_096;
 /**
  * Growth of the heap in per cent before Go collects garbage. At full rate nats-server has up to 109
- * MiB with 50, and 157 MiB with the default of 100. A variable of this name has precedence.
+ * MiB with 50, and 157 MiB with the default of 100. The environment variable GOGC has precedence.
  */
 const serverGogc = "50";
 
@@ -44,10 +46,11 @@ kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** Starts the command. Never throws: if the program cannot be started, `ended` resolves. */
+/** Never throws: if the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // Without free file descriptors the shell has no streams, which the return type of `spawn` hides.
+  // If no file descriptor is free, the shell has no streams, which the return type of `spawn`
+  // hides.
   const env = { GOGC: serverGogc, ...process.env };
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";

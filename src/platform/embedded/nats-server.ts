@@ -90,7 +90,7 @@ export class EmbeddedNats {
   readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /** The process of the server, read while the pid was certainly its; undefined at first. */
+  /** Identifies the server's process. Read while the pid was certainly the server's. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
@@ -255,7 +255,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/** Returns the ports. Waits without a time limit: the server first reads its store. */
+/** Waits without a time limit for the ports of the server, which first reads its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;

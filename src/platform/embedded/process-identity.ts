@@ -2,7 +2,7 @@
 // with its start time identifies a process.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface ProcessHost {
@@ -19,19 +19,6 @@ export interface ProcessIdentity {
 }
 
 const pollMs = 15;
-
-/** Returns the boot and the pid namespace, within which a pid identifies one process. */
-export function placeOfPids(): string {
-  return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
-}
-
-function tellOr(tell: () => string): string {
-  try {
-    return tell();
-  } catch {
-    return "";
-  }
-}
 
 /** Returns the identity of a process; undefined if it does not exist, or is a zombie. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {

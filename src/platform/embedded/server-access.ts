@@ -3,8 +3,8 @@
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { tryListen } from "../base/http-port.ts";
 import type { Log } from "../base/log.ts";
 import { EmbeddedError } from "./data-lock.ts";
 import {
@@ -30,7 +30,7 @@ interface WantedAccess {
   readonly log: Pick<Log, "warn">;
 }
 
-/** Returns port and token. Throws an EmbeddedError if the port or a newer store prevents it. */
+/** Throws an EmbeddedError if the port is taken, or if a newer version wrote the store. */
 export async function accessOf({
   dataDir,
   port,
@@ -67,7 +67,10 @@ export async function accessOf({
   return { ...found, port: await freePort() };
 }
 
-/** Returns the store's version; undefined for a new store. Throws an EmbeddedError. */
+/**
+ * Returns the version that wrote the store; undefined for a new store. Throws an EmbeddedError if
+ * the version is unknown.
+ */
 function wroteStore(
   dataDir: string,
   last: WrittenNatsConfig | undefined,
@@ -89,7 +92,9 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/** Rejects an older server than the store's, which could not read the store. */
+/**
+ * Throws an EmbeddedError if an older version would open the store: it might not read all of it.
+ */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -123,11 +128,8 @@ export async function freePort(): Promise<number> {
 }
 
 function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  return new Promise((resolve) => {
-    probe.once("error", () => resolve(false));
-    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
-      probe.close(() => resolve(true)),
-    );
-  });
+  return tryListen("127.0.0.1", port).then(
+    () => true,
+    () => false,
+  );
 }

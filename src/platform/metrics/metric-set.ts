@@ -97,7 +97,7 @@ export function watchProcess(): () => Promise<MetricSnapshot[]> {
   return () => metrics.snapshot();
 }
 
-/** Registers a metric. A registry uses only `name` and `get()`, but declares its own classes. */
+/** prom-client's types demand its own classes, but its registry uses only `name` and `get()`. */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);

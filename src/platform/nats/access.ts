@@ -33,7 +33,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Returns how this process signs in, with the setting's name; undefined without credentials. */
+/** Returns how this process signs in, and the name of the setting; undefined if it does not. */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -105,10 +105,7 @@ function unescaped(text: string): string {
  * permanently if its authenticator throws.
  */
 function credsFrom(file: string): Authenticator {
-  const read = (): Authenticator => {
-    const bytes = readFileSync(file);
-    return credsAuthenticator(bytes);
-  };
+  const read = (): Authenticator => credsAuthenticator(readFileSync(file));
   let last = read();
   return (nonce) => {
     try {

@@ -149,7 +149,10 @@ export async function streamInfoOf(
   }
 }
 
-/** Returns a stream's state; undefined without the stream. Rejects with a NoLeaderError. */
+/**
+ * Returns the state of a stream from its leader; undefined if the stream does not exist. Rejects
+ * with a NoLeaderError if the response came from another member.
+ */
 export async function ledStreamInfo(
   manager: JetStreamManager,
   name: string,

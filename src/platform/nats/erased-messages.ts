@@ -48,7 +48,7 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /** Reads the erasures up to now, and may drop those before `from`. Rejects without an answer. */
+  /** Reads the erasures up to now, and may drop those before `from`. Rejects if NATS is silent. */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();
@@ -102,7 +102,10 @@ export class ErasedMessages {
     return held === isReplacement ? undefined : held;
   }
 
-  /** Returns the first sequence from `from` on after which only erased messages are missing. */
+  /**
+   * Returns the first sequence, at least `from`, such that all from it to before `first` are
+   * erased.
+   */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
     for await (const sequence of this.between(from, first - 1)) {
@@ -113,8 +116,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Yields the erased messages in [`from`, `first`) whose replacements, which are stored later than
-   * their neighbours, are still in the stream.
+   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream. A
+   * replacement has a higher sequence than the messages around its original.
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))

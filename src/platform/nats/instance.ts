@@ -47,7 +47,9 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/** Returns an installation from JSON; undefined for another form, as of an older version. */
+/**
+ * Reads an installation from JSON; undefined if the value has another form, as in older versions.
+ */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

@@ -33,13 +33,13 @@ export interface NatsLink {
   readonly messageBytesMax: number;
   /**
    * Sends one whole protocol message without a copy: the caller must not change it until the server
-   * has responded. If it exceeds max_payload, the server closes the connection. Throws if it is
-   * closed.
+   * has responded. If the message exceeds max_payload, the server closes the connection. Throws if
+   * the connection is closed.
    */
   send(message: Buffer): void;
   /** Moves to the next server. Returns false if the connection is lost, or if there is no other. */
   tryAnotherServer(): boolean;
-  /** Returns an error if NATS permanently refuses an operation that this process needs. */
+  /** Returns a NatsRefusedError if `error` is a permanent refusal of NATS; else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;
   /** Calls the listener at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
@@ -55,8 +55,8 @@ const firstConnectWaitMs = 500;
 // as much time to elect leaders.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// Time after which a stale link's socket is closed. The client waits until the link has sent its
-// last bytes.
+// Time after which the socket of a stale link is closed. The client itself would wait until the
+// socket has sent its last bytes.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
 const waitingLogEveryMs = 5_000;
@@ -85,7 +85,7 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Resolves with the first connection. Rejects at once when the signal aborts. */
+/** Resolves with the first connection. Rejects as soon as the signal aborts. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -249,7 +249,7 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** Handles a reconnect, which the client reports once for each failed attempt before it. */
+  /** Called several times per reconnect: once more for each failed attempt before it. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -261,7 +261,7 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /** Reports the new state. A loss without a `server` closes the connection permanently. */
+  /** Reports the new state. A loss without a `server` is permanent. */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
@@ -289,7 +289,10 @@ class WatchedLink implements NatsLink {
       if (found?.kind === "refused") {
         const { reason, fix } = found;
         if (!isOver) this.#pauses.isRefused = true;
-        this.#log.error({ server: found.server, reason, fix }, `${message}: refused`);
+        this.#log.error(
+          { server: found.server, reason, fix },
+          `${message}: the server rejects this process`,
+        );
       } else {
         const reason = found?.kind === "absent" ? { reason: found.reason } : {};
         this.#log.warn({ server, ...reason }, message);

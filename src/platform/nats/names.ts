@@ -8,7 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/** Returns a project's partition: FNV-1a, 32 bits, over the id, modulo their number. */
+/** Returns a project's partition: the 32-bit FNV-1a of its id, modulo the number of partitions. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)

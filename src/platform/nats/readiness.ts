@@ -33,7 +33,7 @@ export interface StreamState {
   probeMonotonicMs: number;
   /** Time since which the stream has stored no frame of this process; undefined while it stores. */
   awaySinceMonotonicMs: number | undefined;
-  /** A sign of lost data. A check of the description from the leader resets it. */
+  /** A sign of lost data. Reset after the leader has reported what the stream still has. */
   wentBack: WentBack | undefined;
   /** Time of the last sign of lost data. Frames first sent before do not show the present state. */
   wentBackMonotonicMs: number;
@@ -58,7 +58,9 @@ export interface StreamReading {
   readonly bytesMax: number;
 }
 
-/** A sign of lost data: the frame of `to` was sent later, but `to` is not above `from`. */
+/**
+ * A sign of lost data: a frame that was sent later got sequence `to`, which is not above `from`.
+ */
 export interface WentBack {
   readonly from: number;
   readonly to: number;

@@ -84,8 +84,8 @@ export async function connectOnce(
 }
 
 /**
- * Keeps the connection open during temporary refusals, such as a rotation of the token. Must be
- * called after the first connect: the client would never end its first attempt.
+ * Keeps the connection open during temporary refusals, such as a rotation of the token. Must not be
+ * called before the first connect, which would then retry a refusal forever.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)

@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { compareVersions, parseVersion, type Version } from "../base/forms.ts";
+import { objectIn } from "../base/json.ts";
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
@@ -22,7 +23,7 @@ interface Row extends VersionFault {
   readonly from: Version;
   readonly until: Version;
   readonly inClusterOnly: boolean;
-  /** Whether the log at the start omits the bug on one node: it needs a power failure. */
+  /** Whether the log omits the bug outside a cluster, where it takes a power failure. */
   readonly isQuietOnOneNode?: true;
 }
 
@@ -80,7 +81,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** Returns the known bugs of a version, such as `2.10.27-RC.1`. */
+/** Returns the known bugs of a nats-server version (for example `2.10.27-RC.1`). */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
@@ -156,9 +157,9 @@ const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Returns the version of each server of a cluster; undefined without a cluster. Reads the first
- * line of a connection, which needs no user. A server that fails is listed by its address in
- * `places`, without a version, and must not be treated as new. Never rejects.
+ * Returns the version of each server of a cluster, by its name; undefined if there is no cluster.
+ * Reads the first line of a connection, which needs no user. A server that does not respond is
+ * listed by its address, with the version "", which must not count as a new one. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
@@ -208,7 +209,7 @@ function infoOf(address: { host: string; port: number }): Promise<Info> {
     const timer = setTimeout(end, readMsMax, {});
     socket.on("error", () => end({}));
     socket.on("close", () => end({}));
-    readLine(socket, (line) => end(parsed(line)));
+    readLine(socket, (line) => end(objectIn(line.replace(/^INFO /, "")) ?? {}));
   });
 }
 
@@ -227,12 +228,4 @@ function addressOf(place: string): { host: string; port: number } | undefined {
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];
   const port = Number(digits);
   return host === "" || port > portMax ? undefined : { host, port };
-}
-
-function parsed(line: string): Info {
-  try {
-    return (JSON.parse(line.replace(/^INFO /, "")) as Info | null) ?? {};
-  } catch {
-    return {};
-  }
 }

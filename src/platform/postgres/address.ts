@@ -81,7 +81,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/** Returns the TLS options. As in libpq, `require` verifies only with a root certificate. */
+/** As in libpq, `require` verifies the server only if a root certificate is given. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

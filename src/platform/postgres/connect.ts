@@ -105,8 +105,8 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Sets the parameters of a session, which poolers reject in the start-up message. Other defaults
- * would change how values are read. JIT compilation would take longer than the statements.
+ * Sets the parameters by a statement, because poolers reject them in the start-up message. Other
+ * defaults would change how values are read. JIT compilation takes longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
@@ -122,14 +122,16 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes a connection at once, because it may wait for a response that never arrives. */
+/** Closes a connection without waiting for a response, which may never arrive. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
   stream.destroy();
 }
 
-/** Rejects encodings other than UTF-8, which fail only when other text is written. */
+/**
+ * Rejects a database that is not in UTF-8, which would fail only at the first text it cannot store.
+ */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

@@ -152,7 +152,7 @@ export const settings = {
     parse: wholeNumber(1, 100),
     fallback: "75",
     unit: "per cent of a stream",
-    why: "maximum share of a stream per project, in per cent (503 project_full), unless the project has its own (project limit --stream-share); 100: all except the reserve",
+    why: "maximum share of a stream per project, in per cent (503 project_full), unless the project has its own (project limit --stream-share); 100: the whole stream except its last tenth, which all projects share",
   }),
   liveAgeMax: setting({
     parse: durationMs,
@@ -182,7 +182,7 @@ export const settings = {
     parse: wholeNumber(16, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "maximum open connections per process; one more closes the oldest idle connection of the address with the most; unset: the limit of open files minus 256",
+    why: "maximum open connections per process; a further one replaces the oldest idle connection of the address that has the most; unset: the limit of open files minus 256",
   }),
   addressConnectionsMax: setting({
     parse: wholeNumber(1, 10_000_000),
@@ -200,7 +200,7 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: `stored bytes per received byte; each project may exceed it by ${expansionText} per minute in all (503 project_full) and in one request (413 expands_too_far)`,
+    why: `maximum stored bytes per received byte; above it, a project may store ${expansionText} more per minute, and then gets 503 project_full; a request that alone needs more gets 413 expands_too_far`,
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),
@@ -224,7 +224,7 @@ export const settings = {
     parse: flag,
     fallback: "true",
     unit: "true/false",
-    why: "whether small live frames of different projects are committed together with one fsync, if nats-server is 2.15 or newer and it is faster; sets allow_atomic on the streams",
+    why: "whether small live frames of different projects are committed together with one fsync, if nats-server is 2.15 or newer and the gateway measures that this is faster; sets allow_atomic on the streams",
   }),
   framesUnackedMax: setting({
     parse: wholeNumber(1, 65_536),
@@ -258,7 +258,7 @@ export const settings = {
     parse: wholeNumber(10, 600_000),
     fallback: "20000",
     unit: "milliseconds",
-    why: "maximum time from the end of that delay to the last response; the supervisor's grace period must exceed both",
+    why: "maximum time from the end of that delay to the last response; the grace period of systemd or Kubernetes must exceed the sum of both",
   }),
   workers: setting({
     parse: wholeNumber(1, 256),
@@ -342,7 +342,7 @@ export const settings = {
     parse: wholeNumber(0, 1_073_741_824),
     fallback: "67108864",
     unit: "bytes",
-    why: "maximum bytes of people and groups of a project whose properties exceed 64 KiB each; a write to one of them delays all other projects by milliseconds. A rebuild and verify need the same value",
+    why: "maximum total bytes, per project, of people and groups that have more than 64 KiB of properties each; a write to one of them delays all other projects by milliseconds. A rebuild and verify need the same value",
   }),
   sinkTo: setting({
     parse: text,

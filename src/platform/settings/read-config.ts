@@ -12,7 +12,7 @@ const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reads the settings. Reports all errors at once. A flag takes precedence over a variable. Unknown
+ * Reports all errors together. A flag takes precedence over a variable. Unknown
  * PENSTOCK_* variables are errors: a misspelt limit would silently have no effect.
  */
 export function readConfig(
@@ -111,7 +111,7 @@ function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Returns errors for two equal ports. Both may be 0, because each becomes a free port. */
+/** Returns an error if the ports are equal. Both may be 0, which stands for any free port. */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));

@@ -1,10 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { DiscardPolicy, jetstreamManager, type StreamUpdateConfig } from "@nats-io/jetstream";
-import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { identify, placeOfPids } from "../../../src/platform/embedded/process-identity.ts";
 import { shownPlace } from "../../../src/readers/effects/store/open.ts";
 import { openedStore, startDatabases } from "../../kit/effects-databases.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -113,24 +111,4 @@ test("erase --dry-run counts events and changes nothing", async () => {
   const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
   expect(out).toContain("2 events would be erased: 2 messages scanned, 1 removed, 1 rewritten");
   expect(await messagesIn(connection, live)).toEqual(before);
-});
-
-test("only one erasure runs at a time; it takes over the lock of a dead one", async () => {
-  const bucket = await new Kvm(connection).create("penstock_erasures", { history: 1 });
-  const holder = { id: "x", hostname: "here", place: placeOfPids(), beats: 1 };
-  const lock = async (one: object) =>
-    await bucket.put("lock", JSON.stringify({ ...holder, ...one }));
-  await lock(identify(process.pid, process)!);
-  expect(await refusal({})).toContain(`another erasure is running: process ${process.pid} on here`);
-  await lock({ pid: process.pid, startedAt: "another one's" });
-  const { receipt } = await erased({ natsUrl, ids });
-  const { streams, endedAt, ids: hashes } = JSON.parse(readFileSync(receipt, "utf8"));
-  expect(streams[0]).toMatchObject({
-    stream: live,
-    scanned: 2,
-    events: 2,
-    deleted: 1,
-    rewritten: 1,
-  });
-  expect([typeof endedAt, hashes.given[0].length]).toEqual(["string", 64]);
 });

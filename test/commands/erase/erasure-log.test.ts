@@ -10,12 +10,29 @@ afterAll(() => connection.close());
 const bucket = "penstock_erasures";
 const within = { timeout: 10_000 };
 
-async function locked(more = {}): Promise<ErasureLog> {
+async function locked(more = {}, say: (line: string) => void = () => {}): Promise<ErasureLog> {
   const times = { answerMsMax: 200, beatMs: 30, ...more };
-  const log = await ErasureLog.open(connection, { bucket, replicas: 1, host: process, times });
-  await log.lock(() => {});
+  const { pid } = process;
+  const log = await ErasureLog.open(connection, { bucket, replicas: 1, pid, times });
+  await log.lock(say);
   return log;
 }
+
+test("an erasure waits for a sign of the lock's owner, and takes the lock only of a dead one", async () => {
+  const running = await locked();
+  await expect(locked({ silenceMs: 5_000 })).rejects.toThrow(
+    `another erasure is running: process ${process.pid} on `,
+  );
+  await running.unlock();
+  const kv = await new Kvm(connection).open(bucket);
+  const dead = { id: "x", pid: 1, hostname: "here", beats: 1 };
+  await kv.put("lock", JSON.stringify(dead));
+  const said: string[] = [];
+  const log = await locked({ silenceMs: 1_500 }, (line) => said.push(line));
+  expect(said).toEqual(["waiting up to 1.5 s: the erasure of process 1 on here may still run"]);
+  log.check();
+  await log.unlock();
+});
 
 test("an erasure keeps its lock while the server is frozen for some heartbeats", async () => {
   const log = await locked();

@@ -131,7 +131,7 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/** Returns the groups. Amplitude allows a list of groups per type, but an event here has one. */
+/** Amplitude allows several groups per type, but a Penstock event has one. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -153,7 +153,10 @@ const firstTouch: ReadonlySet<string> = new Set([
   ...["initial_utm_medium", "initial_utm_campaign", "initial_utm_content"],
 ]);
 
-/** Returns `$set`. As in PostHog's import, without the person's properties before the event. */
+/**
+ * Returns `$set`: the user properties, except empty ones and those of the first visit, as in
+ * PostHog's import.
+ */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
     if (isKept(name, known[name])) continue;

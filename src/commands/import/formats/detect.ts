@@ -5,7 +5,7 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/** The formats. The first one that recognises a line is chosen, so stricter formats come first. */
+/** The first format that recognises a line is chosen, so stricter formats come first. */
 const formats: readonly Format[] = [
   penstock,
   amplitude,

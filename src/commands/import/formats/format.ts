@@ -149,7 +149,7 @@ export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/** Returns an object without undefined and null members, fast because it is called per line. */
+/** Returns an object without undefined and null members. Must be fast: it is called per line. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

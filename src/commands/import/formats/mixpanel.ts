@@ -80,7 +80,9 @@ function timeIn(sent: JsonObject): unknown {
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/** Returns the second of a time in text, seconds or milliseconds. */
+/**
+ * Returns a time (text, seconds or milliseconds) in whole seconds, or unchanged if it is invalid.
+ */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
   return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);
@@ -114,9 +116,9 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * Returns the id with which the event was sent, even if Mixpanel has replaced it. An event from
- * before a login keeps the id of its device, so that it is the same in exports from before and
- * after the login. PostHog's import uses the user's id there.
+ * Returns the id with which the event was sent, even if Mixpanel has replaced it. An event that was
+ * sent before a login keeps the id of its device, so that exports taken before and after the login
+ * give the same event. PostHog's import uses the user's id instead.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);

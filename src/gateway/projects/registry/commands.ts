@@ -1,6 +1,6 @@
 // An operator's changes to the registry. They are compare-and-set, so that concurrent operators do
-// not overwrite each other. A change compares its entry. If it assigns a key, it compares the whole
-// bucket, because another project could have received the key meanwhile.
+// not overwrite each other: on the entry or, if a key is assigned, on the whole bucket, because no
+// other project may have received the key meanwhile.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -45,7 +45,7 @@ interface AddProject extends OfProject {
 }
 
 interface RotateKey extends OfProject {
-  /** Whether the current keys stay valid in addition to the new one. Default: false. */
+  /** Whether the current keys stay valid next to the new one. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -60,7 +60,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError if the id or the key is taken or invalid. */
+/** Adds a project. Throws a ProjectError if the id or the key is taken or invalid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -73,7 +73,7 @@ export async function addProject(
   await markLoss(connection, options);
   const project: Project = { id, name, keys: [key], enabled: true };
   await writeEntry(connection, options, async () => {
-    const { lastSequence, projects, entries } = await read(connection, options);
+    const { lastSequence, projects, entries } = await readRegistry(connection, options);
     // A project of the same id is rejected below, with its own message.
     requireFree(
       key,
@@ -91,19 +91,19 @@ export async function listProjects(
   connection: NatsConnection,
   place: BucketPlace,
 ): Promise<Project[]> {
-  return [...(await onceLed(() => read(connection, place))).projects];
+  return [...(await onceLed(() => readRegistry(connection, place))).projects];
 }
 
 export async function requireExisting(
   connection: NatsConnection,
   options: OfProject,
 ): Promise<void> {
-  const { entries } = await onceLed(() => read(connection, options));
+  const { entries } = await onceLed(() => readRegistry(connection, options));
   projectOfEntry(options.id, entries.get(options.id));
 }
 
 export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
-  const { entries } = await onceLed(() => read(connection, options));
+  const { entries } = await onceLed(() => readRegistry(connection, options));
   return entries.has(options.id);
 }
 
@@ -111,8 +111,11 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Returns no projects if there is no bucket, which it does not create. */
-async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
+/** Reads the projects; none if there is no bucket, which it does not create. */
+export async function readRegistry(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<ReadProjects> {
   const bucket = await openExistingBucket(connection, place);
   if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
   const reading = await readWhole(bucket, await bucketReader(connection, bucketName(place.prefix)));
@@ -126,12 +129,12 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Adds a new key as the project's last one. Removes the other keys, unless `keepOld` is set. */
+/** Adds a new key as the project's last one. Without `keepOld`, removes the other keys. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
   const { project } = await writeEntry(connection, options, async () => {
-    const { lastSequence, projects, entries } = await read(connection, options);
+    const { lastSequence, projects, entries } = await readRegistry(connection, options);
     requireFree(key, projects);
     const found = projectOfEntry(id, entries.get(id));
     const keys = [...(keepOld ? found.project.keys : []), key];
@@ -216,13 +219,13 @@ async function demoIn(
 
 async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
   const stored = await onceLed(() => storedEvents(connection, place.prefix));
-  const { lastSequence, entries } = await onceLed(() => read(connection, place));
+  const { lastSequence, entries } = await onceLed(() => readRegistry(connection, place));
   if (isMarked(entries)) return true;
   if (lossOfAll({ lastSequence, entries: entries.size }, stored) !== undefined) return true;
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Changes a project by compare-and-set on its entry. Must not assign a key. */
+/** Changes a project, without assigning a key, by compare-and-set on its entry. */
 async function change(
   connection: NatsConnection,
   options: OfProject,
@@ -243,7 +246,7 @@ async function change(
 
 /**
  * Declares that the registry has all projects again after a loss, and returns their number. Throws
- * a ProjectError if the streams have events of a project that has no entry.
+ * a ProjectError if the streams have events of a project without an entry.
  */
 export async function declareComplete(
   connection: NatsConnection,
@@ -251,7 +254,7 @@ export async function declareComplete(
 ): Promise<number> {
   await onceLed(() => openBucket(connection, place));
   const written = await writeEntry(connection, place, async () => {
-    const { lastSequence, projects, entries } = await read(connection, place);
+    const { lastSequence, projects, entries } = await readRegistry(connection, place);
     await requireNoneLacking(connection, place, entries);
     const count = projects.length;
     return { key: lossMark, value: undefined, expect: { lastSequence }, count };

@@ -2,13 +2,13 @@
 // an exception. User and password of the URL become headers, which are not logged.
 
 import { readFileSync } from "node:fs";
-import type { ClientRequest, IncomingMessage } from "node:http";
+import type { ClientRequest } from "node:http";
 import http from "node:http";
 import https from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { whenUnanswered } from "../../../platform/base/post-json.ts";
+import { responseTo } from "../../../platform/base/http-request.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 
 type Cell = string | number | null | readonly Cell[];
@@ -153,33 +153,14 @@ function faultOf({ message }: Error): string {
 }
 
 /** Returns the response. Rejects if the connection closes before its end. */
-export function answerOf(request: ClientRequest): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    request.once("error", reject);
-    whenUnanswered(request, reject);
-    request.once("response", (response: IncomingMessage) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      response.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes > answerBytesMax) request.destroy(new Error("the response is too long"));
-        else chunks.push(chunk);
-      });
-      response.once("error", reject);
-      response.once("close", () => {
-        if (!response.complete)
-          reject(new Error("the connection closed before the end of the response"));
-      });
-      response.once("end", () => {
-        const code = Number(response.headers["x-clickhouse-exception-code"]);
-        resolve({
-          status: response.statusCode ?? 0,
-          code: Number.isInteger(code) && code !== 0 ? code : undefined,
-          text: Buffer.concat(chunks).toString("utf8"),
-        });
-      });
-    });
-  });
+export async function answerOf(request: ClientRequest): Promise<Answer> {
+  const { status, headers, body } = await responseTo(request, { bytesMax: answerBytesMax });
+  const code = Number(headers["x-clickhouse-exception-code"]);
+  return {
+    status,
+    code: Number.isInteger(code) && code !== 0 ? code : undefined,
+    text: body.toString("utf8"),
+  };
 }
 
 export class ClickHouseError extends StoreError {

@@ -6,13 +6,9 @@ import { Agent as HttpsAgent } from "node:https";
 import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
+import { objectIn } from "../../../platform/base/json.ts";
 import { isLoopback } from "../../../platform/base/own-host.ts";
-import {
-  objectIn,
-  postJson,
-  type RawAnswer,
-  retryAfterMs,
-} from "../../../platform/base/post-json.ts";
+import { postJson, type RawAnswer, retryAfterMs } from "../../../platform/base/post-json.ts";
 import { Slots } from "../../../platform/base/slots.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { dropTable } from "../../../platform/base/warnings.ts";

@@ -1,6 +1,6 @@
 // Takes the pictures of the live page in docs/images, in both colour schemes, after a minute of
 // events of three projects, sent to an `up` in a temporary folder. Needs what
-// `npm run setup -- --tools` installs, and a Chromium.
+// `npm run setup -- --tools` installs, and a Chromium: node test/e2e/browser/screenshot.mjs
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { chromium } from "playwright-core";
-import { findOnPath } from "./lib/prerequisites.mjs";
-import { root, runtimeNode } from "./lib/project.mjs";
+import { findOnPath } from "../../../scripts/lib/prerequisites.mjs";
+import { root, runtimeNode } from "../../../scripts/lib/project.mjs";
 
 const flags =
   "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync";

@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cacheDir, modulesDir, root, SetupError } from "./project.mjs";
-import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
+import { cacheDir, modulesDir, root, SetupError } from "../../scripts/lib/project.mjs";
+import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "../../scripts/lib/stamps.mjs";
 
 const fuzzDir = join(root, "test", "fuzz");
 const coreDir = join(root, "src", "records", "addon");

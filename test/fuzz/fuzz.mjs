@@ -25,15 +25,9 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { parseArgs } from "node:util";
-import { plantedBugs } from "../test/fuzz/planted-bugs.mjs";
-import {
-  buildTarget,
-  buildWithBug,
-  engineNames,
-  findEngine,
-  unpackCorpus,
-} from "./lib/fuzz-build.mjs";
-import { cacheDir, root, runtimeNode, SetupError, UsageError } from "./lib/project.mjs";
+import { cacheDir, root, runtimeNode, SetupError, UsageError } from "../../scripts/lib/project.mjs";
+import { buildTarget, buildWithBug, engineNames, findEngine, unpackCorpus } from "./fuzz-build.mjs";
+import { plantedBugs } from "./planted-bugs.mjs";
 
 const corpusFile = join(root, "test", "fuzz", "corpus.jsonl");
 const grownDir = join(cacheDir, "fuzz", "corpus");

@@ -1,14 +1,23 @@
-// The programs that tests run next to a gateway: the configured one, else the host's, else a
-// fetched one.
+// Prints the path of a program that tests run next to a gateway: the configured one, else the
+// host's, else a fetched one. Prints it as JSON on the last line of standard output, `{ "path": … }`
+// or, for a program that tests can do without, `{ "why": … }`.
+//   node test/kit/test-programs.mjs NAME
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { fetchPackage } from "./debian.mjs";
-import { takeLock } from "./lock.mjs";
-import { fetchOldestNatsServer, findOldestNatsServer } from "./nats-server.mjs";
-import { findOnPath } from "./prerequisites.mjs";
-import { announce, cacheDir, hostEnvironment, listOf, SetupError } from "./project.mjs";
+import { fetchPackage } from "../../scripts/lib/debian.mjs";
+import { takeLock } from "../../scripts/lib/lock.mjs";
+import { fetched, fetchFrom } from "../../scripts/lib/nats-server.mjs";
+import { findOnPath } from "../../scripts/lib/prerequisites.mjs";
+import {
+  announce,
+  cacheDir,
+  hostEnvironment,
+  listOf,
+  SetupError,
+} from "../../scripts/lib/project.mjs";
+import { runProgram } from "../../scripts/lib/runner.mjs";
 
 /** Debian's folder of libraries is named after the architecture. */
 const triple = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
@@ -117,13 +126,11 @@ const programs = {
   },
 };
 
-export const testProgramNames = Object.keys(programs);
-
 /**
  * Returns `{ path }`, with the `libraries` of a fetched program; or `{ why }`. Throws a SetupError
  * if the named program does not run, or if one that is needed cannot be had.
  */
-export async function testProgram(name, runner) {
+async function testProgram(name, runner) {
   const { find, fetch, isOptional = false, facts } = programs[name];
   const found = find();
   if (found !== undefined) return { ...found, ...facts };
@@ -278,3 +285,30 @@ async function runAll(runner, { help, ...options }, steps) {
     if (!ok) throw new SetupError(`${[program, ...args].join(" ")}: ${last}\n${help}`.trim());
   }
 }
+
+/** Returns a nats-server of the oldest supported line. */
+function findOldestNatsServer() {
+  const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
+  if (named !== "") return { path: named };
+  const path = fetched().find((file) => /[\\/]2\.10\.\d+[\\/]nats-server$/.test(file));
+  return path === undefined ? undefined : { path };
+}
+
+async function fetchOldestNatsServer(runner) {
+  await fetchFrom(({ isUbuntu }) => (isUbuntu ? [] : ["trixie"]), runner);
+  if (findOldestNatsServer() !== undefined) return;
+  throw new SetupError(
+    "no nats-server 2.10 was found: name one in PENSTOCK_TEST_NATS_OLDEST=/path/to/nats-server",
+  );
+}
+
+async function print(runner) {
+  const name = process.argv[2];
+  if (!(name in programs))
+    throw new SetupError(
+      `usage: node test/kit/test-programs.mjs ${Object.keys(programs).join("|")}`,
+    );
+  process.stdout.write(`${JSON.stringify(await testProgram(name, runner))}\n`);
+}
+
+await runProgram(print, (message) => process.stderr.write(`${message}\n`));
