@@ -39,7 +39,6 @@ interface CellsOptions {
   readonly rounds: number;
   readonly projects?: number;
   readonly partitions?: number;
-  /** The scenario of the rows of all cells. */
   readonly replicas?: number;
   /** The warm-up of the first load of each session, and of each load if `warmEach`. */
   readonly warmUpSeconds: number;

@@ -59,8 +59,8 @@ export function batchBody(events: number, project = 0): Buffer {
 }
 
 /**
- * Like batchBody, with the place that makes each request different: a repeated large body is stored
- * once.
+ * Like batchBody, with a mark that makes each request different, because a repeated large body is
+ * stored once.
  */
 export function uniqueBatchBody(events: number): Buffer {
   const [first, ...others] = Array.from({ length: events }, (_, index) => event(index));

@@ -143,7 +143,8 @@ function judge({ status, text, retryAfter, batch }: Heard): Answer {
 }
 
 /**
- * Returns whether a part of a rejected batch may be stored. A single event's rejection is certain.
+ * Returns whether a part of a rejected batch may be stored. A single event that is rejected is
+ * certainly not stored.
  */
 function partMayBeStored(code: string, batch: number): boolean {
   return batch > 1 && code !== "overloaded";

@@ -23,7 +23,9 @@ export type FromThread =
   /** The thread has loaded everything, is connected, and waits for its start. */
   | { readonly kind: "ready" }
   | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
-  /** Pairs of microseconds: from when it was due, from when it was sent. */
+  /**
+   * Pairs of latencies in microseconds: from when the request was due, and from when it was sent.
+   */
   | { readonly kind: "samples"; readonly microseconds: Uint32Array<ArrayBuffer> }
   | { readonly kind: "done"; readonly snapshot: Snapshot };
 

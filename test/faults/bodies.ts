@@ -11,12 +11,13 @@ const timestamp = "2026-01-02T03:04:05.678Z";
 
 interface EventShape {
   readonly paddingBytes: number;
-  /** An event that is rejected: it lacks what its name requires. */
+  /** An event that is rejected, because it lacks a field that its name requires. */
   readonly bad?: boolean;
 }
 
 /**
- * Whether a stored line holds what was sent under this number, and no other client data.
+ * Returns whether a stored line holds the event that was sent with this number, and no data of
+ * another client.
  */
 export function isAsSent(record: Readonly<Record<string, unknown>>, number: number): boolean {
   const properties = record["properties"] as Readonly<Record<string, unknown>> | null | undefined;

@@ -19,8 +19,8 @@ export interface ClusterNetwork {
   /** Cuts each of these ends off from every other end. */
   isolate(ends: readonly End[], how: Cut): void;
   /**
-   * Slows the paths between the first end and the others. Returns a description of what this
-   * network supports.
+   * Slows the paths between the first end and the others. Returns in words how slow this network
+   * makes them.
    */
   slow(
     from: End,
@@ -28,9 +28,9 @@ export interface ClusterNetwork {
     speed: { readonly delayMs: number; readonly bytesPerSecond: number },
   ): string;
   /**
-   * Ends all cuts: everything passes again. `lost`: connections close and lose their data, as when
-   * a middlebox has forgotten them. Returns the number of milliseconds for which delayed bytes may
-   * still arrive.
+   * Ends all cuts: everything passes again. If `lost` is set, connections close and lose their
+   * data, as when a middlebox has forgotten them. Returns the number of milliseconds for which
+   * delayed bytes may still arrive.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;
@@ -39,7 +39,9 @@ export interface ClusterNetwork {
 export interface Place {
   /** Prefix of the process's own command line. */
   readonly command: readonly string[];
-  /** The process's address for the scenario's process: no cut affects that path. */
+  /**
+   * The address at which the scenario's own process reaches this process. No cut affects that path.
+   */
   readonly host: string;
   readonly innerHost: string;
 }

@@ -23,8 +23,8 @@ interface ClusterStoreOptions {
   readonly binary?: string | undefined;
   readonly syncInterval?: string | undefined;
   /**
-   * False: does not wait until JetStream has a leader, as when all nodes start after a power cut.
-   * Default true.
+   * If false, does not wait until JetStream has a leader, as when all nodes start after a power
+   * cut. Default: true.
    */
   readonly awaitLeader?: boolean | undefined;
   readonly network?: NetworkKind | undefined;
@@ -40,8 +40,8 @@ export interface ClusterStore extends Store {
   /** Kills a node and empties its disk. `restart` starts it again. */
   loseDisk(node: TestNatsServer): Promise<void>;
   /**
-   * Stops every node and starts each alone on its data, so that a reader of one reads that replica.
-   * The cluster no longer exists.
+   * Stops every node and starts each alone on its data, so that a reader of a node reads that
+   * node's replica. The cluster no longer exists afterwards.
    */
   partForGood(): Promise<void>;
   readonly network?: ClusterNetwork;
@@ -49,7 +49,7 @@ export interface ClusterStore extends Store {
 
 const replicas = 3;
 /**
- * Nodes can consider one another offline for half a minute; then creating a new cluster is faster.
+ * Nodes may consider one another offline for half a minute. Creating a new cluster is then faster.
  */
 const startMsMax = 25_000;
 const leaderMsMax = 45_000;
@@ -73,8 +73,9 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   };
   let gatewayUrls: readonly string[];
   try {
-    // One after another: nodes that dial each other at the same instant close each other's routes
-    // as duplicates, and a peer can then count as offline for half a minute (seen in 2.10.27).
+    // The nodes start one after another, because nodes that dial each other at the same instant
+    // close each other's routes as duplicates, and a peer can then count as offline for half a
+    // minute (seen in 2.10.27).
     for (const node of routePorts.keys()) {
       nodes.push(
         await startNode({ node, routePorts, monitorPort: monitorPorts[node]!, network, options }),
@@ -208,7 +209,7 @@ function startNode({
       ? `nats://127.0.0.1:${port}`
       : network.routeUrl(node, other),
   );
-  // Nodes announce addresses to one another and to their clients. Those would bypass the network
+  // The addresses that nodes announce to one another and to their clients would bypass the network
   // and the proxies before the nodes.
   const untold = network === undefined ? [] : ['  advertise: "127.0.0.1:1"'];
   return startNatsServer({

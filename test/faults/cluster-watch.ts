@@ -43,8 +43,8 @@ export async function besideLeader(context: ScenarioContext): Promise<TestNatsSe
 }
 
 /**
- * Waits for a leader of both streams, then for acknowledged events, and notes both times. Rejects
- * if the gateway takes too long to use an elected leader.
+ * Waits for a leader of both streams, then for acknowledged events, and notes how long each took.
+ * Rejects if the gateway takes too long to use an elected leader.
  */
 export async function recovered(
   context: ScenarioContext,

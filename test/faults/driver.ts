@@ -26,8 +26,8 @@ interface DriverCounts {
   readonly unknown: number;
   readonly answers: ReadonlyMap<string, number>;
   /**
-   * When each request without an answer was written to its socket, in milliseconds since the epoch;
-   * excludes refused connections.
+   * The times at which requests without an answer were written to their sockets, in milliseconds
+   * since the epoch. Excludes refused connections.
    */
   readonly lostMs: readonly number[];
 }
@@ -38,9 +38,15 @@ export interface Driver {
   /** Resolves when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   untilRefused(label: string): Promise<void>;
-  /** Until the fault has ended, rejections break no run. The time before it is the control. */
+  /**
+   * Call this when the fault begins. Rejections break no run until the fault has ended. The time
+   * before the fault is the control.
+   */
   faultBegun(): void;
-  /** From now on a rejected request ends the current run of 200s. */
+  /**
+   * Call this when the fault has ended. From then on, a rejected request ends the current run of
+   * 200s.
+   */
   faultEnded(): void;
   /**
    * The time from the fault's end until every steady sender gets 200s without a break, in
@@ -151,7 +157,7 @@ export function startDriver(options: DriverOptions): Driver {
     if (label === expected) return;
     if (lostConnection.test(label) && options.mayLoseConnections) return;
     if (label.startsWith("503 ") && options.mayRefuse) {
-      // It grows with the outage, to a minute.
+      // Retry-After grows with the outage, up to a minute.
       if (/^([1-9]|[1-5]\d|60)$/.test(retryAfter ?? "")) return;
       addStrange(`${label} with Retry-After "${retryAfter}"`);
       return;

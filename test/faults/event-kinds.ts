@@ -8,10 +8,9 @@ export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
 export type LoadName = (typeof loadNames)[number];
 
 /**
- * - `single`, `batch`, `large`: live events; a large request has its own frames.
- * - `history`: one project per connection, numbered in the order of sending.
- * - `bad`: must never be stored.
- * - `given-up`: requests whose answer is not awaited.
+ * `single`, `batch` and `large` are live events; a large request has its own frames. `history` has
+ * one project per connection, numbered in the order of sending. `bad` events must never be stored.
+ * The answer to `given-up` requests is not awaited.
  */
 export const kinds = ["single", "batch", "large", "history", "bad", "given-up"] as const;
 export type Kind = (typeof kinds)[number];
@@ -57,7 +56,10 @@ export function keyOf(project: string): string {
   return `phc_${project}`;
 }
 
-/** The maximum number of events of one kind and project. Each is a byte, which the tally reads at the end. */
+/**
+ * The maximum number of events of one kind and project. The tally holds a byte for each event, and
+ * reads all of them at the end.
+ */
 const eventsOfKindMax = { short: 500_000, full: 4_000_000 };
 const manyProjects = 96;
 const eventsOfManyMax = { short: 200_000, full: 1_000_000 };

@@ -46,9 +46,7 @@ export async function emptyStreams(store: Store): Promise<void> {
   }
 }
 
-/**
- * Creates a foreign stream without a limit of its own, which takes all the room of the server.
- */
+/** Creates a foreign stream without a limit of its own, which fills all space of the server. */
 export async function fillServer(store: Store): Promise<void> {
   const connection = await connectReader(store);
   try {

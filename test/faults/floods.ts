@@ -26,7 +26,10 @@ export const littleLoad: LoadShape = {
 };
 
 interface FloodingProject {
-  /** Sends events with text of this size in them. Returns the code of a refusal, "" for a 200. */
+  /**
+   * Sends a batch of events with `textBytes` of text each. Returns "" for a 200, or else the code
+   * of the rejection.
+   */
   send(events: number, textBytes: number, how?: "compressed"): Promise<string>;
   /** Sends batches until one is refused, and returns that code. */
   sendUntilRefused(): Promise<string>;

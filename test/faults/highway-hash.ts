@@ -77,7 +77,9 @@ function update({ v0, v1, mul0, mul1 }: State, packet: Lanes): void {
   }
 }
 
-/** Mixes both byte by byte, for the even lane and the odd one. */
+/**
+ * Permutes and mixes the bytes of both. Returns the result for the even lane and for the odd lane.
+ */
 function zipped(even: bigint, odd: bigint): [bigint, bigint] {
   return [
     (((even & 0xff00_0000n) | (odd & 0xff_0000_0000n)) >> 24n) |

@@ -5,11 +5,13 @@ import type { GatewayProcess } from "./scenario.ts";
 const projectMsMax = 10_000;
 const pollMs = 20;
 
-/** The project's key is that of `keyOf`. Rejects after 10 s. */
+/**
+ * Resolves when the gateway knows the project, whose key is `keyOf(project)`. Rejects after 10 s.
+ */
 export async function known(gateway: GatewayProcess, project: string): Promise<void> {
   const deadline = performance.now() + projectMsMax;
-  // With several workers each has its own registry; two answers in a row do not cover all of them,
-  // a second of them does.
+  // Each worker has its own registry, and the worker that answers is chosen by chance. So several
+  // answers in a row are required for each worker.
   const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
   for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {
     const { status } = await fetch(`${gateway.url}/batch/`, {

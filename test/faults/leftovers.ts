@@ -13,7 +13,7 @@ const gauges = [
 const idleMsMax = 25_000;
 const pollMs = 50;
 
-/** Polls until all gauges are 0; returns a description of those that never were. */
+/** Polls until all gauges are 0. Returns a description of those that never were. */
 export async function leftoversOf(gateway: GatewayProcess): Promise<string[]> {
   const deadline = performance.now() + idleMsMax;
   for (;;) {

@@ -7,8 +7,8 @@ export interface Closing {
 }
 
 /**
- * `writtenMs`: when each request without an answer was written to its socket, by the same clock.
- * `lostMax` undefined: any number may be lost.
+ * `writtenMs` has the time at which each request without an answer was written to its socket, on
+ * the clock of the closings. If `lostMax` is undefined, any number may be lost.
  */
 export function lostAnswers(
   writtenMs: readonly number[],

@@ -21,8 +21,8 @@ export function within(namespace: string): readonly string[] {
 }
 
 /**
- * Runs ip with each line as a command, written without ip's name: in the namespace, or here if none
- * is given. Throws at the first command that fails, with its message.
+ * Runs each line as a command of ip, whose name the line omits, in the namespace, or outside of any
+ * if none is given. Throws the message of the first command that fails.
  */
 export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
@@ -33,8 +33,8 @@ export function tc(lines: readonly string[], namespace: string): void {
 }
 
 /**
- * Closes at once every connection between the namespace and an address. The connections' data is
- * lost.
+ * Immediately closes every connection between the namespace and an address. The connections' data
+ * is lost.
  */
 export function endConnections(namespace: string, to: string): void {
   tell("ss", ["-N", namespace, "--tcp", "--all", "--kill", "dst", to]);
@@ -151,6 +151,6 @@ function tried(action: () => unknown): void {
   try {
     action();
   } catch {
-    // It is gone, or the next run tries again.
+    // The namespace or process no longer exists, or the next run removes it.
   }
 }

@@ -31,18 +31,18 @@ interface Home {
   readonly deskHost: string;
 }
 
-/** Only the ends use this network, so any private one works, and each run has the same. */
+/** Only the ends use this network, so every run can use the same private network. */
 const innerNetwork = "10.0.0.0/16";
 /**
- * Where this process has addresses: 198.18.0.0/15, reserved for network tests (RFC 2544), in blocks
- * of 16.
+ * This process has its addresses in 198.18.0.0/15, which is reserved for network tests (RFC 2544),
+ * in blocks of 16.
  */
 const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
 /**
- * TCP sends again after this interval at first, then after twice as long each time: after a
- * silence, at most the same time again.
+ * TCP retransmits after this interval at first, and then after twice the previous interval. So
+ * after a silence, the next retransmission follows within the duration of the silence.
  */
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
@@ -52,8 +52,8 @@ function wayOf(from: Home, to: Home): string {
 }
 
 /**
- * `routePorts` are the ports on which the nodes will listen for one another. Throws if a part of it
- * cannot be created, and leaves nothing.
+ * `routePorts` are the ports on which the nodes will listen for one another. If a part of the
+ * network cannot be created, removes the other parts and throws.
  */
 export function createNetworkOfNamespaces(routePorts: readonly number[]): NetworkOfNodes {
   removeStaleNamespaces();

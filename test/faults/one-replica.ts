@@ -1,4 +1,4 @@
-// Changes a store of a cluster's node so that a server without a cluster can read it: the
+// Changes the store of a cluster node so that a server without a cluster can read it: the
 // description of each stream gets one replica and a new checksum.
 
 import { createHash } from "node:crypto";

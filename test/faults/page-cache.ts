@@ -1,5 +1,5 @@
-// A power cut of several nodes at once: data in the page cache that is not on disk is lost. If the
-// page cache cannot be inspected, the nodes are only killed, and a note says so.
+// Cuts the power of several nodes at the same moment: data in the page cache that is not on disk is
+// lost. If the page cache cannot be inspected, the nodes are only killed, and a note says so.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";

@@ -32,8 +32,8 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   try {
     const names = await namesIn(cluster.readerUrl);
     for (const stream of names) await cluster.whole(stream);
-    // A node that returned with an empty disk is called current before it knows what it lacks. So
-    // it must stay current for a while.
+    // A node that returned with an empty disk is reported as current before it knows what it lacks.
+    // So it must stay current for a while.
     await delay(steadyMs);
     for (const stream of names) replicas.set(stream, await cluster.whole(stream));
   } catch (error) {

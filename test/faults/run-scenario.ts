@@ -51,7 +51,7 @@ export interface RunResult extends ScenarioResult {
 
 const subjectPrefix = "penstock";
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
-  // Runs together with other tests leave CPU time to them.
+  // Short runs leave CPU time to the tests that run at the same time.
   short: {
     singleConnections: 12,
     singlePauseMs: 20,
@@ -79,7 +79,7 @@ const warmUpEvents = { short: 300, full: 5_000 };
  */
 const breakMs = { short: 2_000, full: 500 };
 const settledMs = { short: 700, full: 1_500 };
-/** Observed longer than allowed, so that a late recovery has a figure. */
+/** Recovery is observed for longer than is allowed, so that a late recovery has a figure. */
 const recoveryWatchMs = 20_000;
 
 /** Rejects only if the scenario itself cannot be run. */
@@ -142,7 +142,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const leftovers = await leftoversOf(gateway);
   const toldOfLoss = await hasToldOfLoss(gateway);
   if (load === "projects") notes.push(await batchCounts(gateway));
-  // A running gateway keeps recording the projects' usage.
+  // A running gateway would continue to record the projects' usage.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];
   const [readUrl, secondUrl] = isCluster(store)
@@ -205,8 +205,8 @@ async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
 }
 
 /**
- * The ledger may have read a replica that lacks data of the others: then a loss is neither the
- * gateway's nor the cluster's.
+ * The ledger may have read a replica that lacks data which the other replicas have. Such a loss is
+ * neither the gateway's nor the cluster's.
  */
 async function secondReading(store: Store, events: Events): Promise<string> {
   const reader = createStreamReader(store, events);

@@ -115,7 +115,10 @@ function added(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
 }
 
-/** A file, or the word for the oldest supported version, which is fetched. */
+/**
+ * Returns the path of a nats-server: `named` is a path, or `oldest` for the oldest supported
+ * version, which is fetched.
+ */
 function binaryOf(named: string): string {
   return named === "oldest" ? oldestNatsServer() : named;
 }
@@ -299,7 +302,10 @@ async function runAll(plan: Plan): Promise<number> {
   return failures.length === 0 && isKept ? 0 : 1;
 }
 
-/** Scenarios of the effects take events from the streams, so no load is sent: once per database. */
+/**
+ * Runs each scenario of the effects once per database. They create their own events in the streams,
+ * so no load is sent.
+ */
 async function runEffects(
   { effects, binaries, short, seed }: Plan,
   failures: string[],

@@ -17,9 +17,7 @@ export interface Store {
   readonly replicas: number;
   readonly nodes: readonly TestNatsServer[];
   readonly proxy?: TcpProxy;
-  /**
-   * The store's disk, if the scenario requested a small one and this process may mount.
-   */
+  /** The store's disk, if the scenario requested a small one and this process may mount one. */
   readonly disk?: SmallDisk;
   /**
    * The node that leads the stream, among those given. Rejects if there is no leader within 45 s.
@@ -58,7 +56,7 @@ export interface GatewayProcess {
   workers(): readonly number[];
   kill(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
   restart(): Promise<void>;
-  /** When it closed its connections because it was stopped. */
+  /** Each time at which the gateway closed its connections because it was stopped. */
   closings(): readonly Closing[];
   log(): string;
 }
@@ -67,11 +65,11 @@ export interface LedgerTotals {
   readonly acknowledged: number;
   readonly lost: number;
   /**
-   * In a stream more than once. Allowed only for events that were `unknown` and sent again, and no
-   * more often than they were sent.
+   * Events that are in a stream more than once. Allowed only for events that were `unknown` and
+   * sent again, and no more often than they were sent.
    */
   readonly duplicated: number;
-  /** Rejected with a 4xx, or a 503 that guarantees they are not stored. */
+  /** Events that were rejected with a 4xx, or with a 503 that guarantees they are not stored. */
   readonly refused: number;
   readonly storedThoughRefused: number;
   readonly unknown: number;
@@ -113,10 +111,7 @@ export interface ScenarioContext {
   readonly clock?: { stepMs(ms: number): void };
 }
 
-/**
- * `networked`: a cluster whose nodes and gateway are connected by a network that can be cut.
- * cut.
- */
+/** `networked` is a cluster whose nodes and gateway are connected by a network that can be cut. */
 type Topology = "single" | "cluster" | "networked" | "proxied" | "embedded";
 
 export interface Scenario {
@@ -163,8 +158,8 @@ export interface Scenario {
     readonly isSilent?: boolean;
   };
   /**
-   * Every answer during the fault may be a rejection. False: the fault must affect no request (e.g.
-   * one node of three).
+   * If true, every answer during the fault may be a rejection. If false, the fault must affect no
+   * request (e.g. one node of three).
    */
   readonly mayRefuse: boolean;
   /**
@@ -181,8 +176,8 @@ export interface ScenarioResult extends LedgerTotals {
   readonly load: LoadName;
   readonly natsVersion: string;
   /**
-   * From the cause's end to the first of the 200s that follow without a break of 500 ms; undefined
-   * if nothing was rejected.
+   * The time from the end of the cause to the first of the 200s that follow without a break of 500
+   * ms; undefined if nothing was rejected.
    */
   readonly recoveryMs: number | undefined;
   /** The broken promises; empty if all held. */

@@ -11,15 +11,17 @@ export interface FaultRequest {
   readonly kind: KindOfEvent;
   readonly first: number;
   readonly events: number;
-  /** Numbers of the kind `bad` in it: they must never be stored, whatever the answer. */
+  /**
+   * Numbers of kind `bad` in the request. These events must never be stored, whatever the answer.
+   */
   readonly bad?: readonly number[];
   readonly expected: "200" | "400 invalid_properties" | "401 unknown_api_key";
 }
 
 export interface Sender {
   /**
-   * The kind of its valid events, and its queue in the gateway: both recover together after a
-   * fault.
+   * The kind of the sender's valid events, and its queue in the gateway. Senders with the same name
+   * recover together after a fault.
    */
   readonly name: string;
   readonly next: () => FaultRequest;

@@ -10,17 +10,16 @@ import { isFiller } from "./filler.ts";
 import type { LedgerTotals, Store } from "./scenario.ts";
 
 export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
-  /**
-   * Single events rejected with a 503 that guarantees they are not stored, and stored. Must be 0.
-   */
+  /** Single events that are stored although a 503 guaranteed that they are not. Must be 0. */
   readonly storedThoughRefusedForNow: number;
   /**
-   * Stored more often than their attempts can explain, whatever the final answer was. Must be 0.
+   * Events that are stored more often than their attempts can explain, whatever the final answer
+   * was. Must be 0.
    */
   readonly duplicatedWithoutCause: number;
   /**
-   * Large requests stored twice, although their frames have the same message ids when a client
-   * sends them again. Must be 0.
+   * Large requests that are stored twice, although their frames have the same message ids when a
+   * client sends them again. Must be 0.
    */
   readonly duplicatedOwnFrames: number;
   readonly damaged: readonly string[];

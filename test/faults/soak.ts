@@ -44,7 +44,10 @@ const shape: LoadShape = {
   importPauseMs: 90,
   largeImportEvery: 200,
 };
-/** Room for the events of one kind and project: more than the rates above produce. */
+/**
+ * The maximum number of events per second of one kind and project: more than the rates above
+ * produce.
+ */
 const eventsPerSecondMax = 1_500;
 const streamBytesMax = 24 * 1_073_741_824;
 const sampleEveryMs = 60_000;
@@ -109,7 +112,8 @@ export async function soak({
     const random = randomFrom(seed);
     for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
-      // The pauses vary: a fault at regular times would always coincide with other periodic work.
+      // The pauses vary, because faults at regular intervals would always coincide with other
+      // periodic work.
       await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(
         () => {},
       );

@@ -64,8 +64,8 @@ async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<St
 }
 
 /**
- * Another process may take a port between its choice and its use; and nodes of 2.10.27 may consider
- * one another gone from the start.
+ * Retries, because another process may take a port between its choice and its use, and nodes of
+ * 2.10.27 may consider one another gone from the start.
  */
 async function createStore(options: SiteOptions, means: SiteMeans): Promise<Store> {
   for (let tries = 1; ; tries++) {

@@ -33,8 +33,8 @@ interface Pipe {
 
 interface TcpProxyOptions {
   /**
-   * The bytes are of the protocol between servers, of which no message is ever dropped. Default
-   * false.
+   * True if the bytes are of the protocol between servers, of which no message is ever dropped.
+   * Default: false.
    */
   readonly isRoute?: boolean;
 }
@@ -67,8 +67,8 @@ export async function startTcpProxy(
     const pipes: Pipe[] = [];
     let isOver = false;
 
-    // Across a silent network no end learns that a connection is opened, or that the other side has
-    // closed it.
+    // While the network is silent, neither end learns that a connection is opened, or that the
+    // other side has closed it.
     function update(): void {
       const isSilent = network.stalls.toServer || network.stalls.toClient;
       if (isOver && !isSilent) {

@@ -1,6 +1,6 @@
 // The results of simdjson's own parsers for a text: the DOM decides whether it is JSON, On-Demand
-// what the table must hold. Neither shares code with the core's walk, but both share stage 1, which
-// is why the judge is compared too.
+// what the table must hold. Neither shares code with the core's walk. Both share stage 1, so the
+// result of find_json_fault is compared too.
 
 #pragma once
 

@@ -103,7 +103,7 @@ export const plantedBugs = [
   ["array_keys.h", "length == first_.end - first_.start &&", ""],
   ["ascii_text.cc", "c > 0x7F || written == room", "c > 0x7F"],
   ["ascii_text.cc", "case 'f': return '\\f';", ""],
-  // The judge.
+  // The search for the first invalid byte.
   ["json_fault.cc", "if (c < 0x20) return false;", "if (c < 0x1F) return false;"],
   ["json_fault.cc", "if (lead == 0xED && second > 0x9F) return 0;", ""],
   ["json_fault.cc", "if (!take('0') && !digits()) return false;", "if (!digits()) return false;"],

@@ -141,7 +141,7 @@ void check_id(const Frame& frame, const uint32_t* line) {
              penstock::id_hash(reinterpret_cast<const uint8_t*>(id.data()), id.size()));
 }
 
-/** `name`: with its quotes. A line without it has no time. */
+/** `name` includes its quotes. A line without it has no time. */
 void check_time(std::string_view text, std::string_view name, const uint32_t* words) {
   double ms = 0;
   std::memcpy(&ms, words, sizeof ms);

@@ -54,7 +54,7 @@ void check_same(const ScanRun& one, const ScanRun& other) {
 
 void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
   check(penstock::find_json_fault(text, length, penstock::Words::kOfJson) == penstock::kNoFault,
-        "the judge finds no error in an accepted text");
+        "find_json_fault finds no error in an accepted text");
   check(run.table == fuzz::expected_table(text, length),
         "the table is the one that On-Demand gives");
   for (size_t row = penstock::kHeaderWords; row < run.table.size(); row += fuzz::kItemWords) {
@@ -83,7 +83,7 @@ void check_refused(const ScanRun& run, const uint8_t* text, size_t length) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
-  // Shorter scans before: their remains must not affect the result.
+  // Shorter scans run first. Their remains must not affect the result.
   for (const auto& [code, scanner] : processor_codes()) {
     simdjson::get_active_implementation() = code;
     fuzz::abandon_scan(*scanner, text, length - length / 3);

@@ -24,7 +24,7 @@ interface CertificateOptions {
   /** Addresses; default 127.0.0.1 and ::1. */
   readonly addresses?: readonly string[];
   readonly notBefore?: Date;
-  /** The end of the certificate's validity; may be in the past. Default: in a day. */
+  /** The end of the certificate's validity, which may be in the past. Default: in a day. */
   readonly notAfter?: Date;
 }
 

@@ -22,7 +22,7 @@ import { findTestProgram, leashScript, type TestProgram } from "./test-program.t
 export interface TestClickHouseOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
   readonly settings?: Readonly<Record<string, string>>;
-  /** False: repeated rows remain, so that they can be counted. Default: they are merged. */
+  /** If false, repeated rows remain, so that they can be counted. Default: they are merged. */
   readonly merges?: boolean;
 }
 

@@ -9,7 +9,7 @@ export function costOf(events: number, bytes: number, expansion = 0): RequestCos
   return { events, bytes, expansion };
 }
 
-/** Why the meter rejects the request; undefined if it has taken the cost. */
+/** Returns why the meter rejects the request; undefined if it has taken the cost. */
 export function refusalOf(
   meter: Pick<ProjectMeter, "take">,
   cost: RequestCost,

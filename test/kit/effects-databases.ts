@@ -123,7 +123,9 @@ function fileOf(place: StorePlace): string {
   throw new Error("a file of SQLite was expected");
 }
 
-/** The place as a separate process gets it: in the format of PENSTOCK_EFFECTS_URL. */
+/**
+ * Returns the URL of the database for a separate process, in the format of PENSTOCK_EFFECTS_URL.
+ */
 export function urlOf(place: StorePlace): string {
   return place.kind === "sqlite" ? `sqlite:${place.file}` : place.url;
 }

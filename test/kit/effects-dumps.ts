@@ -16,7 +16,8 @@ export async function dumpOf(reader: EffectsReader): Promise<string[]> {
 }
 
 /**
- * Lines that are in only one of the dumps; only the first ones, so that a difference is readable.
+ * Returns the lines that are in only one of the dumps; only the first of them, so that a difference
+ * is readable.
  */
 export function apart(one: readonly string[], other: readonly string[]): string[] {
   const [ours, theirs] = [new Set(one), new Set(other)];
@@ -54,7 +55,7 @@ export async function untilApplied(
       if (left.length === 0) return;
       found = JSON.stringify(left);
     } catch (error) {
-      // A connection, or a server, that is being restarted.
+      // The connection or the server is being restarted.
       found = (error as Error).message;
     }
     await delay(pollMs);

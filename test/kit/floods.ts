@@ -4,12 +4,12 @@ import { Client } from "undici";
 import { expect } from "vitest";
 
 export interface Sent {
-  /** 0: the connection ended without an answer. */
+  /** 0 if the connection ended without an answer. */
   readonly status: number;
   readonly code: string;
   /**
-   * `uploadMs`: from the connection until the kernel has the last byte. `answerMs`: from there to
-   * the answer.
+   * `uploadMs` is the time from opening the connection until the kernel has the last byte, and
+   * `answerMs` the time from then to the answer.
    */
   readonly uploadMs: number;
   readonly answerMs: number;
@@ -91,7 +91,8 @@ interface SmallRequests {
 }
 
 export function startSmallRequests(url: string, key: string): SmallRequests {
-  // A new connection: the gateway may close one that was idle for long at any moment.
+  // A new connection, because the gateway may close a connection that was idle for long at any
+  // moment.
   const client = new Client(url);
   let stopped = false;
   const took: number[] = [];

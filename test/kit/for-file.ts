@@ -32,7 +32,8 @@ export async function postgresForFile(options: TestPostgresOptions = {}): Promis
 }
 
 /**
- * An empty list if this host cannot run one, which is reported; otherwise one. For `describe.each`.
+ * Returns a list of one server for `describe.each`. The list is empty if this host cannot run
+ * ClickHouse, which is reported.
  */
 export async function clickHousesForFile(
   options: TestClickHouseOptions = {},

@@ -36,7 +36,7 @@ export interface TestGateway {
   readonly config: Config;
   /** A new project with a new key, known to the gateway. */
   project(): Promise<TestProject>;
-  /** As many of them; concurrently this takes far less time than one by one. */
+  /** Creates this many projects. Creating them together takes far less time than one by one. */
   projects(count: number): Promise<TestProject[]>;
   /** Sets the project's quota; the gateway applies the new one within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
@@ -105,8 +105,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   /**
-   * Runs the action with a new connection. One opened before a restart of the server may still be
-   * reconnecting.
+   * Runs the action with a new connection, because one opened before a restart of the server may
+   * still be reconnecting.
    */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });

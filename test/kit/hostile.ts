@@ -137,8 +137,8 @@ export async function stored({ nats }: Target): Promise<string[]> {
 }
 
 /**
- * What must hold after anything a client does: the process runs, a request is answered 200, nothing
- * is in flight, and memory is nearly as before.
+ * Checks what must hold after anything that a client does: the process runs, a request is answered
+ * 200, nothing is in flight, and memory is nearly as before.
  */
 export async function expectUnharmed({
   gateway,

@@ -46,7 +46,7 @@ export interface TestServer {
   readonly finished: string[];
   readonly aborted: string[];
   readonly logged: object[];
-  /** What the intake does with a body; answers `oneStored` at once unless set. */
+  /** Handles a body in place of the intake. By default it answers `oneStored` immediately. */
   answer: (exchange: Exchange, body: Buffer) => Promise<void> | void;
   refusal: ErrorCode | undefined;
 }
@@ -65,7 +65,7 @@ export interface TestServerConfig {
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  /** The addon's by default; `undefined` for node:zlib alone. */
+  /** Default: the inflater of the addon. If it is `undefined`, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
@@ -162,7 +162,9 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   }
 }
 
-/** A drain stops listening in its second turn of the event loop, and waits from then on. */
+/**
+ * Resolves when a drain has stopped listening, which it does in its second turn of the event loop.
+ */
 export async function untilItListensNoMore(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
 }
@@ -183,8 +185,8 @@ export interface Wire {
 }
 
 /**
- * Opens a new connection, from the address `from` if given. Writes are sent at once, each in its
- * own segment.
+ * Opens a new connection, from the address `from` if given. Writes are sent immediately, each in
+ * its own segment.
  */
 export async function connectTo(
   server: TestServer,

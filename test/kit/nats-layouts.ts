@@ -69,7 +69,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** `binaries`: for each node that does not use the newest nats-server. */
+/** `binaries` has the nats-server of each node that does not use the newest one. */
 export async function startCluster(
   binaries: readonly (string | undefined)[] = [],
 ): Promise<TestNatsServer[]> {
@@ -91,8 +91,8 @@ interface Hub {
   readonly server: TestNatsServer;
   gather(...leaves: string[]): Promise<string>;
   /**
-   * Makes the hub contact the leaves now, by removing its sources and adding them again. By itself,
-   * after a restart, it retries a leaf that was not there yet only after 40 s.
+   * Makes the hub contact the leaves now, by removing its sources and adding them again. After a
+   * restart, the hub by itself retries an absent leaf only after 40 s.
    */
   askAgain(...leaves: string[]): Promise<void>;
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;

@@ -252,7 +252,7 @@ export async function startNatsServer(
       // The server may still write for a moment.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
-      // A folder that cannot be removed must not keep the other servers from being stopped.
+      // If a folder cannot be removed, the other servers must still be stopped.
     }
   };
   process.once("exit", endWithProcess);

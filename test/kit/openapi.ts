@@ -37,7 +37,8 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
   /**
-   * The request has two Host headers. A proxy that uses the other one makes another request of it.
+   * The request has two Host headers. A proxy that uses the other header forwards a different
+   * request.
    */
   readonly isFramedBadly?: boolean;
 }
@@ -58,8 +59,8 @@ class ApiFile {
   readonly #checks = new Map<string, ValidateFunction>();
 
   /**
-   * `closed`: schemas to which the document allows clients to expect more fields. The tests only
-   * allow the listed ones.
+   * `closed` names the schemas to which fields may be added later, according to the document. In
+   * the tests, they may have only the documented fields.
    */
   constructor(file: string, closed: readonly string[]) {
     this.file = file;
@@ -214,7 +215,7 @@ export class Observed {
     this.#seen.set(operation.responses, seen.add(String(status)));
   }
 
-  /** The described answers that have not occurred. */
+  /** Returns the described answers that have not occurred. */
   missing(): string[] {
     const all = Object.keys(this.#of.api.paths).flatMap((template) =>
       methods.map((method) => ({ template, method })),

@@ -15,7 +15,10 @@ async function connected() {
   return await instance.connect();
 }
 
-/** Rows of a query, in which `events`, `rejected` and `incidents` are all files of the folder. */
+/**
+ * Returns the rows of a query, in which `events`, `rejected` and `incidents` are all files of the
+ * folder.
+ */
 export async function askedOfParquet(
   folder: string,
   sql: string,

@@ -26,24 +26,24 @@ function base64url(bytes: string | Buffer): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-/** As old clients encode a form: spaces are plus signs, and plus signs in base64 remain. */
+/** Encodes a form as old clients do: spaces become plus signs, and plus signs in base64 remain. */
 function formEncoded(text: string): string {
   return encodeURIComponent(text).replaceAll("%20", "+");
 }
 
 const query = "ip=0&_=1700000000000&ver=1.449.0&retry_count=2";
 
-/** Each form's name, and how it sends the text. `query` alone: only for what fits a URL. */
+/** The name of each form, and the function that sends a text in it. */
 export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ body: text })],
-  ["JSON that curl says is a form", (text) => ({ headers: form, body: text })],
+  ["JSON that curl declares as a form", (text) => ({ headers: form, body: text })],
   ["JSON with a query", (text) => ({ line: `POST /e/?${query}`, body: text })],
   [
-    "JSON that the query calls an unknown kind",
+    "JSON that the query declares as an unknown kind",
     (text) => ({ line: "POST /e/?compression=x", body: text }),
   ],
   [
-    "gzip, as posthog-js",
+    "gzip, as sent by posthog-js",
     (text) => ({
       line: `POST /e/?${query}&compression=gzip-js`,
       headers: plain,
@@ -51,16 +51,16 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "gzip, said by the query alone, in capitals",
+    "gzip declared only by the query, in capitals",
     (text) => ({ line: "POST /e?compression=GZIP", body: zlib.gzipSync(text) }),
   ],
-  ["gzip without any label", (text) => ({ body: zlib.gzipSync(text) })],
+  ["gzip without a declaration", (text) => ({ body: zlib.gzipSync(text) })],
   [
-    "gzip, said twice",
+    "gzip declared twice",
     (text) => ({ line: "POST /batch/?compression=gzip", headers: gzip, body: zlib.gzipSync(text) }),
   ],
   [
-    "gzip that the header calls br and the query gzip-js",
+    "gzip that the header declares as br and the query as gzip-js",
     (text) => ({
       line: "POST /e/?compression=gzip-js",
       headers: { "Content-Encoding": "br" },
@@ -68,46 +68,49 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "gzip, the header says gzip-js",
+    "gzip that the header declares as gzip-js",
     (text) => ({ headers: { "Content-Encoding": "gzip-js" }, body: zlib.gzipSync(text) }),
   ],
   [
-    "gzip that the query calls lz64",
+    "gzip that the query declares as lz64",
     (text) => ({ line: "POST /e/?compression=lz64", body: zlib.gzipSync(text) }),
   ],
   ["base64", (text) => ({ body: base64(text) })],
   [
-    "base64, said by the query",
+    "base64 declared by the query",
     (text) => ({ line: "POST /e/?compression=b64", body: base64(text) }),
   ],
   [
-    "base64, said by the header",
+    "base64 declared by the header",
     (text) => ({ headers: { "Content-Encoding": "base64" }, body: base64(text) }),
   ],
   ["base64 without padding", (text) => ({ body: base64(text).replace(/=+$/, "") })],
-  ["base64 of the alphabet for URLs", (text) => ({ body: base64url(text) })],
+  ["base64 in the alphabet for URLs", (text) => ({ body: base64url(text) })],
   ["base64 in lines", (text) => ({ body: base64(text).replace(/.{76}/g, "$&\r\n").concat("\n") })],
   ["base64 of gzip", (text) => ({ body: base64(zlib.gzipSync(text)) })],
   [
-    "base64 of gzip, said by the query",
+    "base64 of gzip declared by the query",
     (text) => ({ line: "POST /e/?compression=gzip-js", body: base64(zlib.gzipSync(text)) }),
   ],
   ["gzip of base64", (text) => ({ body: zlib.gzipSync(base64(text)) })],
-  ["lz64", (text) => ({ line: "POST /e/?compression=lz64", body: lzEncode(text) })],
   [
-    "lz64, called lz-string",
+    "lz64 declared by the query",
+    (text) => ({ line: "POST /e/?compression=lz64", body: lzEncode(text) }),
+  ],
+  [
+    "lz64 declared as lz-string",
     (text) => ({ line: "POST /e/?compression=LZ-String", body: lzEncode(text) }),
   ],
   [
-    "lz64, called lz-string with percent-encoding",
+    "lz64 declared as lz-string with percent-encoding",
     (text) => ({ line: "POST /e/?compression=lz%2Dstring", body: lzEncode(text) }),
   ],
   [
-    "gzip, said with percent-encoding",
+    "gzip declared with percent-encoding",
     (text) => ({ line: "POST /e/?%63ompression=gzip%2djs", body: zlib.gzipSync(text) }),
   ],
   [
-    "lz64, said by the header",
+    "lz64 declared by the header",
     (text) => ({ headers: { "Content-Encoding": "lz64" }, body: lzEncode(text) }),
   ],
   ["a form", (text) => ({ headers: form, body: `data=${encodeURIComponent(text)}` })],
@@ -119,11 +122,11 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "a form that does not say so",
+    "a form declared as plain text",
     (text) => ({ headers: plain, body: `data=${encodeURIComponent(text)}` }),
   ],
   [
-    "a form with other fields around",
+    "a form with other fields before and after data",
     (text) => ({ headers: form, body: `ip=1&_=17&ver=1&data=${formEncoded(text)}&a=b&c` }),
   ],
   [
@@ -145,7 +148,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "a form of lz64, as posthog-js-lite",
+    "a form of lz64, as sent by posthog-js-lite",
     (text) => ({
       line: "POST /e/?ip=1&_=1700000000000&v=3.2",
       headers: form,
@@ -153,11 +156,11 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "a form of lz64, the field before",
+    "a form of lz64 declared before the data",
     (text) => ({ headers: form, body: `compression=lz%2Dstring&data=${lzEncode(text)}` }),
   ],
   [
-    "a form of lz64 that the query names",
+    "a form of lz64 declared by the query",
     (text) => ({
       line: "POST /e/?compression=lz64",
       headers: form,
@@ -165,7 +168,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "a form of gzip that the header names",
+    "a form of gzip declared by the header",
     (text) => ({
       headers: { ...form, ...gzip },
       body: `data=${encodeURIComponent(base64(zlib.gzipSync(text)))}`,
@@ -184,7 +187,7 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
   ["JSON", (text) => ({ line: `GET /e/?${query}&data=${encodeURIComponent(text)}` })],
   ["base64", (text) => ({ line: `GET /track/?data=${base64(text)}&ip=1` })],
   [
-    "base64, encoded",
+    "base64 with percent-encoding",
     (text) => ({ line: `GET /track?data=${encodeURIComponent(base64(text))}&compression=base64` }),
   ],
   ["base64 for URLs", (text) => ({ line: `GET /capture?data=${base64url(text)}` })],
@@ -203,14 +206,14 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
     (text) => ({ line: `GET /e?data=${lzEncode(text)}&compression=lz64` }),
   ],
   [
-    "lz64, called lz-string with percent-encoding",
+    "lz64 declared as lz-string with percent-encoding",
     (text) => ({
       line: `GET /e?compression=lz%2Dstring&data=${encodeURIComponent(lzEncode(text))}`,
     }),
   ],
   ...["gzip", "gzip-js", "br", "lz64", "base64", "rot13"].map(
     (coding): [string, (text: string) => Sent] => [
-      `JSON, with a body labelled ${coding}`,
+      `JSON, and a body declared as ${coding}`,
       (text) => ({
         line: `POST /e/?data=${encodeURIComponent(text)}`,
         headers: { "Content-Encoding": coding },
@@ -219,14 +222,14 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
     ],
   ),
   [
-    "base64 of gzip, with a header about a missing body",
+    "base64 of gzip, and Content-Encoding without a body",
     (text) => ({
       line: `GET /e/?data=${encodeURIComponent(base64(zlib.gzipSync(text)))}`,
       headers: { "Content-Encoding": "br", "Content-Length": "0" },
     }),
   ],
   [
-    "with a body in addition",
+    "JSON, and a body of JSON",
     (text) => ({ line: `POST /engage/?data=${encodeURIComponent(text)}`, body: '{"not":"this"}' }),
   ],
 ];

@@ -35,8 +35,8 @@ export interface PostgresPrograms {
 }
 
 /**
- * Fetches PostgreSQL if necessary; rejects with the ways to get it if that fails. `folder`: one of
- * `newFolder`, which may receive a copy of the programs.
+ * Fetches PostgreSQL if necessary; rejects with the ways to get it if that fails. `folder` was
+ * created by `newFolder`, and may receive a copy of the programs.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const found = await testProgram("postgres");
@@ -52,14 +52,14 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
     env: {
       ...Object.fromEntries(inherited),
       LC_ALL: "C",
-      // Fetched programs may run on a host without time zones; they know this one by themselves.
+      // Fetched programs may run on a host without time zone files. GMT is built in.
       TZ: "GMT",
       ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
     },
   };
 }
 
-/** Undefined: the server runs as the current user. */
+/** Undefined if the server runs as the current user. */
 function ownAccount(): Account | undefined {
   return process.getuid?.() === 0 ? unprivileged() : undefined;
 }
@@ -145,7 +145,7 @@ function makeTemplate(programs: PostgresPrograms, template: string): void {
       renameSync(next, template);
     } catch (error) {
       rmSync(next, { recursive: true, force: true });
-      // Another test file was first.
+      // Another test file has created the template first.
       if (!existsSync(template)) throw error;
     }
   } finally {

@@ -39,7 +39,7 @@ export interface TestPostgres {
   readonly version: string;
   readonly folder: string;
   readonly pid: number;
-  /** SIGKILL to all its processes at once; waits until they have ended. */
+  /** Sends SIGKILL to all its processes together; waits until they have ended. */
   kill(): Promise<void>;
   /** A fast shutdown: transactions are rolled back, and the data on disk is complete. */
   stop(): Promise<void>;
@@ -193,7 +193,10 @@ class Server {
     };
   }
 
-  /** The eighth line of its pid file states this once the log is replayed. */
+  /**
+   * Waits until line 8 of postmaster.pid is `ready`, which PostgreSQL writes when it has replayed
+   * the log.
+   */
   async #untilReady(): Promise<void> {
     const file = path.join(this.#data, "postmaster.pid");
     const deadline = performance.now() + startMsMax;
@@ -239,7 +242,7 @@ class Server {
     for (const pid of [this.#pid, ...childrenOf(this.#pid)]) untilStopped(pid);
   }
 
-  /** The first process comes first, so that it starts no other meanwhile. */
+  /** The first process comes first, so that it starts no other process meanwhile. */
   signalAll(name: NodeJS.Signals): void {
     const children = childrenOf(this.#pid);
     for (const pid of [this.#pid, ...children]) signal(pid, name);

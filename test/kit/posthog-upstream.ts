@@ -34,7 +34,10 @@ export interface UpstreamAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The result of a request; undefined: its events are accepted; `cut`: the connection is closed. */
+/**
+ * Returns the result of a request. `undefined` accepts the events of the request, and `cut` closes
+ * the connection.
+ */
 type Play = (
   request: UpstreamRequest,
 ) => UpstreamAnswer | "cut" | undefined | Promise<UpstreamAnswer | "cut" | undefined>;
@@ -49,7 +52,7 @@ export interface TestUpstream {
   /** Keys without a configuration. */
   readonly unknownKeys: Set<string>;
   events(key?: string): UpstreamEvent[];
-  /** Nothing listens there until `start`, on the same port. */
+  /** Closes the server, so that connections are refused. `start` opens the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

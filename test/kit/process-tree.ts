@@ -45,7 +45,7 @@ function seen(name: string): Seen | undefined {
     if (state === "Z" || state === "X") return undefined;
     return { pid: Number(name), parent: Number(parent) };
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return undefined;
   }
 }

@@ -187,7 +187,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ...settings,
       frameScope: options.frameScope ?? "project",
       framesUnackedMax: options.framesUnackedMax ?? 64,
-      // The measurements depend on the machine.
+      // Fixed, because a measured value would depend on the machine.
       batchesFrom: batchFramesMin,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },

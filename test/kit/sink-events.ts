@@ -60,8 +60,8 @@ export async function rejectedAt(url: string): Promise<{ count: number; places: 
 }
 
 /**
- * Rows of the same line of the same message as another one that were not merged yet. In files:
- * repeated events, as their clients sent them again.
+ * Returns the number of rows of the same line of the same message that were not merged yet. For
+ * files, returns the number of events that a client sent again.
  */
 export async function twiceAt(url: string): Promise<number> {
   if (isParquet(url)) {
@@ -85,7 +85,7 @@ export function folderOf(url: string): string {
   return url.slice("parquet:".length);
 }
 
-/** With its names in order, because a database may return them in any order. */
+/** Sorts the names of a value, because a database may return them in any order. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

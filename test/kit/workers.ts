@@ -32,7 +32,7 @@ export async function natsWithProject(): Promise<TestNatsServer> {
   return nats;
 }
 
-/** Runs `serve` on the server, on free ports unless the arguments set them. */
+/** Runs `penstock serve` against this nats-server, on free ports unless the arguments set them. */
 export function serve(nats: TestNatsServer, ...args: string[]): Started {
   return serveWith({}, nats, ...args);
 }

@@ -25,7 +25,7 @@ interface WriterProcessOptions {
   readonly changedBytes?: number | undefined;
 }
 
-/** It prints nothing for this long when there is nothing left to apply. */
+/** The process prints nothing for this long when there is nothing left to apply. */
 const idleMs = 10_000;
 
 interface SinkProcessOptions {

@@ -43,7 +43,7 @@ describe("conversion to text", () => {
     });
 
     test.each(["x", "é", "€", "😀", "\n", '"'])(
-      "of %j is stored unchanged with 400 characters, but not with 401",
+      "of 400 characters %j is stored unchanged, and one of 401 is shortened",
       (letter) => {
         const whole = `a${letter.repeat(399)}`;
         const long = `${whole}${letter}`;
@@ -83,7 +83,7 @@ describe("conversion to text", () => {
       expect(textOf("[".repeat(100_000), TokenType.Array).text).toMatch(/^\[{356}~[\w-]{43}$/);
     });
 
-    test("is parsed only at its start if it is a large string, wherever that is cut", () => {
+    test("is parsed only at its start if it is a large string, wherever the string is cut", () => {
       const pieces = ["a", "é", "€", "😀", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00"];
       for (const piece of pieces) {
         for (let shift = 0; shift < 14; shift++) {

@@ -78,7 +78,7 @@ describe("the time of an event", () => {
       ]);
     });
 
-    test("is stored in the standard form if the clock is correct, whatever was sent", () => {
+    test("is stored in the standard form if the clock is correct, whatever form was sent", () => {
       for (const timestamp of [
         "2026-06-15T11:00:00.67 Z",
         "2026-06-15T11:00:00.67  ",
@@ -124,7 +124,7 @@ describe("the time of an event", () => {
     test.each([
       ["query", undefined, receivedAtMs + 60_000, receivedAtMs + 60_000],
       [
-        "body, before the query",
+        "body, not in the query",
         at(receivedAtMs + 30_000),
         receivedAtMs + 60_000,
         receivedAtMs + 30_000,
@@ -143,7 +143,7 @@ describe("the time of an event", () => {
       });
     });
 
-    test("is corrected by the sent_at of a single event, also if the times have escapes", () => {
+    test("is corrected by the sent_at of a single event, also if both timestamps have escapes", () => {
       const event = {
         event: "e",
         distinct_id: "u",
@@ -208,7 +208,7 @@ describe("the time of an event", () => {
       ["true", true],
       [1, true],
       [null, true],
-    ])("is or is not corrected with $ignore_sent_at %j", (ignore, isCorrected) => {
+    ])("is corrected unless $ignore_sent_at is the boolean true: %j", (ignore, isCorrected) => {
       const { record } = stored(
         { timestamp: at(receivedAtMs), properties: { $ignore_sent_at: ignore } },
         at(receivedAtMs + 1_000),
@@ -256,7 +256,7 @@ describe("the time of an event", () => {
       "1e300",
       "99999999999999999999999",
       "63949046400001",
-    ])("ignores the invalid offset %s, with a warning", (offset) => {
+    ])("is not changed by the invalid offset %s, which gets a warning", (offset) => {
       const { records, warnings } = take(
         `{"event":"e","distinct_id":"u","timestamp":"2026-06-15T11:00:00Z","offset":${offset}}`,
       );
@@ -264,7 +264,7 @@ describe("the time of an event", () => {
       expect(records[0]).toMatchObject({ timestamp: "2026-06-15T11:00:00.000Z" });
     });
 
-    test("ignores the offset null", () => {
+    test("is not changed by the offset null", () => {
       expect(stored({ offset: null })).toMatchObject({
         record: { timestamp: receivedAt },
         warnings: [],
@@ -272,7 +272,7 @@ describe("the time of an event", () => {
     });
   });
 
-  describe("in the future", () => {
+  describe("out of range", () => {
     test.each([
       [{ timestamp: at(receivedAtMs + 23 * hourMs) }, undefined, 23 * hourMs],
       [{ timestamp: at(receivedAtMs + 23 * hourMs + 1) }, undefined, undefined],

@@ -20,7 +20,7 @@ type OptionalOf<Type> = {
 }[keyof Type];
 type Same<One, Other> = [One, Other] extends [Other, One] ? true : never;
 
-test("the consumer's event type has the fields of the field table; the same ones are optional", () => {
+test("the consumer's event type has the fields of the field table, and the same fields are optional", () => {
   // The compiler checks these: a wrong one is not `true`.
   const names: Same<keyof StoredEvent, RecordFieldName> = true;
   const optional: Same<OptionalOf<StoredEvent>, Optional> = true;

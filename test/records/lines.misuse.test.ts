@@ -15,7 +15,7 @@ function call(target: unknown, ...parameters: unknown[]): unknown {
   return Reflect.apply(target as () => unknown, undefined, parameters);
 }
 
-test("reading stored lines throws on arguments of other types", () => {
+test("reading stored lines throws on arguments of the wrong type", () => {
   const words = new Uint32Array(2 * Line.Words);
   const good = [text, scanner.table, ends, place, words];
   scanner.scan(text);

@@ -40,7 +40,7 @@ describe("a busy scanner", () => {
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
   });
 
-  test("reports a body or a table that is detached during the scan; it accepts calls afterwards", async () => {
+  test("reports a body or a table that is detached during the scan, and later accepts calls if its table is intact", async () => {
     const table = new Uint32Array(tableWords(1));
     const scanner = new (loadAddon().EventScanner)(table);
     const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");

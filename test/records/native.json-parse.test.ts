@@ -21,7 +21,7 @@ const places: readonly ((value: string) => string)[] = [
   (value) => `{"api_key":${value}\n,"extra":[[],${value}\r]}`,
 ];
 
-describe("a scan accepts exactly what JSON.parse accepts", () => {
+describe("a scan accepts the same texts as JSON.parse", () => {
   for (const [name, scanner] of scanners) {
     for (const [group, texts] of Object.entries(jsonTexts)) {
       test(`${group} (${name})`, () => {

@@ -78,7 +78,7 @@ describe("scanning a long batch with scanMore", () => {
     // Stage 1 takes these for colons and commas.
     ["U+001A", "[", "\u001a", "]", ScanStatus.InvalidJson],
     ["U+000C", "[", "\f", "]", ScanStatus.InvalidJson],
-    ["strings behind a number", "[1", '"', "]", ScanStatus.InvalidJson],
+    ["strings after a number", "[1", '"', "]", ScanStatus.InvalidJson],
     ["strings in a row", '["', '""', '"]', ScanStatus.InvalidJson],
   ] as const) {
     test(`uses no more memory for a body of ${kind} than for one of events`, () => {

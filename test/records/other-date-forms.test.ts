@@ -328,7 +328,7 @@ describe("date formats other than ISO 8601", () => {
     );
   });
 
-  test("the record stores the original of each value that it cannot hold", () => {
+  test("the record stores the original of each value that is replaced", () => {
     const long = `x${"é\u0001".repeat(4_000)}`;
     const { records, warnings } = take({
       batch: [

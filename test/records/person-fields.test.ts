@@ -30,7 +30,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ b: 2, [field]: { a: 1 } });
     });
 
-    test("is merged key by key if it is sent in both; the top level has precedence", () => {
+    test("is merged key by key if it is sent at both levels, and the top level has precedence", () => {
       const nested = { a: "nested", b: { deep: 1 }, c: null };
       const { record } = stored({
         properties: { [field]: nested },
@@ -40,7 +40,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: nested });
     });
 
-    test("is merged by names in any notation", () => {
+    test("is merged by name, whatever the notation of the names", () => {
       const { record, line } = storedText(
         `{"event":"e","distinct_id":"u","${field}":{"\\u0061":1,"é":2},"properties":{"${field}":{"a":0,"\\u00e9":0,"b":0}}}`,
       );
@@ -102,7 +102,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("fails only the event with it if it exceeds 512 KiB in two places together", () => {
+    test("fails only its own event if both occurrences together exceed 512 KiB", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -118,11 +118,11 @@ describe("person fields", () => {
       ["an array", ["a", "b"], undefined, ["a", "b"]],
       ["an array in properties", undefined, ["a", "b"], ["a", "b"]],
       ["an object", { a: 1, b: { a: 2, c: [",", "x"] } }, undefined, ["a", "b"]],
-      ["arrays in both places", ["a", "b"], ["b", "c"], ["a", "b", "c"]],
+      ["arrays at the top level and in properties", ["a", "b"], ["b", "c"], ["a", "b", "c"]],
       ["an array and an object", ["a"], { b: "", c: null }, ["a", "b", "c"]],
       ["repeated names", ["a", "b", "a"], undefined, ["b", "a"]],
       ["an empty array", [], undefined, []],
-      ["empty values in both places", {}, [], []],
+      ["empty values at the top level and in properties", {}, [], []],
       [
         "names that JSON writes with escapes",
         ['"', "\\", "é\n", ""],
@@ -250,7 +250,7 @@ describe("person fields", () => {
     },
   );
 
-  test("are merged from the top level and from properties, where the top level has precedence", () => {
+  test("are merged from the top level and from properties, and the top level has precedence", () => {
     const clean = (value: unknown): unknown =>
       JSON.parse(JSON.stringify(value).replaceAll("\\u0000", "\ufffd")) as unknown;
     const listed = (value: object | undefined): string[] =>

@@ -160,7 +160,7 @@ function agreed(lines: readonly string[]): boolean[] {
   return taken;
 }
 
-test("the reader finds the members of each record that the gateway writes by their offsets", () => {
+test("the reader finds the members by their offsets in each record that the gateway writes", () => {
   fc.assert(
     fc.property(eventLikeJson, (body) => {
       const lines = linesOf(body);
@@ -180,7 +180,7 @@ function linesOf(body: string): readonly string[] {
   }
 }
 
-test("the reader finds the members of a record with replaced values by their offsets, if no other member is after them", () => {
+test("the reader finds the members by their offsets in a record with replaced values if `replaced` is the last member", () => {
   const event = { event: "e", distinct_id: "u", timestamp: "soon", uuid: '}"],{' };
   const [line = ""] = take({ batch: [{ ...event, $set: { a: 1 } }] }).lines.map((text) =>
     text.trimEnd(),

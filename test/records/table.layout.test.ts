@@ -27,7 +27,7 @@ test.each([
   ["has an extra number", "Row.Later", (layout) => ({ ...layout, "Row.Later": 1 })],
   ["lacks a number", "Line.Flags", ({ "Line.Flags": _, ...rest }) => rest],
 ] as [string, string, (layout: Record<string, number>) => object][])(
-  "an addon that %s is rejected: %s",
+  "an addon is rejected if its table layout %s: %s",
   async (_, __, change) => {
     await expect(load(change)).rejects.toThrow(
       "another version of the source: build it with `npm run setup`",

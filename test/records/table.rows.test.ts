@@ -143,7 +143,7 @@ describe("the rows of the scan table", () => {
       }
     });
 
-    test(`follow an envelope whose keys are in any notation (${name})`, () => {
+    test(`are found in an envelope with keys in any notation (${name})`, () => {
       const all = String.raw`{"\u0061pi\u005Fkey":"","\u0074\u006f\u006b\u0065\u006E":"t","sent\u005fat":"s",
       "created\u005fat":"c","historical\u005fmigration":true,"batc\u0068":[{"event":"e"}]}`;
       expect(inWords(scanner, all)).toEqual({

@@ -25,7 +25,7 @@ function judged(fields: string): Verdict {
 
 const padding = "y".repeat(5_000);
 
-describe("of a long value, only the start is read", () => {
+describe("only the start of a long value is read", () => {
   test.each(["$", "s", "é", "\\u0024", "\u2003 x"])(
     "for an event name that begins with %s",
     (first) => {

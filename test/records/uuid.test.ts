@@ -21,7 +21,7 @@ const range = (start: number, end: number): number[] =>
 
 describe("uuids", () => {
   describe("a new uuid", () => {
-    test("is a valid version 7 with its time", () => {
+    test("is a valid UUID of version 7 with the time of its creation", () => {
       fc.assert(
         fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), (nowMs) => {
           const uuid = newUuid(nowMs);
@@ -46,7 +46,7 @@ describe("uuids", () => {
       }
     });
 
-    test("sorts by its time", () => {
+    test("sorts by the time of its creation", () => {
       expect(newUuid(1_790_000_000_000) < newUuid(1_790_000_000_001)).toBe(true);
     });
   });

@@ -85,7 +85,7 @@ test("the live page sorts events by time of receipt, whichever stream they are i
   await expect.poll(own).toEqual(received.toReversed());
 });
 
-test("the live page reports a missing project, and that the rates include all projects", async () => {
+test("the live page states that a project does not exist, and that the rates include all projects", async () => {
   const page = await visit({ query: "?project=nosuch" });
   await expect
     .poll(() => page.locator("#empty-title").textContent())
@@ -155,7 +155,7 @@ test("the live page counts rejected requests as not stored, and names an unknown
     .toContain("There is nothing at /captur");
 });
 
-test("the live page has one tab stop for its rows, and arrow keys between them", async () => {
+test("the live page has one tab stop for all rows, and moves between rows with the arrow keys", async () => {
   const page = await visit();
   for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
   await expect
@@ -173,7 +173,7 @@ test("the live page has one tab stop for its rows, and arrow keys between them",
   expect(await page.locator("#events :focus").count()).toBe(0);
 });
 
-test("the live page shows a new visitor what was stored before", async () => {
+test("the live page shows a new visitor the events that are already stored", async () => {
   const batch = Array.from({ length: 90 }, (_, number) => ({
     event: `old ${number}`,
     distinct_id: "u",
@@ -214,7 +214,7 @@ test("the live page shows no event twice after a lost connection", async () => {
   expect(await names(page)).toEqual(["after it was lost", ...shown]);
 });
 
-test("the live page truncates nothing, wide or narrow, light or dark", async () => {
+test("the live page truncates no text, wide or narrow, light or dark", async () => {
   const looks = [
     ["light", await visit()],
     ["dark", await visit({ colorScheme: "dark" })],
@@ -277,7 +277,7 @@ test("the live page scrolls a long list of events, and shows no empty box under 
   expect((await bottomOf(".events")) - (await bottomOf("#events"))).toBeLessThan(20);
 });
 
-test("the live page shows a new visitor the last minute", async () => {
+test("the live page shows a new visitor the counts of the last minute", async () => {
   // The gateway samples its counts every five seconds.
   await expect
     .poll(

@@ -23,10 +23,15 @@ describe("posthog-python", () => {
 
   const clean = { errors: [], log: "" };
 
-  test.each(found.flatMap((each) => [[each], [each, "gzip"], [each, "capture_mode=v1"]] as const))(
-    "sends capture, set, group and alias events that are stored: %s %s",
-    async (...run) => {
-      const [program, ...options] = run;
+  const runs = { "no options": [], gzip: ["gzip"], "the v1 protocol": ["capture_mode=v1"] };
+
+  test.each(
+    found.flatMap((each) =>
+      Object.entries(runs).map(([name, options]) => [name, each, options] as const),
+    ),
+  )(
+    "sends capture, set, group and alias events that are stored: %s",
+    async (_, program, options) => {
       const project = await gateway.project();
       const said = await runPython(program, { gateway, project }, ["all", ...options]);
       expect(said).toMatchObject(clean);

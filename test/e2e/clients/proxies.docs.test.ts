@@ -42,7 +42,7 @@ describe("the nginx configuration of the guide", () => {
     }
   });
 
-  test.each(runs)("works: %s", async (run) => {
+  test.each(runs)("sends events to Penstock and other requests to PostHog: %s", async (run) => {
     const project = await gateway.project();
     const { port: postHogPort, got } = await startPostHog();
     const config = configs[run === "split" ? 0 : 1]!;

@@ -24,8 +24,8 @@ async function framesUnacked(adminUrl: string): Promise<number> {
   return Number(/^penstock_frames_unacked (\d+)$/m.exec(metrics)?.[1]);
 }
 
-describe("acknowledged events are stored exactly once after", () => {
-  test("SIGTERM, at which the gateway answers what it accepted and exits with 0", async () => {
+describe("acknowledged events", () => {
+  test("are stored exactly once after SIGTERM; the gateway answers all requests in flight and exits with 0", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir);
     const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
@@ -49,7 +49,7 @@ describe("acknowledged events are stored exactly once after", () => {
   });
 
   test.each([["the gateway alone"], ["the gateway and its nats-server"]])(
-    "SIGKILL of %s",
+    "are stored exactly once after SIGKILL of %s",
     async (which) => {
       const dataDir = temporaryFolder();
       const { child, url } = await upOn(dataDir);

@@ -16,7 +16,7 @@ async function warningsOf(body: unknown): Promise<Note[]> {
   return (answer.json["warnings"] ?? []) as Note[];
 }
 
-describe("a dropped event in the answer", () => {
+describe("the warning for a dropped event", () => {
   test.each<[string, object, string, RegExp]>([
     [
       "evnt",
@@ -57,19 +57,19 @@ describe("a dropped event in the answer", () => {
       /"propertes": write "properties"$/,
     ],
     [
-      "an empty one",
+      "an empty distinct_id",
       { event: "e", distinct_id: "" },
       "no_distinct_id",
       /^distinct_id is empty: the event is not stored$/,
     ],
     [
-      "an empty one below",
+      "an empty distinct_id in properties",
       { event: "e", properties: { distinct_id: "" } },
       "no_distinct_id",
       /^properties.distinct_id is empty/,
     ],
     [
-      "events for batch, where another name is escaped",
+      "events instead of batch, and another name escaped",
       { events: [{ event: "e", distinct_id: "u" }], evnt: 1, distinct_id: "u" },
       "no_event",
       /"events": write "batch"$/,
@@ -81,7 +81,7 @@ describe("a dropped event in the answer", () => {
       /"evnt": write "event"$/,
     ],
   ])(
-    "has its code and the likely typo, in a single event with %s",
+    "has a code and names the likely typo in a single event with %s",
     async (_, event, code, detail) => {
       const body = JSON.stringify({ api_key: project.key, ...event }).replace(
         '"evnt"',
@@ -93,7 +93,7 @@ describe("a dropped event in the answer", () => {
     },
   );
 
-  test("has its typo even with an escaped name", async () => {
+  test("does not suggest batch for an item of an array, whether or not another name is escaped", async () => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const items = [
@@ -125,7 +125,7 @@ describe("a dropped event in the answer", () => {
       "The item is an array, and must be an object: it is not stored",
     ],
     [
-      "JSON twice",
+      "JSON encoded twice",
       JSON.stringify({ event: "e" }),
       "not_an_object",
       "The item is a string that looks like JSON encoded twice, and must be an object: it is not stored",
@@ -136,7 +136,7 @@ describe("a dropped event in the answer", () => {
       "no_event",
       "event is absent, and must be text: the event is not stored",
     ],
-  ])("has its code and states what the item is: %s", async (_, item, code, detail) => {
+  ])("has a code and states what the item is: %s", async (_, item, code, detail) => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const warnings = await warningsOf({ api_key: own.key, batch: [good, good, item, good] });
@@ -144,7 +144,7 @@ describe("a dropped event in the answer", () => {
     expect(await gateway.events(own)).toHaveLength(3);
   });
 
-  test("is not called a batch if it is an item of an array", async () => {
+  test("does not suggest batch for an item of an array, but does suggest event", async () => {
     const events = [{ event: "e", distinct_id: "u" }];
     const [note] = await warningsOf([{ api_key: project.key, events }]);
     expect(note).toEqual({
@@ -177,13 +177,16 @@ describe("a dropped event in the answer", () => {
       "missing_survey_id",
       /"surveyId": write "\$survey_id"$/,
     ],
-  ])("has its code and typo if it is stored without effect: %j", async (item, code, detail) => {
-    const sent = { distinct_id: "u", ...item };
-    const notes = await warningsOf({ api_key: project.key, batch: [sent] });
-    expect(notes).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
-  });
+  ])(
+    "has the same form for an event that is stored without effect: %j",
+    async (item, code, detail) => {
+      const sent = { distinct_id: "u", ...item };
+      const notes = await warningsOf({ api_key: project.key, batch: [sent] });
+      expect(notes).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
+    },
+  );
 
-  test("is one of the first 20, with dropped events before stored ones", async () => {
+  test("is one of at most 20 warnings, and precedes those for stored events", async () => {
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
       ...Array.from({ length: 30 }, () => odd),
@@ -202,7 +205,7 @@ describe("a dropped event in the answer", () => {
     expect(few.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("is named without its values and unknown member names", async () => {
+  test("shows no values and no unknown member names", async () => {
     const secret = "phc_0123456789abcdefghij";
     const items = [
       { [secret]: "e", distinct_id: "u" },
@@ -215,7 +218,7 @@ describe("a dropped event in the answer", () => {
     expect(JSON.stringify(answer.json)).not.toContain(secret);
   });
 
-  test("is counted by its code", async () => {
+  test("is counted by code", async () => {
     const text = await gateway.metrics();
     for (const code of ["no_event", "no_distinct_id", "not_an_object"]) {
       expect(text).toMatch(

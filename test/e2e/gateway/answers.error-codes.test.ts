@@ -41,12 +41,12 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ["no body", () => gateway.post("/capture/", "")],
     ["a GET without data", () => get("/e/")],
     ["white space", () => gateway.post("/batch/", " \r\n\t")],
-    ["gzip of nothing", () => gateway.post("/batch/", gzipSync(""))],
+    ["gzip of an empty text", () => gateway.post("/batch/", gzipSync(""))],
   ],
   invalid_encoding: [
     ["not gzip", () => gateway.post("/batch/", "{}", { "content-encoding": "gzip" })],
     [
-      "cut gzip",
+      "truncated gzip",
       () =>
         gateway.post(
           "/batch/",
@@ -57,7 +57,7 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   ],
   invalid_json: [
     ["an unknown literal", () => gateway.post("/batch/", '{"api_key":nul}')],
-    ["cut short", () => gateway.post("/batch/", '{"api_key":"x"')],
+    ["a truncated body", () => gateway.post("/batch/", '{"api_key":"x"')],
     [
       "invalid deep inside properties",
       () =>
@@ -70,10 +70,13 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   invalid_payload: [
     ["an array", () => gateway.post("/batch/", "[]")],
     ["a string", () => gateway.post("/batch/", '"x"')],
-    ["batch an object", () => gateway.post("/batch/", { api_key: project.key, batch: {} })],
-    ["batch null", () => gateway.post("/batch/", { api_key: project.key, batch: null })],
     [
-      "historical_migration a string",
+      "a batch that is an object",
+      () => gateway.post("/batch/", { api_key: project.key, batch: {} }),
+    ],
+    ["a batch that is null", () => gateway.post("/batch/", { api_key: project.key, batch: null })],
+    [
+      "a historical_migration that is a string",
       () =>
         gateway.post("/batch/", { api_key: project.key, batch: [], historical_migration: "true" }),
     ],
@@ -81,7 +84,7 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   invalid_properties: [["properties a number", event({ event: "e", properties: 1 })]],
   too_deep: [
     [
-      "101 deep",
+      "101 levels",
       event({ event: "e", properties: JSON.parse(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`) }),
     ],
   ],
@@ -96,22 +99,28 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ],
   ],
   missing_api_key: [
-    ["none", () => gateway.post("/capture/", { event: "e", distinct_id: "u" })],
-    ["null", () => gateway.post("/capture/", { api_key: null, event: "e", distinct_id: "u" })],
-    ["a number", () => gateway.post("/batch/", { api_key: 5, token: project.key, batch: [] })],
-    ["blank", () => gateway.post("/batch/", { api_key: "  ", batch: [] })],
+    ["no key", () => gateway.post("/capture/", { event: "e", distinct_id: "u" })],
+    [
+      "a key that is null",
+      () => gateway.post("/capture/", { api_key: null, event: "e", distinct_id: "u" }),
+    ],
+    [
+      "a key that is a number",
+      () => gateway.post("/batch/", { api_key: 5, token: project.key, batch: [] }),
+    ],
+    ["a blank key", () => gateway.post("/batch/", { api_key: "  ", batch: [] })],
   ],
   unknown_api_key: [
     [
-      "of no project",
+      "a key of no project",
       () => gateway.post("/capture/", { api_key: "phc_nobody", event: "e", distinct_id: "u" }),
     ],
     [
-      "known except for its last character",
+      "a known key with an extra character",
       () => gateway.post("/capture/", { api_key: `${project.key}x`, event: "e", distinct_id: "u" }),
     ],
     [
-      "known with 300 more characters",
+      "a known key padded to 300 characters",
       () =>
         gateway.post("/capture/", {
           api_key: project.key.padEnd(300, "x"),
@@ -120,11 +129,11 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
         }),
     ],
     [
-      "a prototype's name",
+      "the name of a prototype",
       () => gateway.post("/capture/", { api_key: "__proto__", event: "e", distinct_id: "u" }),
     ],
     [
-      "before the batch is looked at",
+      "an unknown key with an invalid batch",
       () => gateway.post("/batch/", { api_key: "phc_nobody", batch: {} }),
     ],
   ],
@@ -139,19 +148,27 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
       async () => toAnswer(await fetch(`${gateway.url}/capture`, { method: "PUT", body: "{}" })),
     ],
   ],
-  body_too_large: [["over the cap", () => gateway.post("/batch/", " ".repeat(1_048_577))]],
+  body_too_large: [
+    ["a body above the limit", () => gateway.post("/batch/", " ".repeat(1_048_577))],
+  ],
   inflated_too_large: [
-    ["over the cap", () => gateway.post("/batch/", gzipSync(" ".repeat(2_097_153)))],
+    [
+      "a body above the limit after decompression",
+      () => gateway.post("/batch/", gzipSync(" ".repeat(2_097_153))),
+    ],
   ],
   too_many_events: [
-    ["dropped ones", () => gateway.post("/batch/", batchText("{}", 70_001))],
-    ["compressed ones", () => gateway.post("/batch/", gzipSync(batchText("{}", 70_001)))],
+    ["dropped events", () => gateway.post("/batch/", batchText("{}", 70_001))],
+    ["compressed events", () => gateway.post("/batch/", gzipSync(batchText("{}", 70_001)))],
   ],
   event_too_large: [
-    ["more than max_payload", event({ event: "e", properties: { text: "x".repeat(65_536) } })],
+    ["an event above max_payload", event({ event: "e", properties: { text: "x".repeat(65_536) } })],
   ],
   unsupported_encoding: [
-    ["compress", () => gateway.post("/batch/", "\x1f\x9d\x90", { "content-encoding": "compress" })],
+    [
+      "the coding compress",
+      () => gateway.post("/batch/", "\x1f\x9d\x90", { "content-encoding": "compress" }),
+    ],
   ],
 };
 
@@ -181,8 +198,8 @@ const elsewhere: Partial<Record<ErrorCode, string>> = {
   timeout: "a-lost-store-is-503",
 };
 
-describe("an error code", () => {
-  test("is tested for every row of the error table", () => {
+describe("an error", () => {
+  test("has a test for every row of the error table", () => {
     expect([...Object.keys(requests), ...Object.keys(elsewhere)].sort()).toEqual(
       Object.keys(errorTable).sort(),
     );
@@ -235,7 +252,7 @@ describe("an error code", () => {
     expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
   });
 
-  test("of a batch with only invalid events is the first event's; the errors of all are listed", async () => {
+  test("of a batch with only invalid events is that of the first event, and lists the errors of all", async () => {
     const batch = [
       `{"event":"e","distinct_id":"u","properties":{"n":${"9".repeat(401)}}}`,
       '{"event":"e","distinct_id":"u","properties":[1]}',
@@ -255,7 +272,7 @@ describe("an error code", () => {
     });
   });
 
-  test("of an invalid event is not that of the request if another event is only dropped", async () => {
+  test("of an invalid event does not fail the request if another event is only dropped", async () => {
     const batch = [{ event: "e", distinct_id: "u", properties: 1 }, { event: "" }];
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });
     expect(answer.status).toBe(200);
@@ -267,7 +284,7 @@ describe("an error code", () => {
     });
   });
 
-  test("is listed for at most 20 errors and 20 warnings; all are counted", async () => {
+  test("in a 200 is listed for the first 20 events and counted for all, and so is a warning", async () => {
     const wrong = { event: "e", distinct_id: "u", properties: "none" };
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [

@@ -13,19 +13,19 @@ describe("the detail of an error", () => {
   test.each<[string, object, string]>([
     ["apiKey", { apiKey: "phc_0123456789", ...event }, "apiKey"],
     [
-      "api-key, behind the events",
+      "api-key, after the events",
       { batch: Array(5_000).fill(event), "api-key": "phc_0123456789" },
       "api-key",
     ],
     [
-      "write_key, behind properties",
+      "write_key, after properties",
       { ...event, properties: { x: "y".repeat(9_000) }, write_key: "phc_012" },
       "write_key",
     ],
     ["key", { key: "phc_0123456789", ...event }, "key"],
     ["apiKey, in an array", [{ apiKey: "phc_0123456789", ...event }, event], "apiKey"],
     [
-      "api-key, in a later item and behind properties",
+      "api-key, in a later item and after properties",
       [7, event, { ...event, properties: { x: "y".repeat(9_000) }, "api-key": "phc_012" }],
       "api-key",
     ],
@@ -65,7 +65,7 @@ describe("the detail of an error", () => {
   });
 
   test.each<[string, (body: Buffer) => Uint8Array]>([
-    ["as it is", (body) => body],
+    ["uncompressed", (body) => body],
     ["compressed", gzipSync],
   ])("is absent for a byte order mark, which is skipped: %s", async (_, encoded) => {
     const own = await gateway.project();

@@ -40,27 +40,30 @@ async function storedBy(body: unknown, headers: Record<string, string> = {}) {
 }
 
 describe("an array of events", () => {
-  test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "is stored in order with each distinct id, %s",
-    async (_title, headers) => {
-      const names = ["$pageview", "clicked", "$pageleave"];
-      const { answer, events } = await storedBy(
-        names.map((name) => browserEvent(name, "KEY")),
-        headers,
-      );
-      expect(answer.json).toEqual({ status: "Ok", accepted: 3, dropped: 0 });
-      expect(events.map(({ event, distinct_id }) => [event, distinct_id])).toEqual(
-        names.map((name) => [name, `of ${name}`]),
-      );
-      expect(events[0]).toMatchObject({
-        historical: false,
-        properties: { token: project.key, $lib: "web" },
-      });
-    },
-  );
+  test.each([
+    ["uncompressed", {}] as const,
+    ["compressed", { "content-encoding": "gzip" }] as const,
+  ])("is stored in order with each distinct id (%s)", async (_title, headers) => {
+    const names = ["$pageview", "clicked", "$pageleave"];
+    const { answer, events } = await storedBy(
+      names.map((name) => browserEvent(name, "KEY")),
+      headers,
+    );
+    expect(answer.json).toEqual({ status: "Ok", accepted: 3, dropped: 0 });
+    expect(events.map(({ event, distinct_id }) => [event, distinct_id])).toEqual(
+      names.map((name) => [name, `of ${name}`]),
+    );
+    expect(events[0]).toMatchObject({
+      historical: false,
+      properties: { token: project.key, $lib: "web" },
+    });
+  });
 
-  test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "of 40,000 events is stored completely and in order, and only once if repeated, %s",
+  test.each([
+    ["uncompressed", {}] as const,
+    ["compressed", { "content-encoding": "gzip" }] as const,
+  ])(
+    "of 40,000 events is stored completely and in order, and only once if repeated (%s)",
     async (_title, headers) => {
       const events = Array.from({ length: 40_000 }, (_, index) => ({
         event: `e${index}`,
@@ -158,7 +161,10 @@ describe("an array of events", () => {
           { ...event, token: "KEY" },
         ],
       ],
-      ["before another place", [{ ...event, token: "KEY", properties: { token: "other" } }]],
+      [
+        "at the top level rather than in properties",
+        [{ ...event, token: "KEY", properties: { token: "other" } }],
+      ],
     ])("is read %s", async (_title, body) => {
       const { answer, events } = await storedBy(body);
       expect(answer.json).toEqual({ status: "Ok", accepted: body.length, dropped: 0 });
@@ -216,7 +222,7 @@ describe("an array of events", () => {
         "unknown_api_key",
       ],
       [
-        "two are",
+        "two events have different keys",
         (key: string) => [
           { ...event, token: key },
           { ...event, token: "phc_nobody" },
@@ -224,9 +230,9 @@ describe("an array of events", () => {
         401,
         "unknown_api_key",
       ],
-      ["there is no event", () => [], 400, "invalid_payload"],
+      ["the array is empty", () => [], 400, "invalid_payload"],
       [
-        "there are too many",
+        "there are too many events",
         (key: string) => Array(50_001).fill({ token: key }),
         413,
         "too_many_events",

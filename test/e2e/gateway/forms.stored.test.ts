@@ -41,7 +41,7 @@ const cases = [
   ...queryForms.map(([name, sent]) => [`in the query: ${name}`, sent] as const),
 ];
 
-describe("every encoding of PostHog's clients", () => {
+describe("a payload of PostHog's clients", () => {
   test.each(cases)("is stored: %s", async (_name, sent) => {
     const events = pageviews(2);
     expect(await send(sent(JSON.stringify(events)))).toMatchObject({
@@ -63,7 +63,7 @@ describe("every encoding of PostHog's clients", () => {
     }
   });
 
-  test("of 20,000 events in an unnamed gzip is stored completely or not at all", async () => {
+  test("of 20,000 events in gzip is stored completely, and not at all if it is truncated", async () => {
     const own = await gateway.project();
     const events = Array.from({ length: 20_000 }, (_, n) => ({
       event: "e",

@@ -38,7 +38,7 @@ async function answer(key: string): Promise<Answer> {
 }
 
 describe("the answer to a rejected API key", () => {
-  test("has another code, title and detail for unknown and disabled keys, and is otherwise the same", async () => {
+  test("differs between unknown and disabled keys only in code, type, title and detail", async () => {
     const unknown = await answer("phc_nobody");
     const disabled = await answer(off.key);
     expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });
@@ -79,7 +79,7 @@ describe("the answer to a rejected API key", () => {
     }
   });
 
-  test("differs from that of an accepted key", async () => {
+  test("differs from the answer to an accepted key", async () => {
     expect((await answer(known.key)).json).toMatchObject({ status: "Ok" });
   });
 });

@@ -27,7 +27,7 @@ async function send(path: string, body: Buffer | string, headers: Record<string,
 }
 
 describe("an OpenTelemetry trace request", () => {
-  test("that is empty in protobuf is answered like one without spans", async () => {
+  test("with an empty protobuf body is answered like a request without spans", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const answer = await send("/i/v0/ai/otel", "", headers);
@@ -60,7 +60,7 @@ describe("an OpenTelemetry trace request", () => {
     },
   );
 
-  test("of many spans is stored completely; other requests are answered meanwhile", async () => {
+  test("of many spans is stored completely, and other requests are answered meanwhile", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const spans = Array.from(

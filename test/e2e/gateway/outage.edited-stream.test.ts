@@ -39,7 +39,7 @@ describe("after an edit of its stream, an event", () => {
     await until(async () => (await gateway.post("/capture/", event)).status === 200);
   });
 
-  test("that is too large for the stream is rejected alone; the others are stored", async () => {
+  test("that is too large for the stream is rejected alone, and the other events are stored", async () => {
     const project = await gateway.project();
     const event = (name: string, bytes: number) => {
       return { event: name, distinct_id: "u", properties: { text: "x".repeat(bytes) } };

@@ -42,7 +42,7 @@ async function names(project: TestProject): Promise<unknown[]> {
 }
 
 describe("while nats-server is down, the gateway", () => {
-  test("stores a request in flight and later small ones after the restart; it refuses large ones", async () => {
+  test("stores a request in flight and later small requests after the restart, and rejects large requests", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     expect(await readiness()).toBe(200);
@@ -78,7 +78,7 @@ describe("while nats-server is down, the gateway", () => {
     expect((await names(project)).sort()).toEqual(answers.map((_, index) => `e${index}`).sort());
   });
 
-  test("limits the memory of requests that wait, and refuses others immediately", async () => {
+  test("limits the memory of waiting requests, and rejects further requests immediately", async () => {
     gateway = await startTestGateway({
       env: {
         PENSTOCK_INFLIGHT_BYTES_MAX: "1048576",

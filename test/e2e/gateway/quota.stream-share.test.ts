@@ -42,7 +42,7 @@ async function floodUntilRefused(): Promise<void> {
 }
 
 describe("a project's share of a stream", () => {
-  test("ends a flood with 503; events of another project are stored", async () => {
+  test("ends a flood with 503, and events of another project are stored", async () => {
     await floodUntilRefused();
     const { bytes, max } = await stream();
     expect(max).toBe(streamBytes);
@@ -61,7 +61,7 @@ describe("a project's share of a stream", () => {
     expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
   });
 
-  test("ends a large request, which is stored in part", async () => {
+  test("ends a large request with 503 after a part of its events is stored", async () => {
     const max = 4 * streamBytes;
     const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
     onTestFinished(() => larger.stop());
@@ -110,7 +110,7 @@ describe("a project's share of a stream", () => {
     expect(await one.metrics()).toMatch(/^penstock_projects_over_share 0$/m);
   });
 
-  test("does not refuse a project with little data in a full stream, whose events are stored or get store_full", async () => {
+  test("does not apply to a project with little data in a full stream: its events are stored or get store_full", async () => {
     const { subjectPrefix } = gateway.config;
     const subject = `${subjectPrefix}.live.0.stranger`;
     await stream(">");

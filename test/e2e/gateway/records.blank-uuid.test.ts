@@ -60,7 +60,7 @@ describe("the nil or max UUID in the v1 protocol", () => {
     expect(uuids).not.toContain(max);
   });
 
-  test("has only the result of the dropped event, even if another event with it is stored", async () => {
+  test("has the result of a dropped event even if another event with the same UUID is stored", async () => {
     const project = await gateway.project();
     const batch = [v1Event({ uuid: nil, event: "" }), v1Event({ uuid: nil })];
     const answer = await postV1(gateway, v1Body(batch), v1Headers(project.key));

@@ -7,12 +7,12 @@ const cases: [title: string, sent: string, stored: string][] = [
   ["in properties", '{"a":1,"b":2,"a":3}', '{"b":2,"a":3}'],
   ["one of them escaped", '{"a":1,"\\u0061":2}', '{"a":2}'],
   ["the first escaped", '{"\\u0061":1,"a":2}', '{"a":2}'],
-  ["in an object further in", '{"x":{"y":[{"a":1,"a":2}]}}', '{"x":{"y":[{"a":2}]}}'],
-  ["escaped, further in", '{"x":{"a":1,"\\u0061":[]}}', '{"x":{"a":[]}}'],
+  ["in a nested object", '{"x":{"y":[{"a":1,"a":2}]}}', '{"x":{"y":[{"a":2}]}}'],
+  ["escaped, in a nested object", '{"x":{"a":1,"\\u0061":[]}}', '{"x":{"a":[]}}'],
   ["three times", '{"x":{"a":1,"a":{},"a":null}}', '{"x":{"a":null}}'],
   ["in $set", '{"$set":{"p":1,"p":2}}', '{"$set":{"p":2}}'],
-  ["a name of this page", '{"$groups":{"a":"b"},"$groups":[]}', '{"$groups":{}}'],
-  ["in the same name of two objects", '{"x":{"a":1},"y":{"a":1}}', '{"x":{"a":1},"y":{"a":1}}'],
+  ["of a name that the gateway reads", '{"$groups":{"a":"b"},"$groups":[]}', '{"$groups":{}}'],
+  ["none, the same name in two objects", '{"x":{"a":1},"y":{"a":1}}', '{"x":{"a":1},"y":{"a":1}}'],
 ];
 
 test.each(cases)(

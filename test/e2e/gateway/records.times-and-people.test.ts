@@ -40,7 +40,7 @@ const event = (key: string, now: Date) => ({
   timestamp: now.toISOString(),
 });
 
-describe("times and persons", () => {
+describe("timestamps and person fields", () => {
   test.each<[string, (key: string, now: Date) => Sent]>([
     [
       "of posthog-js",
@@ -84,7 +84,7 @@ describe("times and persons", () => {
       }),
     ],
     [
-      "of one event, by its other name",
+      "of one event, under its other name",
       (key, now) => ({
         path: "/capture/",
         body: JSON.stringify({ ...event(key, now), sent_at: null, sentAt: now }),
@@ -101,7 +101,7 @@ describe("times and persons", () => {
       },
     ],
     [
-      "next to an event in escapes",
+      "next to an event with escapes",
       (key, now) => ({
         path: "/batch/",
         body: JSON.stringify({ api_key: key, batch: [event(key, now)], sent_at: now }).replace(
@@ -110,14 +110,14 @@ describe("times and persons", () => {
         ),
       }),
     ],
-  ])("are read with the client's clock %s", async (_title, send) => {
+  ])("are read with the sending time %s", async (_title, send) => {
     const { events } = await stored(send);
     expect(events).toHaveLength(1);
     expect(Math.abs(clockErrorMs(events[0]!) - hourMs)).toBeLessThan(60_000);
     expect(correctionMs(events[0]!)).toBe(clockErrorMs(events[0]!));
   });
 
-  test("are stored unchanged, with a warning, if the clock in the query is invalid", async () => {
+  test("are stored unchanged, with a warning, if the sending time in the query is invalid", async () => {
     const { answer, events } = await stored((key) => ({
       path: "/e/?_=soon",
       body: JSON.stringify(event(key, new Date(1_000_000))),
@@ -143,7 +143,7 @@ describe("times and persons", () => {
     ).toEqual([...[5_000, 0]]);
   });
 
-  test("of a large body that is repeated with a later clock are stored once", async () => {
+  test("of a large body are stored once if the body is repeated with a later sending time", async () => {
     const project = await gateway.project();
     const now = Date.now();
     const batch = Array.from({ length: 3_000 }, (_, index) => ({

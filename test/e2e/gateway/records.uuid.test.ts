@@ -23,13 +23,13 @@ describe("the uuid of a v1 event", () => {
     ["a duplicate name", `"uuid":"${one}","uuid":"${two}"`],
     ["an escaped value", `"uuid":"\\u0030${two.slice(1)}"`],
     ["an escaped value under an escaped name", `"uu\\u0069\\u0064":"${two.slice(0, -1)}\\u0032"`],
-  ])("is the stored one in the results, with %s", async (_, written) => {
+  ])("is the same in the results as in the store, with %s", async (_, written) => {
     const { answer, stored } = await send(written);
     expect(answer.json.results).toEqual({ [two]: { result: "ok" } });
     expect(stored).toEqual([two]);
   });
 
-  test("is rejected as missing if the last one, under an escaped name, is invalid", async () => {
+  test("is rejected as missing if its last occurrence, under an escaped name, is invalid", async () => {
     const { answer, stored } = await send(`"uuid":"${two}"`, `"uuid":"${one}","uu\\u0069d":null`);
     expect([answer.status, answer.json.error_description]).toEqual([
       400,
@@ -38,7 +38,7 @@ describe("the uuid of a v1 event", () => {
     expect(stored).toEqual([]);
   });
 
-  test("is rejected if another event has the same one under an escaped name", async () => {
+  test("is rejected if another event has the same uuid under an escaped name", async () => {
     const { answer, stored } = await send(
       `"uuid":"${one}","uu\\u0069d":"${two}"`,
       `"uuid":"${two}"`,

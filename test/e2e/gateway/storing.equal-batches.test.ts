@@ -24,24 +24,27 @@ function batchOf(
   return JSON.stringify({ api_key: key, batch });
 }
 
-describe("of two equal batches", () => {
+describe("two equal batches", () => {
   test.each([
     ["small", 500],
     ["large", 1_000],
-  ])("%s and without uuids both are stored, and with uuids only one", async (_, padding) => {
-    const post = async (body: string): Promise<void> => {
-      const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
-      for (const { json } of answers) expect(json).toMatchObject({ accepted: count });
-    };
-    const without = await gateway.project();
-    await post(batchOf(without.key, { padding, hasUuid: () => false }));
-    expect(await gateway.events(without)).toHaveLength(2 * count);
-    const having = await gateway.project();
-    await post(batchOf(having.key, { padding, hasUuid: () => true }));
-    expect(await gateway.events(having)).toHaveLength(count);
-  });
+  ])(
+    "of %s events are both stored without uuids, and stored once with uuids",
+    async (_, padding) => {
+      const post = async (body: string): Promise<void> => {
+        const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
+        for (const { json } of answers) expect(json).toMatchObject({ accepted: count });
+      };
+      const without = await gateway.project();
+      await post(batchOf(without.key, { padding, hasUuid: () => false }));
+      expect(await gateway.events(without)).toHaveLength(2 * count);
+      const having = await gateway.project();
+      await post(batchOf(having.key, { padding, hasUuid: () => true }));
+      expect(await gateway.events(having)).toHaveLength(count);
+    },
+  );
 
-  test("the only event without a uuid is stored twice; the others may be stored once", async () => {
+  test("have their only event without a uuid stored twice, and some of their other events once", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)

@@ -50,7 +50,7 @@ describe("requests of the historical stream", () => {
     expect((await gateway.events(live)).length).toBeGreaterThan(10);
   });
 
-  test("on one connection are stored in the order in which they were sent", async () => {
+  test("are stored in the order in which they were sent on one connection", async () => {
     const project = await gateway.project();
     const requests = Array.from({ length: 200 }, (_, number) => {
       const body = JSON.stringify({

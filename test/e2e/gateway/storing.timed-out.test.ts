@@ -96,7 +96,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect((await gateway.events(project)).map((one) => one["uuid"])).toEqual([uuid, uuid]);
   });
 
-  test("does not prevent that an equal event with a uuid is stored", async () => {
+  test("is stored as a new event if its event has a uuid now", async () => {
     const project = await gateway.project();
     await timedOut(() => send(project, [event("a", { timestamp: time })]));
     const batch = [event("a", { timestamp: time, uuid: "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c" })];
@@ -117,7 +117,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1 });
   });
 
-  test("is stored once for the retry; a third attempt is stored again", async () => {
+  test("is stored once, and a third attempt is stored again", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b")];
     await timedOut(() => send(project, batch));
@@ -177,7 +177,7 @@ describe("a small request that is sent again after a timeout", () => {
   });
 });
 
-test("a large request without uuids that is sent again after a timeout is stored once; a third attempt is stored again", async () => {
+test("a large request without uuids that is sent again after a timeout is stored once, and a third attempt is stored again", async () => {
   const project = await gateway.project();
   const batch = Array.from({ length: 3_000 }, (_, index) =>
     event("large", { properties: { index, padding: "x".repeat(300) } }),

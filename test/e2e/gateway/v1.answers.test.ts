@@ -64,7 +64,7 @@ describe("the v1 protocol", () => {
     ]);
   });
 
-  test("keeps existing properties; if there are none, it creates them", async () => {
+  test("adds to existing properties, and creates them if there are none", async () => {
     const mine = await gateway.project();
     const own = { $session_id: "own", $lib: "own", $process_person_profile: true };
     const outside = { session_id: "s", options: { process_person_profile: false } };
@@ -126,7 +126,7 @@ describe("the v1 protocol", () => {
     expect(kept?.properties["$ignore_sent_at"]).toBe(true);
   });
 
-  test("answers for each event, in the order of the batch", async () => {
+  test("returns a result for each event, in the order of the batch", async () => {
     const mine = await gateway.project();
     const batch = [
       v1Event(),
@@ -241,7 +241,7 @@ describe("the v1 protocol", () => {
     ]);
   });
 
-  test("reads the API key from its header, not from the body", async () => {
+  test("reads the API key from the header, not from the body", async () => {
     const mine = await gateway.project();
     const { Authorization: _, ...others } = v1Headers(mine.key);
     const inHeader = { ...others, "PostHog-Api-Token": mine.key };
@@ -257,7 +257,7 @@ describe("the v1 protocol", () => {
     expect(await gateway.events(mine)).toHaveLength(3);
   });
 
-  test("accepts requests with only the header for the key", async () => {
+  test("accepts requests whose only v1 header is that of the key", async () => {
     const answer = await postV1(gateway, v1Body([v1Event()]), {
       Authorization: `Bearer ${project.key}`,
     });

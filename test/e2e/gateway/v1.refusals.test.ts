@@ -70,7 +70,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [
     400,
     "invalid_encoding",
-    "half a gzip",
+    "truncated gzip",
     {
       headers: { "Content-Encoding": "gzip" },
       body: () => gzipSync(fine()).subarray(0, -20),
@@ -102,13 +102,13 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [
     400,
     "invalid_payload",
-    "created_at a number",
+    "a numeric created_at",
     { body: () => v1Body([good], { created_at: 1_700_000_000 }) },
   ],
   [
     400,
     "invalid_payload",
-    "historical_migration a text",
+    "a historical_migration that is text",
     {
       body: () => v1Body([good], { historical_migration: "true" }),
     },
@@ -123,7 +123,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [
     400,
     "invalid_payload",
-    "a uuid that is almost one",
+    "a uuid with one invalid character",
     {
       body: () => v1Body([good, { ...good, uuid: `${good.uuid.slice(0, -1)}g` }]),
     },

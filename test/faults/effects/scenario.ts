@@ -29,7 +29,7 @@ export function databasesOf({ databases = kinds }: EffectsScenario): readonly Ta
 export interface EffectsScenario {
   readonly name: string;
   readonly title: string;
-  /** The databases on which it runs; default: each kind. */
+  /** The kinds of database on which the scenario runs. Default: all. */
   readonly databases?: readonly TargetKind[];
   run(context: EffectsContext): Promise<readonly string[]>;
 }

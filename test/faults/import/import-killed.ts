@@ -96,7 +96,7 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
   }
 }
 
-/** Each line is there twice in a row; these are two events. */
+/** Yields every line twice in a row, as two events. */
 function* linesOf(count: number): Generator<string, void, void> {
   for (let from = 0; from < count; from += 1_000) {
     let text = "";

@@ -13,7 +13,7 @@ const electionMs = 12_000;
 export const clusterDiskLostWhileLagging: Scenario = {
   name: "cluster-disk-lost-while-lagging",
   title:
-    "cluster of three: a node loses its disk while another lags, and the third is away when they meet",
+    "cluster of three: a node loses its disk while another lags, and the third is cut off when these two reconnect",
   topology: "networked",
   env: { PENSTOCK_REPLICAS: "3" },
   faultMs: { short: 500, full: 5_000 },

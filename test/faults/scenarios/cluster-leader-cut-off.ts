@@ -22,8 +22,8 @@ export const clusterLeaderCutOff: Scenario = {
     const startedMs = performance.now();
     await leaderOf(liveStream, others);
     const leaderMs = performance.now() - startedMs;
-    // The others must commit what the old leader acknowledges, so from now on acknowledgements come
-    // through one of them.
+    // The old leader cannot commit events without the other nodes, so every acknowledgement from
+    // now on comes through one of them.
     await context.hold(context.faultMs);
     await context.acknowledged(100);
     context.note(

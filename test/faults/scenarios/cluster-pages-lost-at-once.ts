@@ -6,12 +6,16 @@ import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** In the full form: longer than nats-server takes to sync what it has not synced at once. */
+/**
+ * In the full form: longer than nats-server takes to sync the data that it does not sync
+ * immediately.
+ */
 const syncedMs = 150_000;
 
 export const clusterPagesLostAtOnce: Scenario = {
   name: "cluster-pages-lost-at-once",
-  title: "cluster of three: all nodes lose power at once, with what was not on their disks",
+  title:
+    "cluster of three: all nodes lose power at the same moment, with all data that is not on their disks",
   topology: "cluster",
   onDisk: true,
   env: { PENSTOCK_REPLICAS: "3" },

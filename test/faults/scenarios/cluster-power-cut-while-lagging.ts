@@ -13,7 +13,7 @@ const electionMs = 12_000;
 export const clusterPowerCutWhileLagging: Scenario = {
   name: "cluster-power-cut-while-lagging",
   title:
-    "cluster of three: a node loses power while another is frozen, and the third is frozen when they meet",
+    "cluster of three: a node loses power while another is frozen, and the third is frozen when these two reconnect",
   topology: "cluster",
   onDisk: true,
   env: { PENSTOCK_REPLICAS: "3" },

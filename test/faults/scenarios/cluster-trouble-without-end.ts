@@ -38,7 +38,7 @@ async function trouble(context: ScenarioContext, random: Random): Promise<void> 
       await node.kill();
       await context.hold(faultMs);
       await node.restart();
-      // Another must not fail before this one has what it missed.
+      // No other node may fail before this one has caught up.
       await whole(context);
       break;
     case 1:

@@ -1,12 +1,12 @@
-// The disk under the store becomes full during writes, then has room again. nats-server 2.10
-// switches JetStream off when its disk is full, so it is restarted. Without the right to mount a
-// disk, the server's own limit is used.
+// The disk under the store becomes full during writes, then has space again. nats-server 2.10
+// switches JetStream off when its disk is full, so the server is restarted. Without the right to
+// mount a disk, the server's own limit is used.
 
 import type { Scenario } from "../scenario.ts";
 
 export const diskFull: Scenario = {
   name: "disk-full",
-  title: "the disk of the store is full, then has room again and nats-server is restarted",
+  title: "the disk of the store is full, then has space again and nats-server is restarted",
   topology: "single",
   diskBytes: 268_435_456,
   env: { PENSTOCK_STREAM_BYTES_MAX: "1073741824" },

@@ -1,5 +1,5 @@
-// The disk under the embedded nats-server becomes full twice. Once it has room the gateway restarts
-// its nats-server. Without the right to mount a disk, the nats-server is killed instead.
+// The disk under the embedded nats-server becomes full twice. Once it has space, the gateway
+// restarts its nats-server. Without the right to mount a disk, the nats-server is killed instead.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,4 @@
-// The embedded nats-server is killed. The gateway restarts it, and stores what waited.
+// The embedded nats-server is killed. The gateway restarts it, and stores the requests that waited.
 
 import type { Scenario } from "../scenario.ts";
 

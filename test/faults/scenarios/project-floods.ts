@@ -1,4 +1,5 @@
-// A project fills its stream. It is refused where its share ends, and no other project is.
+// A project fills its stream. It is rejected when its share is used up, and no other project is
+// rejected.
 
 import {
   expectStored,
@@ -52,7 +53,7 @@ export const projectFloodsInBursts: Scenario = {
 
 /**
  * A project has three fifths of a stream when another one floods the rest. Neither it nor the
- * projects of the load may be refused for that.
+ * projects of the load may be rejected because of the flood.
  */
 export const projectHasMuchBesideFlood: Scenario = {
   ...flood,
@@ -77,12 +78,14 @@ export const projectHasMuchBesideFlood: Scenario = {
 
 /**
  * A project has most of a stream. Another one has sent single events, and now sends batches
- * alongside the single events of a third. Neither may be charged more than it has.
+ * alongside the single events of a third. Neither of these two may be charged more than it has
+ * stored.
  */
 export const projectWithLittleBesideFlood: Scenario = {
   ...flood,
   name: "project-with-little-beside-flood",
-  title: "projects with single events and batches store little alongside one that has much",
+  title:
+    "projects with single events and batches store little alongside a project that has most of the stream",
   faultMs: { short: 1_000, full: 20_000 },
   async run(context) {
     const filled = 0.7;

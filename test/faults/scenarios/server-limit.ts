@@ -1,12 +1,12 @@
-// Others fill the server to its own limit (max_file_store), so that no stream has room; then they
-// free the room.
+// Other streams fill the server to its own limit (max_file_store), so that no stream has space.
+// Then the space is freed.
 
 import { emptyServer, fillServer } from "../filler.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const serverLimit: Scenario = {
   name: "server-limit",
-  title: "the server's storage limit is reached by others' streams, then there is room again",
+  title: "other streams fill the server to its storage limit, then the space is freed",
   topology: "single",
   fileStoreBytesMax: 268_435_456,
   env: { PENSTOCK_STREAM_BYTES_MAX: "100000000" },

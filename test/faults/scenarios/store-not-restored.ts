@@ -1,11 +1,11 @@
-// nats-server restarts with less room than the streams require, and so without them; then with
-// enough. The gateway must not create new streams in their place.
+// nats-server restarts with less space than the streams require, so it does not restore them. Then
+// it restarts with enough. The gateway must not create new streams in their place.
 
 import type { Scenario } from "../scenario.ts";
 
 export const storeNotRestored: Scenario = {
   name: "store-not-restored",
-  title: "nats-server restarts with too little room for the streams, then with enough",
+  title: "nats-server restarts with too little space for the streams, then with enough",
   topology: "single",
   faultMs: { short: 500, full: 4_000 },
   mayRefuse: true,
@@ -13,7 +13,7 @@ export const storeNotRestored: Scenario = {
   async run({ store, faultMs, hold, untilRefused }) {
     const [node] = store.nodes;
     await node!.restart({ maxFileStore: 1_048_576 });
-    // nats-server 2.10 answers as if it had no streams, 2.15 that it has no room.
+    // nats-server 2.10 answers as if it had no streams, and 2.15 that it has no space.
     await untilRefused("503 ");
     await hold(faultMs);
     await node!.restart();

@@ -13,7 +13,7 @@ describe("the buffer of a body", () => {
       1_000 * MIB,
       400_000,
     ],
-    ["a minimum if almost nothing has arrived", 1, 1_000 * MIB, 16_384],
+    ["16 KiB if almost nothing has arrived", 1, 1_000 * MIB, 16_384],
     ["the declared length when most of the body has arrived", 900_000, MIB, MIB],
     ["twice the received bytes if no length is declared", MIB, undefined, 2 * MIB],
     ["twice the received bytes if more arrives than declared", MIB, 10, 2 * MIB],
@@ -27,7 +27,7 @@ describe("the buffer of a body", () => {
     expect(capacityFor(needed, hint)).toBe(capacity);
   });
 
-  test("stays below four times the received bytes, and ends at the declared length", () => {
+  test("has at most four times the received bytes while it grows, and the declared length at the end", () => {
     const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => at % 251));
     const memory = new BodyMemory();
     const buffer = new BodyBuffer(memory, bytes.length);
@@ -87,7 +87,7 @@ describe("the buffer of a body", () => {
     expect([buffer.isInOnePiece, buffer.capacity]).toEqual([true, 20 * MIB]);
   });
 
-  test("holds one byte for each of 500 clients that declare the maximum and send one byte", async () => {
+  test("uses less than 40 MiB for 500 clients that declare the maximum and send one byte each", async () => {
     const server = await startTestServer();
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 500 }, () => connectTo(server)));

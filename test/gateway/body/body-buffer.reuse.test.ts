@@ -20,7 +20,7 @@ describe("the pool of body memory", () => {
     expect(memory.keptBytes).toBe(0);
   });
 
-  test("frees the smallest blocks above the limit", () => {
+  test("frees its smallest blocks if it exceeds its limit", () => {
     const memory = new BodyMemory();
     const blocks = [
       memory.take(2 * MIB),

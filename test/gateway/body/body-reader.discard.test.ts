@@ -61,17 +61,20 @@ describe("the size limit of a body", () => {
   });
 
   test.each([
-    ["as declared", head({ "Content-Length": "900000000" }), piece],
-    ["by the received bytes", head({ "Transfer-Encoding": "chunked" }), chunk],
-  ])("closes the connection of a body above twice the limit: %s", async (_, request, part) => {
-    const server = await startTestServer();
-    const wire = await connectTo(server);
-    wire.write(request);
-    for (let sent = 0; sent <= 20; sent++) wire.write(part);
-    const reply = await wire.reply();
-    expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
-    expect(reply.headers.get("connection")).toBe("close");
-    await wire.ended();
-    expect(server.finished).toEqual(["capture 413"]);
-  });
+    ["declared length", head({ "Content-Length": "900000000" }), piece],
+    ["received length", head({ "Transfer-Encoding": "chunked" }), chunk],
+  ])(
+    "closes the connection if the %s of a body exceeds twice the limit",
+    async (_, request, part) => {
+      const server = await startTestServer();
+      const wire = await connectTo(server);
+      wire.write(request);
+      for (let sent = 0; sent <= 20; sent++) wire.write(part);
+      const reply = await wire.reply();
+      expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
+      expect(reply.headers.get("connection")).toBe("close");
+      await wire.ended();
+      expect(server.finished).toEqual(["capture 413"]);
+    },
+  );
 });

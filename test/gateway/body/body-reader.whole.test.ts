@@ -99,7 +99,7 @@ describe("the body reader", () => {
     expect(server.taken.map(({ text }) => text === body.toString())).toEqual([true, true]);
   });
 
-  test("answers pipelined requests in order if each is answered at once", async () => {
+  test("answers pipelined requests in order if each is answered immediately", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerStored({ ...oneStored, accepted: body.length });
@@ -109,7 +109,7 @@ describe("the body reader", () => {
       expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
   });
 
-  test("closes the connection of a client that pipelines past a pending answer, and still finishes the pending request", async () => {
+  test("closes the connection if a request arrives before the previous one is answered, and still finishes the previous one", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const wire = await connectTo(server);

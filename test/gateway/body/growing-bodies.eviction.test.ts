@@ -21,7 +21,7 @@ async function begin(wire: Wire): Promise<void> {
 }
 
 describe("the memory budget for bodies", () => {
-  test("evicts the newest body for the oldest, and answers 503 for the evicted one when it is complete", async () => {
+  test("evicts the newest body for the oldest, and answers 503 when the evicted body has arrived completely", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires = [
       await connectTo(server),
@@ -109,7 +109,7 @@ describe("the memory budget for bodies", () => {
     senderAddress: "",
   });
 
-  test("evicts slow bodies first, beginning with the latest", () => {
+  test("evicts slow bodies first, the latest of them before the earlier ones", () => {
     const slow = arriving(30_000, 1_000_000);
     const alsoSlow = arriving(10_000, 1_000_000);
     const fast = arriving(10_000, 20_000_000);
@@ -152,7 +152,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts a small body only if it is slow after a second, not because it arrived later", () => {
+  test("evicts a small body only if it is still slow after a second, not if it only arrived later", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);
@@ -162,7 +162,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts bodies without a known key for one with a key, first those of the address that holds the most", () => {
+  test("evicts bodies without a known key for a body with a key, first those of the address that holds the most memory", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
       ...{ isKnown: false, senderAddress, bytesHeld },
@@ -177,7 +177,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(greedy, 161, now)).toEqual([]);
   });
 
-  test("distinguishes client addresses even if none is recorded", async () => {
+  test("limits each client address even if events are stored without addresses", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
@@ -203,7 +203,7 @@ describe("the memory budget for bodies", () => {
     );
   });
 
-  test("evicts several bodies at once for a body that arrives in small pieces", async () => {
+  test("evicts several bodies together for a body that arrives in small pieces", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,

@@ -25,36 +25,36 @@ function bodyOf(ageMs: number, bytesArrived: number, given: Partial<SlowBody> = 
   return body;
 }
 
-describe("the check of slow bodies", () => {
+describe("the idle timeout", () => {
   test.each([
-    ["extends the timeout of a body that sends 1 kB per second", bodyOf(60_000, 60_000), 1],
-    ["extends the timeout of a body that has just begun", bodyOf(1_000, 1), 1],
-    ["does not extend it below 1 kB per second", bodyOf(60_000, 55_000), 0],
+    ["is extended for a body that sends 1 kB per second", bodyOf(60_000, 60_000), 1],
+    ["is extended for a body that has just begun", bodyOf(1_000, 1), 1],
+    ["is not extended for a body that sends less than 1 kB per second", bodyOf(60_000, 55_000), 0],
     [
-      "extends it if nothing arrived since the last check",
+      "is extended for a body of which nothing arrived since the last check",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000 }),
       1,
     ],
     [
-      "does not extend it if nothing arrived during two checks",
+      "is not extended for a body of which nothing arrived during two checks",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }),
       0,
     ],
-    ["does not extend it if nothing has arrived at all", bodyOf(1_000, 0), 0],
-    ["does not extend it for a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
-    ["does not extend it for a complete body", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
+    ["is not extended for a body of which nothing has arrived", bodyOf(1_000, 0), 0],
+    ["is not extended for a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
+    ["is not extended for a complete body", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
   ])("%s", (_, body, kept) => {
     keepSlowOpen([body], now);
     expect(body.kept).toBe(kept);
   });
 
-  test("limits the number of slow bodies whose timeout is extended", () => {
+  test("is extended for a limited number of slow bodies", () => {
     const bodies = Array.from({ length: slowBodiesMax + 10 }, () => bodyOf(10_000, 20_000));
     keepSlowOpen(bodies, now);
     expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
   });
 
-  test("leaves slots for other addresses and for bodies with a key", () => {
+  test("is extended for a few bodies of each address, and for bodies with a key, even if one address has many", () => {
     const of = (senderAddress: string, isKnown: boolean, length: number) =>
       Array.from({ length }, () => bodyOf(10_000, 20_000, { senderAddress, isKnown }));
     const keptOf = (bodies: { kept: number }[]) => bodies.filter(({ kept }) => kept === 1).length;
@@ -73,7 +73,7 @@ describe("the check of slow bodies", () => {
     expect(keptOf(alone)).toBe(slowBodiesMax);
   });
 
-  test("lets a body of 2 kB per second finish, and closes the connection of one that stops", {
+  test("does not end a body of 2 kB per second, and closes the connection of a body that stops", {
     timeout: 120_000,
   }, async () => {
     const server = await startTestServer();

@@ -57,7 +57,7 @@ function damaged(body: Buffer, kind: string, at: number): Buffer {
 }
 
 describe("inflation in the addon", () => {
-  test("gives the same bytes as node:zlib, or leaves the body to it", () => {
+  test("returns the same bytes as node:zlib, or leaves the body to node:zlib", () => {
     const property = fc.property(
       anyBody,
       anyDamage,

@@ -59,17 +59,17 @@ function once(encode: (text: string) => Buffer): (text: string) => Buffer {
 const encoders: [string, string, (text: string) => Buffer][] = [
   ["identity", "identity", (text) => Buffer.from(text)],
   ["gzip", "gzip", (text) => zlib.gzipSync(text)],
-  ["gzip in capitals and blanks", " GZip ", (text) => zlib.gzipSync(text)],
+  ["gzip declared in capitals with spaces", " GZip ", (text) => zlib.gzipSync(text)],
   ["x-gzip", "x-gzip", (text) => zlib.gzipSync(text)],
   [
     "gzip of two members",
     "gzip",
     (text) => Buffer.concat([zlib.gzipSync(text.slice(0, 9)), zlib.gzipSync(text.slice(9))]),
   ],
-  ["gzip, unnamed", "", (text) => zlib.gzipSync(text)],
-  ["gzip, named identity", "identity", (text) => zlib.gzipSync(text)],
+  ["gzip without Content-Encoding", "", (text) => zlib.gzipSync(text)],
+  ["gzip declared as identity", "identity", (text) => zlib.gzipSync(text)],
   ["deflate", "deflate", (text) => zlib.deflateSync(text)],
-  ["deflate without its wrapping", "deflate", (text) => zlib.deflateRawSync(text)],
+  ["raw deflate", "deflate", (text) => zlib.deflateRawSync(text)],
   ["br", "br", brotli],
   ["zstd", "zstd", (text) => zlib.zstdCompressSync(text)],
   [
@@ -77,7 +77,7 @@ const encoders: [string, string, (text: string) => Buffer][] = [
     "zstd",
     (text) => zlib.zstdCompressSync(text, { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }),
   ],
-  ["a list with one coding", "identity, gzip", (text) => zlib.gzipSync(text)],
+  ["gzip listed after identity", "identity, gzip", (text) => zlib.gzipSync(text)],
 ];
 
 const texts = { small, large: large.slice(0, 99_000), "large when inflated": large, noisy };
@@ -89,7 +89,7 @@ const requests = encoders
   .filter(([, , , body]) => body.length <= bodyBytesMax);
 
 describe("the inflation of request bodies", () => {
-  test.each(requests)("inflates %s, %s", async (_name, _size, header, body, text) => {
+  test.each(requests)("inflates %s (text: %s)", async (_name, _size, header, body, text) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     if (body.length > 100_000) return expect(header).toMatch(/identity/);
@@ -167,20 +167,20 @@ describe("the inflation of request bodies", () => {
   });
 
   const padding: [string, Buffer][] = [
-    ["a zero", Buffer.alloc(1)],
+    ["a zero byte", Buffer.alloc(1)],
     ["a line feed", Buffer.from("\n")],
     ["a carriage return and a line feed", Buffer.from("\r\n")],
-    ["zeros", Buffer.alloc(512)],
+    ["zero bytes", Buffer.alloc(512)],
     ["a text", Buffer.from("and more")],
     ["JSON", Buffer.from('{"event":"b"}')],
     ["0xff", Buffer.alloc(9, 0xff)],
     ["half a magic number", Buffer.from([0x1f, 0x8b])],
-    ["zeros and a gzip", Buffer.concat([Buffer.alloc(3), zlib.gzipSync("x")])],
+    ["zero bytes and a gzip body", Buffer.concat([Buffer.alloc(3), zlib.gzipSync("x")])],
   ];
   const padded = codings.flatMap(([coding, encode]) => [
     ...padding.map(([name, bytes]) => [coding, name, encode, bytes] as const),
-    [coding, "the beginning of another", encode, encode(noisy).subarray(0, 9_000)] as const,
-    [coding, "another, damaged", encode, withFault(encode(noisy.slice(0, 9_000)))] as const,
+    [coding, "the beginning of another body", encode, encode(noisy).subarray(0, 9_000)] as const,
+    [coding, "another body, damaged", encode, withFault(encode(noisy.slice(0, 9_000)))] as const,
   ]);
 
   function withFault(body: Buffer): Buffer {
@@ -217,7 +217,7 @@ describe("the inflation of request bodies", () => {
 
   test.each([
     ["gzip", "four members", (text: string) => parts(text, zlib.gzipSync)],
-    ["gzip", "a member and zeros", (text: string) => [zlib.gzipSync(text), Buffer.alloc(9)]],
+    ["gzip", "a member and zero bytes", (text: string) => [zlib.gzipSync(text), Buffer.alloc(9)]],
     ["gzip", "members with every header field", (text: string) => parts(text, fullGzip)],
     [
       "gzip",
@@ -228,7 +228,7 @@ describe("the inflation of request bodies", () => {
     ["zstd", "frames to be skipped", (text: string) => [skipped, frame(text), skipped]],
     [
       "zstd",
-      "a frame to be skipped and zeros",
+      "a frame to be skipped and zero bytes",
       (text: string) => [frame(text), skipped, Buffer.alloc(9)],
     ],
   ])("reads a %s body of %s to its end", async (coding, _name, encoded) => {
@@ -254,12 +254,12 @@ describe("the inflation of request bodies", () => {
 
   test.each([
     ["an unknown flag", (body: Buffer) => body.fill(0x20, 3, 4)],
-    ["another method", (body: Buffer) => body.fill(7, 2, 3)],
-    ["a wrong sum", (body: Buffer) => body.fill(0xaa, body.length - 8, body.length - 4)],
+    ["an unknown compression method", (body: Buffer) => body.fill(7, 2, 3)],
+    ["a wrong checksum", (body: Buffer) => body.fill(0xaa, body.length - 8, body.length - 4)],
     ["a wrong length", (body: Buffer) => body.fill(0xaa, body.length - 4)],
-    ["a wrong sum of its header", () => Buffer.from(fullGzip(small)).fill(1, 8, 9)],
-    ["a name without an end", () => fullGzip(small).subarray(0, 22)],
-    ["a header alone", (body: Buffer) => body.subarray(0, 10)],
+    ["a wrong header checksum", () => Buffer.from(fullGzip(small)).fill(1, 8, 9)],
+    ["an unterminated file name", () => fullGzip(small).subarray(0, 22)],
+    ["only a header", (body: Buffer) => body.subarray(0, 10)],
   ] as const)("rejects gzip with %s as invalid_encoding", async (_name, spoil) => {
     const server = await startTestServer({ inflater: undefined });
     const wire = await connectTo(server);
@@ -269,7 +269,7 @@ describe("the inflation of request bodies", () => {
     }
   });
 
-  test("does not happen on the event loop for the random test body, in any coding", () => {
+  test("is left to the thread pool for the random test body, in every coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 
@@ -295,8 +295,8 @@ describe("the inflation of request bodies", () => {
 
   test.each(
     unknown.flatMap((header) => [
-      [header, "plain", Buffer.from(small)] as const,
-      [header, "plain, after white space", Buffer.from(` \r\n${small}`)] as const,
+      [header, "JSON", Buffer.from(small)] as const,
+      [header, "JSON after white space", Buffer.from(` \r\n${small}`)] as const,
       [header, "gzip", zlib.gzipSync(small)] as const,
       [header, "base64", Buffer.from(Buffer.from(small).toString("base64"))] as const,
       [header, "a form", Buffer.from(`data=${encodeURIComponent(small)}`)] as const,

@@ -90,7 +90,7 @@ describe("concurrent inflation", () => {
     expect(server.taken.length).toBe(3);
   });
 
-  test("rejects a waiting body at its deadline, not when its slot is free", async () => {
+  test("rejects a waiting body at its deadline, even if no slot is free yet", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ requestTimeoutMs: 50 });
     const [first, second, third] = await sendAll(server, held, held, waiting);
@@ -123,7 +123,7 @@ describe("concurrent inflation", () => {
   test.each([
     ["gzip", gzipSync],
     ["br", brotliCompressSync],
-  ])("finds the project in the first bytes that %s inflates to", async (coding, encode) => {
+  ])("finds the project in the first inflated bytes of a %s body", async (coding, encode) => {
     const text = `b${randomBytes(200_000).toString("hex")}`;
     const server = await startTestServer({ peek: byFirstByte, bodyBytesMax: 1_000_000 });
     const wire = await connectTo(server);
@@ -156,7 +156,7 @@ describe("concurrent inflation", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("finds a key that arrives late; once a key is found, it stops searching", async () => {
+  test("finds a key that arrives late, and stops searching once it has found a key", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {

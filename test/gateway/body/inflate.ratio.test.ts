@@ -71,7 +71,7 @@ describe("the expansion limit of a body", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("allows %s of events that differ only in a number", async (coding, encode) => {
+  ])("allows a %s body of events that differ only in a number", async (coding, encode) => {
     const text = JSON.stringify({ api_key: "k", batch: events });
     expect(text.length).toBeGreaterThan(8 * MIB);
     const { reply, inflated } = await answerTo(coding, encode(text));
@@ -86,7 +86,7 @@ describe("the expansion limit of a body", () => {
     ["br", br],
     ["zstd", zstd],
   ])(
-    "stops %s past 8 MiB and 200 times its size if its first bytes hold no project's key",
+    "stops a %s body at 8 MiB and 200 times its size if its first bytes hold no project's key",
     async (coding, encode) => {
       const body = encode(Buffer.alloc(20 * MIB, " "));
       const { reply } = await answerTo(coding, body, nobodys);
@@ -106,7 +106,7 @@ describe("the expansion limit of a body", () => {
     expect([reply.status, inflated]).toEqual([200, 20 * MIB]);
   });
 
-  test("allows a body of different events without a known key, wherever it has its key", async () => {
+  test("allows a body of different events even if its first bytes hold no project's key", async () => {
     const text = JSON.stringify({ batch: events, api_key: "k" });
     const { reply, inflated } = await answerTo("gzip", zlib.gzipSync(text), nobodys);
     expect([reply.status, inflated]).toEqual([200, text.length]);

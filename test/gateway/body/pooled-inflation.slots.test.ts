@@ -69,7 +69,7 @@ test("the inflation pool limits a project to half of the memory, and likewise al
   expect(said()).toBe("b");
 });
 
-test("the inflation pool starts a body that exceeds its memory when no other body is in it", async () => {
+test("the inflation pool starts a body that exceeds the pool's memory only when no other body is in the pool", async () => {
   const { add, leave, said } = poolOf();
   add("huge", { mebibytes: 1_000 });
   add("next", { mebibytes: 1 });

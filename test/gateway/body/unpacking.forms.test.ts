@@ -17,7 +17,7 @@ const event = {
 const texts: [string, string][] = [
   ["an event", JSON.stringify(event)],
   ["an array", JSON.stringify([event, event, { ...event, offset: 17 }])],
-  ["a batch behind white space", ` \r\n\t${JSON.stringify({ api_key: "ka", batch: [event] })}\n`],
+  ["a batch after white space", ` \r\n\t${JSON.stringify({ api_key: "ka", batch: [event] })}\n`],
 ];
 const manyEvents = JSON.stringify({
   api_key: "ka",
@@ -97,70 +97,70 @@ describe("decoding the payloads of PostHog's clients", () => {
 
   const refused: [string, Sent, number, string, RegExp][] = [
     [
-      "JSON called gzip-js",
+      "JSON declared as gzip-js",
       { line: "POST /e/?compression=gzip-js", body: text },
       400,
       "invalid_encoding",
       /is not valid gzip: /,
     ],
     [
-      "JSON called lz64",
+      "JSON declared as lz64",
       { line: "POST /e/?compression=lz64", body: text },
       400,
       "invalid_encoding",
       /is not valid lz64: /,
     ],
     [
-      "JSON called base64",
+      "JSON declared as base64",
       { line: "POST /e/?compression=base64", body: text },
       400,
       "invalid_encoding",
       /is not valid base64: /,
     ],
     [
-      "a form of JSON called lz64",
+      "a form of JSON declared as lz64",
       asForm(text, "&compression=lz64"),
       400,
       "invalid_encoding",
       /is not valid lz64: /,
     ],
     [
-      "a form of JSON called gzip",
+      "a form of JSON declared as gzip",
       asForm(text, "&compression=gzip"),
       400,
       "invalid_encoding",
       /is not valid gzip: /,
     ],
     [
-      "base64 of JSON called gzip",
+      "base64 of JSON declared as gzip",
       { line: "POST /e/?compression=gzip", body: base64(text) },
       400,
       "invalid_encoding",
       /is not valid gzip: /,
     ],
     [
-      "base64 called lz64",
+      "base64 declared as lz64",
       asForm(base64(text), "&compression=lz64"),
       400,
       "invalid_encoding",
       /is not valid lz64: /,
     ],
     [
-      "gzip called br",
+      "gzip declared as br",
       { headers: { "Content-Encoding": "br" }, body: gzipped },
       400,
       "invalid_encoding",
       /is not valid br: /,
     ],
     [
-      "gzip cut short",
+      "truncated gzip",
       { line: "POST /e/?compression=gzip-js", body: gzipped.subarray(0, -9) },
       400,
       "invalid_encoding",
       /is not valid gzip: /,
     ],
     [
-      "gzip spoilt",
+      "damaged gzip",
       { line: "POST /e/?compression=gzip-js", body: middle(gzipped) },
       400,
       "invalid_encoding",
@@ -174,7 +174,7 @@ describe("decoding the payloads of PostHog's clients", () => {
       /is not valid gzip: /,
     ],
     [
-      "much gzip cut short",
+      "a large truncated gzip body",
       { body: zlib.gzipSync(noisy).subarray(0, -9) },
       400,
       "invalid_encoding",
@@ -182,7 +182,7 @@ describe("decoding the payloads of PostHog's clients", () => {
     ],
     ["gzip of gzip", { body: zlib.gzipSync(gzipped) }, 400, "invalid_encoding", /compressed twice/],
     [
-      "gzip of gzip, and both are said",
+      "gzip of gzip, both declared",
       {
         line: "POST /e/?compression=gzip-js",
         headers: { "Content-Encoding": "gzip" },
@@ -193,7 +193,7 @@ describe("decoding the payloads of PostHog's clients", () => {
       /compressed twice/,
     ],
     [
-      "much gzip of gzip",
+      "a large body of gzip of gzip",
       { body: zlib.gzipSync(zlib.gzipSync(noisy)) },
       400,
       "invalid_encoding",
@@ -221,14 +221,14 @@ describe("decoding the payloads of PostHog's clients", () => {
       /compressed twice/,
     ],
     [
-      "base64 cut short",
+      "truncated base64",
       { body: bare.slice(0, bare.length - ((bare.length + 3) % 4)) },
       400,
       "invalid_encoding",
       /is not valid base64: /,
     ],
     [
-      "base64 spoilt",
+      "damaged base64",
       { body: `${base64(text).slice(0, 40)}*${base64(text).slice(41)}` },
       400,
       "invalid_encoding",
@@ -242,41 +242,47 @@ describe("decoding the payloads of PostHog's clients", () => {
       /is not valid base64: /,
     ],
     [
-      "much base64 spoilt",
+      "a large damaged base64 body",
       { body: `${base64(manyEvents).slice(0, 300_000)}*${base64(manyEvents).slice(300_001)}` },
       400,
       "invalid_encoding",
       /is not valid base64: /,
     ],
     [
-      "a form of gzip cut short",
+      "a form of truncated gzip",
       asForm(base64(gzipped.subarray(0, -9))),
       400,
       "invalid_encoding",
       /is not valid gzip: /,
     ],
     [
-      "lz64 cut short",
+      "truncated lz64",
       asForm(lzEncode(text).slice(0, -8), "&compression=lz64"),
       400,
       "invalid_encoding",
       /is not valid lz64: unexpected end/,
     ],
     [
-      "lz64 spoilt",
+      "damaged lz64",
       asForm(lzEncode(text).replace(/^(.{40})./, "$1*"), "&compression=lz64"),
       400,
       "invalid_encoding",
       /is not valid lz64: a character/,
     ],
     [
-      "lz64 of nothing",
+      "lz64 of an empty text",
       asForm("Q===", "&compression=lz64"),
       400,
       "empty_body",
       /empty after decompression/,
     ],
-    ["a form without data", asForm("", "&compression=lz64"), 400, "empty_body", /payload is empty/],
+    [
+      "a form with empty data",
+      asForm("", "&compression=lz64"),
+      400,
+      "empty_body",
+      /payload is empty/,
+    ],
     [
       "a form with data twice",
       asForm(text, `&data=${encodeURIComponent(text)}`),
@@ -287,13 +293,19 @@ describe("decoding the payloads of PostHog's clients", () => {
     ["a GET without data", { line: "GET /e/?ip=1" }, 400, "empty_body", /data=/],
     ["a GET with empty data", { line: "GET /e/?data=&ip=1" }, 400, "empty_body", /data=/],
     [
-      "data of gzip cut short",
+      "a GET with truncated gzip as data",
       { line: `GET /e/?data=${encodeURIComponent(base64(gzipped.subarray(0, -9)))}` },
       400,
       "invalid_encoding",
       /is not valid gzip: /,
     ],
-    ["a POST without anything", { line: "POST /e/?data=", body: "" }, 400, "empty_body", /no body/],
+    [
+      "a POST without data or body",
+      { line: "POST /e/?data=", body: "" },
+      400,
+      "empty_body",
+      /no body/,
+    ],
   ];
 
   test.each(refused)("rejects %s", async (_name, sent, status, code, detail) => {
@@ -358,7 +370,7 @@ describe("decoding the payloads of PostHog's clients", () => {
     expect(server.taken[0]!.text).toBe(text);
   });
 
-  test("finds the project in the first kilobyte of a browser's gzip body without a coding header", async () => {
+  test("finds the project in the first kilobyte of a browser's gzip body without Content-Encoding", async () => {
     const peek = peekOfOneProject();
     let seen: string | undefined;
     const server = await startTestServer({

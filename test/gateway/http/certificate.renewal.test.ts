@@ -96,22 +96,22 @@ describe("certificate renewal", () => {
 
   test.each([
     [
-      "the certificate of a different key",
+      "the certificate is replaced by one of a different key",
       (renewing: Renewing, other: PemPair) => writeFileSync(renewing.cert, other.cert),
     ],
     [
-      "half a certificate",
+      "the certificate is truncated",
       ({ cert, first }: Renewing) =>
         writeFileSync(cert, first.cert.slice(0, first.cert.length / 2)),
     ],
-    ["an empty file", ({ cert }: Renewing) => writeFileSync(cert, "")],
-    ["a missing file", ({ key }: Renewing) => renameSync(key, `${key}.away`)],
+    ["the certificate is empty", ({ cert }: Renewing) => writeFileSync(cert, "")],
+    ["the key is missing", ({ key }: Renewing) => renameSync(key, `${key}.away`)],
     [
-      "a damaged chain",
+      "the certificate's chain is damaged",
       ({ cert, first }: Renewing) => writeFileSync(cert, first.cert + first.cert.replace("M", "*")),
     ],
   ])(
-    "after %s, the old certificate stays in use, the error is logged once, and the next valid pair is loaded",
+    "if %s, the old certificate stays in use, the error is logged once, and the next valid pair is loaded",
     async (_what, damage) => {
       const renewing = await start();
       const { expirySeconds } = renewing.watch;
@@ -179,13 +179,16 @@ describe("certificate renewal", () => {
       "certificate not valid yet",
       { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
     ],
-  ])("a certificate is served with the warning: %s", async (what, dates) => {
-    const pair = await authority.server({ name: "first", ...dates });
-    const renewing = await startOn(pair.certFile, pair.keyFile);
-    expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
-    expect(renewing.watch.expirySeconds).toBe(Math.floor(dates.notAfter.getTime() / 1_000));
-    await expect(secure(renewing)).rejects.toThrow(/expired|not yet valid/);
-  });
+  ])(
+    "a certificate outside its validity dates is served, with the warning: %s",
+    async (what, dates) => {
+      const pair = await authority.server({ name: "first", ...dates });
+      const renewing = await startOn(pair.certFile, pair.keyFile);
+      expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
+      expect(renewing.watch.expirySeconds).toBe(Math.floor(dates.notAfter.getTime() / 1_000));
+      await expect(secure(renewing)).rejects.toThrow(/expired|not yet valid/);
+    },
+  );
 
   test.each([
     [2_048, []],

@@ -96,7 +96,7 @@ test("a deferred answer stops the work on the body immediately, and is the only 
   expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
 });
 
-test("a client that disconnects while its answer is deferred gets no answer; its request ends", async () => {
+test("if a client disconnects while its answer is deferred, nothing is sent and the request ends", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
@@ -107,7 +107,7 @@ test("a client that disconnects while its answer is deferred gets no answer; its
   expect([shared.inflight, admission.bytes]).toEqual([0, 0]);
 });
 
-test("the request of a client that disconnects while the intake has its body ends with the late answer", () => {
+test("if a client disconnects while the intake has the body, the request ends with the late answer", () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.body.handOver();
   exchange.abort();
@@ -117,7 +117,7 @@ test("the request of a client that disconnects while the intake has its body end
   expect([written, counted, logged]).toEqual([[], ["aborted at answer"], []]);
 });
 
-test("the request of a client that disconnects before the intake has its body ends immediately", () => {
+test("if a client disconnects before the intake has the body, the request ends immediately", () => {
   const { exchange, shared, admission, written, counted } = begin();
   let stopped = 0;
   exchange.body.state = "waiting";
@@ -127,7 +127,7 @@ test("the request of a client that disconnects before the intake has its body en
   expect([written, counted]).toEqual([[], ["aborted at answer"]]);
 });
 
-test("an evicted body is answered at its end if it is still arriving, and immediately if it is complete", () => {
+test("an evicted body is answered immediately if it is complete, and otherwise when all of it has arrived", () => {
   const arriving = begin();
   arriving.exchange.body.state = "arriving";
   arriving.exchange.body.evict();
@@ -161,7 +161,7 @@ test("a request whose idle timeout is extended stays paused until it may be read
 });
 
 test.each([false, true])(
-  "a body rejected because of its many chunks is answered in a later turn of the event loop (connection closed before: %s)",
+  "a rejection for too many chunks is sent in a later turn of the event loop, or not at all if the connection is closed (closed: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.rejectChunks(problem);

@@ -14,9 +14,9 @@ import {
 
 const text = Buffer.from('{"results":{}}\n');
 const kinds: readonly (readonly [name: string, request: Buffer, answer: TestServer["answer"]])[] = [
-  ["dropped", post("{}"), (exchange) => exchange.answerStored(oneStored)],
+  ["capture requests", post("{}"), (exchange) => exchange.answerStored(oneStored)],
   [
-    "dropped, of the newer protocol",
+    "requests of the v1 protocol",
     Buffer.concat([
       head({ "Content-Length": "2" }, "POST /i/v1/analytics/events"),
       Buffer.from("{}"),
@@ -24,17 +24,17 @@ const kinds: readonly (readonly [name: string, request: Buffer, answer: TestServ
     (exchange) => exchange.v1!.answerResults(text, false),
   ],
   [
-    "refused",
+    "rejected requests",
     post("{}"),
     (exchange) => exchange.answerProblem({ code: "invalid_json", detail: "bad" }),
   ],
   [
-    "for flags",
+    "requests for flags",
     Buffer.concat([head({ "Content-Length": "2" }, "POST /flags/"), Buffer.from("{}")]),
     () => {},
   ],
   [
-    "where there is nothing",
+    "requests to an unknown path",
     Buffer.concat([head({ "Content-Length": "2" }, "POST /x"), Buffer.from("{}")]),
     () => {},
   ],
@@ -57,7 +57,10 @@ function countTurns(server: TestServer): { readonly turns: number[]; stop(): voi
   };
 }
 
-const alone = [...kinds, ["without a body", head({ "Content-Length": "0" }), () => {}] as const];
+const alone = [
+  ...kinds,
+  ["requests without a body", head({ "Content-Length": "0" }), () => {}] as const,
+];
 
 describe("the limit of immediate answers per turn of the event loop", () => {
   test.each(alone)(
@@ -76,7 +79,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
   );
 
   test.each(kinds)(
-    "is shared by all connections; a connection that waits for its answer is not closed: %s",
+    "is shared by all connections, and closes no connection that waits for its answer: %s",
     async (...kind) => {
       const [_, request, answer] = kind;
       const server = await startTestServer();
@@ -102,7 +105,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
     },
   );
 
-  test("keeps the connection of a client that waits for each answer, however many others do", async () => {
+  test("closes no connection of a client that waits for each answer, however many such clients there are", async () => {
     const server = await startTestServer();
     server.refusal = "store_full";
     const wires = await Promise.all(
@@ -118,7 +121,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
     expect(wires.some((wire) => wire.closed())).toBe(false);
   });
 
-  test("allows a few pipelined requests, which are answered in order", async () => {
+  test("allows a few pipelined requests and answers them in order", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerProblem({ code: "invalid_json", detail: JSON.parse(body.toString()).name });

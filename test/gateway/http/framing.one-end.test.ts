@@ -38,7 +38,7 @@ describe("a request with ambiguous framing", () => {
     await expectUnharmed(target);
   });
 
-  test("is answered alone; its connection is closed", {
+  test("gets exactly one answer, and its connection is closed", {
     timeout: 120_000,
   }, async () => {
     const target = await startTarget();

@@ -48,7 +48,7 @@ async function readLong(wire: Wire, bytes: number): Promise<{ head: string; body
 }
 
 describe("a long answer", () => {
-  test("arrives completely, counts as in flight until then, and keeps its connection", async () => {
+  test("arrives completely, counts as in flight until then, and leaves its connection open", async () => {
     const server = await startTestServer();
     answerLong(server);
     const wire = await askOnly(server);
@@ -96,7 +96,7 @@ describe("a long answer", () => {
     expect([server.finished, server.aborted, server.logged]).toEqual([[], ["answer"], []]);
   });
 
-  test("is cut off for clients that do not read if they hold over a quarter of the budget", async () => {
+  test("is cut off for clients that do not read it, if such answers hold over a quarter of the budget", async () => {
     const server = await startTestServer({ inflightBytesMax: 6 * longBytes });
     answerLong(server);
     const silent = [await askOnly(server), await askOnly(server), await askOnly(server)];
@@ -109,7 +109,7 @@ describe("a long answer", () => {
     for (const { socket } of silent) socket.destroy();
   });
 
-  test("is written in one piece per turn of the event loop, and no further after a disconnect", async () => {
+  test("is written piece by piece, one per turn of the event loop, and no further after a disconnect", async () => {
     const pieces: number[] = [];
     let [offset, turns] = [0, 0];
     const response = {

@@ -40,7 +40,7 @@ describe("the suggested path in a 404 answer", () => {
     },
   );
 
-  test("is the path of OpenTelemetry for the default path of its exporters", async () => {
+  test("is the path for OpenTelemetry if the request has the default path of OpenTelemetry exporters", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post("{}").toString().replace("/capture/", "/v1/traces"));
@@ -49,7 +49,7 @@ describe("the suggested path in a 404 answer", () => {
     );
   });
 
-  test("suggests only a path that exists", () => {
+  test("is always a path that exists", () => {
     expect(nearPath("/batch", ["/e"])).toBe(undefined);
     expect(nearPath("/E", ["/e"])).toBe("/e");
   });
@@ -58,7 +58,7 @@ describe("the suggested path in a 404 answer", () => {
     ["/captre/", "did you mean /capture/?"],
     ["/static/arry.js", "did you mean /static/array.js?"],
   ])(
-    "is absent for %s above a limit per turn of the event loop, but not in the next turn",
+    "is computed for a limited number of answers per turn of the event loop: %s",
     async (path, meant) => {
       const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
       const server = await startTestServer({ files });

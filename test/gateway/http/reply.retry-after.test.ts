@@ -48,12 +48,12 @@ describe("Retry-After", () => {
       expect(retryAfter(problemOf(code), awayMs)).toEqual([least, most]);
   });
 
-  test("is the same for a client without memory budget, and 1 to 5 s if the store is available", () => {
+  test("of a 503 overloaded is that of other 503s while the store is away, and 1 to 5 s while it is available", () => {
     expect(retryAfter(problemOf("overloaded"), 8_000)).toEqual([8, 12]);
     expect(retryAfter(problemOf("overloaded"), 0)).toEqual([1, 5]);
   });
 
-  test("for an exceeded quota or stream share does not depend on the store", () => {
+  test("does not depend on the store for an exceeded quota, an exceeded stream share or a drain", () => {
     for (const awayMs of [0, 40_000]) {
       expect(retryAfter(problemOf("rate_limited", 3_000), awayMs)).toEqual([3, 7]);
       expect(retryAfter(problemOf("project_full", 30_000), awayMs)).toEqual([30, 34]);

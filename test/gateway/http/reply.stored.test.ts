@@ -19,7 +19,7 @@ describe("the answer to a stored request", () => {
       { status: "Ok", accepted: 1, dropped: 0, warnings: [note], warnings_total: 1 },
     ],
   ])(
-    "reports the accepted and dropped events with their errors or warnings: row %#",
+    "reports the accepted and dropped events with their errors or warnings: %j",
     async (report, answer) => {
       const server = await startTestServer();
       server.answer = (exchange) => exchange.answerStored(report);

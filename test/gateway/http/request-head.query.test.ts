@@ -30,7 +30,7 @@ describe("query parameters and beacons", () => {
     ["sent%5Fat=1700000000001", 1_700_000_000_001],
     ["x_=1700000000000", Number.NaN],
     ["", Number.NaN],
-  ])("?%s gives the time of sending %d", async (query, sentAtMs) => {
+  ])("?%s sets the time of sending to %d", async (query, sentAtMs) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo(`/e/?${query}`));
@@ -62,7 +62,7 @@ describe("query parameters and beacons", () => {
     expect(server.finished).toEqual([`${route} 200`]);
   });
 
-  test("a beacon is answered 204 without a body, and keeps its connection", async () => {
+  test("a beacon is answered 204 without a body, and its connection stays open", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (let count = 0; count < 2; count++) {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer, until } from "../../kit/http-server.ts";
 
-describe("the capture endpoints", () => {
+describe("the router", () => {
   test.each(["PUT", "PATCH", "DELETE", "TRACE", "pOsT"])(
-    "return 405 for %s, and close the connection",
+    "returns 405 for %s on a capture path, and closes the connection",
     async (method) => {
       const server = await startTestServer();
       for (const path of ["/capture", "/capture/", "/batch", "/e/", "/i/v0/e"]) {
@@ -21,7 +21,7 @@ describe("the capture endpoints", () => {
     },
   );
 
-  test("return no body for HEAD", async () => {
+  test("returns no body for HEAD", async () => {
     const server = await startTestServer();
     const askHead = async (path: string) => {
       const wire = await connectTo(server);
@@ -45,7 +45,7 @@ describe("the capture endpoints", () => {
     "/batch//",
     "/%63apture/",
     "//captur/",
-  ])("return 404 for %s, but 200 for its preflight", async (path) => {
+  ])("returns 404 for %s, but 200 for its preflight", async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const method of ["GET", "POST", "PUT"]) {
@@ -79,7 +79,7 @@ describe("the capture endpoints", () => {
     ["/api/v1/analytics/something-else", "/api/v1/analytics/something-else"],
     ["/%63apturr", "/%63apturr"],
     [`/${"a".repeat(200)}`, `/${"a".repeat(79)}…`],
-  ])("name the path %s in the 404 answer as %s", async (path, named) => {
+  ])("shows the path %s in the 404 answer as %s", async (path, named) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Content-Length": "0" }, `POST ${path}?api_key=phc_0123456789abc`));

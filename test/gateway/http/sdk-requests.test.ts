@@ -53,19 +53,22 @@ describe("SDK requests other than events", () => {
     ["/decide?v=2", { featureFlags: {} }],
     ["/decide/?v=3", { featureFlags: {}, featureFlagPayloads: {} }],
     ["/decide/?v=4", { flags: {} }],
-  ])("%s also returns the features", async (path, form) => {
-    const server = await startTestServer();
-    const answer = JSON.parse((await ask(server, `POST ${path}`, "data=e30%3D")).body);
-    expect(answer).toMatchObject({
-      ...form,
-      ...none,
-      sessionRecording: false,
-      supportedCompression: expect.any(Array),
-    });
-    // SDKs from before 2023 use these.
-    expect(answer.config).toEqual({ enable_collect_everything: true });
-    expect(answer).not.toHaveProperty("quotaLimited");
-  });
+  ])(
+    "%s also returns the state of the other features: session recording off, supported compressions",
+    async (path, form) => {
+      const server = await startTestServer();
+      const answer = JSON.parse((await ask(server, `POST ${path}`, "data=e30%3D")).body);
+      expect(answer).toMatchObject({
+        ...form,
+        ...none,
+        sessionRecording: false,
+        supportedCompression: expect.any(Array),
+      });
+      // SDKs from before 2023 use these.
+      expect(answer.config).toEqual({ enable_collect_everything: true });
+      expect(answer).not.toHaveProperty("quotaLimited");
+    },
+  );
 
   test("/flags also returns the configuration if the query asks for it", async () => {
     const server = await startTestServer();
@@ -116,7 +119,7 @@ describe("SDK requests other than events", () => {
     expect(server.finished).toEqual(["config 200"]);
   });
 
-  test("config.js sets the same configuration for its own key, and leaves those of other keys unchanged", async () => {
+  test("config.js sets the same configuration for its own key, and does not change that of other keys", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc/config.js");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([
@@ -178,7 +181,7 @@ describe("SDK requests other than events", () => {
     "%7F",
     "%E9",
     "a%2",
-  ])("a path with an impossible key is answered 404: %s", async (key) => {
+  ])("a path with an invalid key is answered 404: %s", async (key) => {
     const server = await startTestServer();
     for (const name of ["config", "config.js", "array.js"]) {
       const reply = await ask(server, `GET /array/${key}/${name}`);

@@ -24,14 +24,14 @@ function waitingHead(expectations: readonly string[], bytes: number): Buffer {
 }
 
 const ways = [
-  ["distinguished by the addon", loadConnectionId()],
-  ["not distinguished", () => 0],
+  ["with connection ids", loadConnectionId()],
+  ["without connection ids", () => 0],
 ] as const;
 
-describe.each(ways)("with connections that are %s", (_way, connectionId) => {
-  test.each(asked)(
-    "Expect: %j %j is answered with 100 before the body",
-    async (...expectations) => {
+describe.each(ways)("the Expect header, %s", (_way, connectionId) => {
+  test.each(asked.map((expectations) => [expectations]))(
+    "%j is answered with 100 before the body",
+    async (expectations) => {
       const server = await startTestServer({ connectionId });
       const wire = await connectTo(server);
       for (const body of ["{}", "x".repeat(5_000)]) {
@@ -45,13 +45,16 @@ describe.each(ways)("with connections that are %s", (_way, connectionId) => {
     },
   );
 
-  test.each(notAsked)("Expect: %j is ignored", async (...expectations) => {
-    const server = await startTestServer({ connectionId });
-    const wire = await connectTo(server);
-    wire.write(waitingHead(expectations, 2));
-    wire.write("{}");
-    expect((await wire.reply()).status).toBe(200);
-  });
+  test.each(notAsked.map((expectations) => [expectations]))(
+    "%j is ignored",
+    async (expectations) => {
+      const server = await startTestServer({ connectionId });
+      const wire = await connectTo(server);
+      wire.write(waitingHead(expectations, 2));
+      wire.write("{}");
+      expect((await wire.reply()).status).toBe(200);
+    },
+  );
 });
 
 test("Expect: 100-continue is answered with 100 on a later request of a connection if its body may be long", async () => {

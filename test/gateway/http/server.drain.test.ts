@@ -53,7 +53,7 @@ describe("a draining server", () => {
     await until(() => left === 0, "it is drained");
   });
 
-  test("answers a request that arrives on an open connection although none was in flight", async () => {
+  test("answers a request that arrives on an idle open connection", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     let isDrained = false;
@@ -112,7 +112,7 @@ describe("a draining server", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("drops every connection when closed, and ignores late answers", async () => {
+  test("closes every connection when it stops, and ignores late answers", async () => {
     const { server, wire } = await heldRequest();
     server.http.close();
     await wire.ended();

@@ -27,7 +27,7 @@ describe("the memory budget of requests", () => {
     expect(() => admission.release(1)).toThrow("more than were taken");
   });
 
-  test("has an extra eighth for requests of up to 256 KiB when larger ones have filled it", () => {
+  test("has an extra eighth for requests of up to 256 KiB while larger ones fill the rest", () => {
     const admission = new Admission(800);
     expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
     expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);
@@ -38,7 +38,7 @@ describe("the memory budget of requests", () => {
     ]).toEqual([false, true, false]);
   });
 
-  test("rejects a request by its headers when it is full, and answers at the end of the body", async () => {
+  test("rejects a request by its headers if the budget is used up, and answers at the end of the body", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.admission.take(fullBytes + 1);
@@ -51,7 +51,7 @@ describe("the memory budget of requests", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("rejects a body and releases its memory when it fills up midway", async () => {
+  test("rejects a body and releases the body's memory if the budget is used up midway", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([head({ "Content-Length": "9" }), Buffer.from("abc")]));

@@ -29,23 +29,23 @@ const megaKey = "k".repeat(1_000_000);
 type Case = readonly [bytes: (id: string) => Buffer, status: number, code?: string];
 
 const cases: Record<string, Case> = {
-  "plain named gzip": [(id) => encoded("gzip", event(id)), 400, "invalid_encoding"],
+  "JSON declared as gzip": [(id) => encoded("gzip", event(id)), 400, "invalid_encoding"],
   "gzip in gzip": [(id) => encoded("gzip", gzipSync(gzipSync(event(id)))), 400, "invalid_encoding"],
   "two codings": [
     (id) => encoded("gzip, gzip", gzipSync(gzipSync(event(id)))),
     415,
     "unsupported_encoding",
   ],
-  "gzip cut short": [
+  "truncated gzip": [
     (id) => encoded("gzip", gzipSync(event(id)).subarray(0, -4)),
     400,
     "invalid_encoding",
   ],
-  "gzip with a byte more": [
+  "gzip with an extra byte": [
     (id) => encoded("gzip", Buffer.concat([gzipSync(event(id)), Buffer.from("x")])),
     200,
   ],
-  "gzip with zeros after it": [
+  "gzip with zero bytes after it": [
     (id) => encoded("gzip", Buffer.concat([gzipSync(event(id)), Buffer.alloc(5)])),
     200,
   ],
@@ -57,12 +57,12 @@ const cases: Record<string, Case> = {
       ),
     200,
   ],
-  "gzip with a wrong sum": [
+  "gzip with a wrong checksum": [
     (id) => encoded("gzip", withWrongSum(gzipSync(event(id)))),
     400,
     "invalid_encoding",
   ],
-  "large gzip cut short": [
+  "large truncated gzip": [
     (id) =>
       encoded(
         "gzip",
@@ -71,22 +71,26 @@ const cases: Record<string, Case> = {
     400,
     "invalid_encoding",
   ],
-  "br named gzip": [
+  "br declared as gzip": [
     (id) => encoded("gzip", brotliCompressSync(event(id))),
     400,
     "invalid_encoding",
   ],
-  "gzip named br": [(id) => encoded("br", gzipSync(event(id))), 400, "invalid_encoding"],
-  "gzip named deflate": [(id) => encoded("deflate", gzipSync(event(id))), 400, "invalid_encoding"],
-  "plain named zstd": [(id) => encoded("zstd", event(id)), 400, "invalid_encoding"],
+  "gzip declared as br": [(id) => encoded("br", gzipSync(event(id))), 400, "invalid_encoding"],
+  "gzip declared as deflate": [
+    (id) => encoded("deflate", gzipSync(event(id))),
+    400,
+    "invalid_encoding",
+  ],
+  "JSON declared as zstd": [(id) => encoded("zstd", event(id)), 400, "invalid_encoding"],
   "two frames of zstd": [
     (id) =>
       encoded("zstd", Buffer.concat([zstdCompressSync(event(id)), zstdCompressSync(event(id))])),
     400,
     "invalid_json",
   ],
-  "gzip without a name": [(id) => request(gzipSync(event(id))), 200],
-  "names of JavaScript's own": [
+  "gzip without Content-Encoding": [(id) => request(gzipSync(event(id))), 200],
+  "JavaScript's own names": [
     (id) =>
       written(
         id,
@@ -94,7 +98,7 @@ const cases: Record<string, Case> = {
       ),
     200,
   ],
-  "such a name, escaped": [
+  "an escaped name of JavaScript's own": [
     (id) => written(id, `"properties":{"\\u005f_proto__":{"b":1},"toString":2}`),
     200,
   ],
@@ -114,13 +118,17 @@ const cases: Record<string, Case> = {
   ],
   "98 levels in the properties": [(id) => written(id, `"properties":{"x":${nested(98)}}`), 200],
   "100,000 levels": [(id) => written(id, `"properties":{"x":${nested(100_000)}}`), 400, "too_deep"],
-  "100,000 levels that would have to be normalised": [
+  "100,000 levels in an event to be normalised": [
     (id) => written(id, `"properties":{"\\ud800":1,"x":${nested(100_000)}}`),
     400,
     "too_deep",
   ],
-  "100,000 levels that are all": [() => request(nested(100_000)), 401, "missing_api_key"],
-  "a million levels begun": [() => request("[".repeat(1_000_000)), 400, "invalid_json"],
+  "100,000 levels and nothing else": [() => request(nested(100_000)), 401, "missing_api_key"],
+  "a million levels that are never closed": [
+    () => request("[".repeat(1_000_000)),
+    400,
+    "invalid_json",
+  ],
   "the last of two distinct ids": [
     (id) => written("the first of two", `"distinct_id":"${id}"`),
     200,
@@ -159,7 +167,7 @@ const cases: Record<string, Case> = {
     401,
     "unknown_api_key",
   ],
-  "a key behind 1 MB of white space": [
+  "a key after 1 MB of white space": [
     (id) =>
       request(`{"api_key":"${" ".repeat(1_000_000)}${key}","event":"e","distinct_id":"${id}"}`),
     401,
@@ -198,11 +206,11 @@ test("each hostile body gets its expected answer, and is stored as it was sent o
     ["first", ...expected.map(([name]) => name)].toSorted(),
   );
   expect(lines).toHaveLength(expected.length + 1);
-  const own = JSON.parse(events.get("names of JavaScript's own")!).properties;
+  const own = JSON.parse(events.get("JavaScript's own names")!).properties;
   expect(Object.keys(own)).toEqual(
     expect.arrayContaining(["__proto__", "constructor", "toString"]),
   );
-  expect(events.get("such a name, escaped")).toMatch(/"toString":2/);
+  expect(events.get("an escaped name of JavaScript's own")).toMatch(/"toString":2/);
   expect(events.get("huge numbers")).toContain(
     `"a":1e999999,"b":${"9".repeat(400)},"c":1e-9999999`,
   );

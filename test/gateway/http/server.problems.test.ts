@@ -41,9 +41,9 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["store_full", post("{}"), (server) => Object.assign(server, { refusal: "store_full" })],
 ];
 
-describe("a problem of the HTTP layer", () => {
+describe("a problem", () => {
   test.each(found)(
-    "%s is answered with a problem document; the connection is kept if the end of the request is clear",
+    "%s is answered with a problem document, and the connection stays open if the end of the request is clear",
     async (code, request, prepare) => {
       const server = await startTestServer();
       prepare?.(server);
@@ -101,7 +101,7 @@ describe("a problem of the HTTP layer", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("is a logged 503 if the intake throws", async () => {
+  test("is a 503 and is logged if the intake throws", async () => {
     const server = await startTestServer();
     server.answer = () => {
       throw new Error("a secret of the code");
@@ -114,7 +114,7 @@ describe("a problem of the HTTP layer", () => {
     expect(server.logged).toHaveLength(1);
   });
 
-  test("is answered once; a second answer is only logged", async () => {
+  test("is not sent after another answer to the same request, but logged", async () => {
     const server = await startTestServer();
     server.answer = (exchange) => {
       exchange.answerStored(oneStored);

@@ -13,8 +13,12 @@ import {
 const full = (inflightBytesMax * 9) / 8 + 1;
 
 const states: [string, (server: TestServer) => void, string][] = [
-  ["unavailable", (server) => Object.assign(server, { refusal: "unavailable" }), "unavailable"],
-  ["without room", ({ admission }) => admission.take(full), "overloaded"],
+  [
+    "without its store",
+    (server) => Object.assign(server, { refusal: "unavailable" }),
+    "unavailable",
+  ],
+  ["out of memory for bodies", ({ admission }) => admission.take(full), "overloaded"],
   ["draining", (server) => void server.http.drain(5_000), "draining"],
 ];
 

@@ -31,7 +31,7 @@ function withBrokenChecksum(body: Buffer): Buffer {
   return broken;
 }
 
-test("the windows of zstd decoders are freed with their bodies, even those that are damaged or too large", {
+test("the windows of zstd decoders are freed with their bodies, even if a body is damaged or too large", {
   timeout: 120_000,
 }, async () => {
   const gateway = await workersOn(

@@ -122,23 +122,23 @@ describe("JSON that JSON.stringify never writes", () => {
     });
 
     test.each([
-      ["100 levels deep is stored", 98, "9".repeat(400), undefined],
-      ["101 levels deep is an item error", 99, "1", "too_deep"],
-      ["200,000 levels deep is an item error", 200_000, "1", "too_deep"],
+      ["is 100 levels deep, and is stored", 98, "9".repeat(400), undefined],
+      ["is 101 levels deep, and gets an error", 99, "1", "too_deep"],
+      ["is 200,000 levels deep, and gets an error", 200_000, "1", "too_deep"],
       [
-        "with a number of 400 digits is stored",
+        "has a number of 400 digits, and is stored",
         1,
         `-${"1".repeat(200)}.${"2".repeat(197)}e+123`,
         undefined,
       ],
       [
-        "with a number of 401 digits is an item error",
+        "has a number of 401 digits, and gets an error",
         1,
         `${"1".repeat(400)}.0`,
         "number_too_long",
       ],
-      ["with a number of 5,000 digits is an item error", 1, "7".repeat(5_000), "number_too_long"],
-    ])("with an item %s; the other events are stored", async (_title, depth, number, code) => {
+      ["has a number of 5,000 digits, and gets an error", 1, "7".repeat(5_000), "number_too_long"],
+    ])("has its other items stored if one %s", async (_title, depth, number, code) => {
       for (const key of ["a", "\\ud800", "\\u0000"]) {
         const project = await gateway.project();
         const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
@@ -203,7 +203,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines[0]).toContain('"properties":{"$set":{"x":2},"l":[{"y":[{"z":2}]}]}');
     });
 
-    test("with an object as distinct id is stored with the same text for it in any notation", async () => {
+    test("with an object as distinct id is stored with the same id, whatever the notation of the object", async () => {
       const lines = await storedLines(({ key }) => {
         const ids = [
           '{"a":"é", "b":[1]}',

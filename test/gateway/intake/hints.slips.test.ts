@@ -9,7 +9,7 @@ function found(sent: object | string, ...names: MeantName[]): string | undefined
   return new Typos().find({ body, start: 0, end: body.length }, ...names)?.sent;
 }
 
-describe("the suggested name for a typo", () => {
+describe("the search for a mistyped name", () => {
   test.each<[MeantName, string[]]>([
     [
       "event",
@@ -57,19 +57,19 @@ describe("the suggested name for a typo", () => {
         "writeKey",
       ],
     ],
-  ])("of %s is found in %j", (meant, slips) => {
+  ])("finds typos of %s: %j", (meant, slips) => {
     for (const slip of slips) expect(found({ zzz: 1, [slip]: "v" }, meant)).toBe(slip);
   });
 
   test.each(["events", "data", "items", "messages", "Batch", "bacth"])(
-    "of batch is %s if that is an array",
+    "finds %s as a typo of batch if its value is an array",
     (slip) => {
       expect(found({ [slip]: [] }, "batch")).toBe(slip);
       expect(found({ [slip]: "v" }, "batch")).toBe(undefined);
     },
   );
 
-  test("is absent for a distant name", () => {
+  test("finds no typo in a name that is not similar", () => {
     const far = [
       "agent",
       "sent",
@@ -88,13 +88,13 @@ describe("the suggested name for a typo", () => {
     expect(found({ properties: { evnt: "v" } }, "event")).toBe(undefined);
   });
 
-  test("is the closest one, whatever precedes it", () => {
+  test("finds the closest name, whatever precedes it", () => {
     expect(found({ evemt: "v", Event: "v" }, "event")).toBe("Event");
     expect(found({ name: "v", evnt: "v" }, "event")).toBe("evnt");
     expect(found({ events: [1], Event: "v" }, "batch", "event")).toBe("events");
   });
 
-  test("is read as by JSON.parse in any valid object", () => {
+  test("reads the same names as JSON.parse in any valid object", () => {
     const object = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 3 }), {
       maxKeys: 8,
     });
@@ -117,7 +117,7 @@ describe("the suggested name for a typo", () => {
     );
   });
 
-  test("is read safely from arbitrary bytes", () => {
+  test("reads arbitrary bytes without an error", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 200 }),
@@ -132,7 +132,7 @@ describe("the suggested name for a typo", () => {
     );
   });
 
-  test("is found after long values; a long name is not suggested", () => {
+  test("finds names after long values, and skips long names", () => {
     const before = '{"event":"e","properties":';
     const properties = `{"x":"${"y".repeat(1_000_000)}"}`;
     const body = Buffer.from(`${before}${properties},"userId":"u"}`);
@@ -148,7 +148,7 @@ describe("the suggested name for a typo", () => {
     expect(membersOf({ ...span, body: Buffer.from(JSON.stringify(many)) })).toHaveLength(64);
   });
 
-  test("is absent above a limit per turn of the event loop, but not in the next turn", async () => {
+  test("is made a limited number of times per turn of the event loop", async () => {
     const slips = new Typos();
     const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
     const span = { body, start: 0, end: body.length };

@@ -8,7 +8,7 @@ const large = { name: "large", project: "a", events: 4_000 };
 
 describe("a request past its deadline", () => {
   test.each([small, { ...small, historical: true }, large, { ...large, historical: true }])(
-    "publishes none of its events: $name",
+    "publishes none of its events: %j",
     async (body) => {
       const kit = new IntakeKit();
       // Only a body that was inflated in the thread pool can be late on arrival, and such a body

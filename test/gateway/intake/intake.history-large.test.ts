@@ -142,7 +142,7 @@ describe("the intake", () => {
     expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
   });
 
-  test("does not delay another project's history when it knows the project of the large body", async () => {
+  test("does not delay another project's history behind a large body of a known project", async () => {
     const large = send("large", "a", { events: 30_000, historical: true });
     while (placed.length === 0) await setImmediate();
     await send("other", "b", { events: 1, historical: true });
@@ -170,7 +170,7 @@ describe("the intake", () => {
     expect(answers).toEqual(["huge 1"]);
   });
 
-  test("rejects a large body with invalid JSON and an unknown key, and blocks no other", async () => {
+  test("rejects a large body with invalid JSON and an unknown key, and delays no other body", async () => {
     const broken = send("broken", "unknown", { events: 10_000, historical: true });
     const after = send("after", "a", { events: 2, historical: true });
     await Promise.all([broken, after]);

@@ -43,7 +43,7 @@ async function expectCheap(
   expect(heapBytes).toBeLessThan(96 * MIB);
 }
 
-describe("a hostile body does not grow the heap", () => {
+describe("a hostile body", () => {
   test.each([
     [
       "millions of empty objects under an escaped key",
@@ -54,7 +54,7 @@ describe("a hostile body does not grow the heap", () => {
       () => `{"\\u0061":1,"x":[${"1,".repeat(9 * MIB)}1]}`,
     ],
     ["an array of millions of numbers", () => `[${"1,".repeat(9 * MIB)}1]`],
-  ])("with %s and no API key", async (_title, json) => {
+  ])("does not grow the heap: %s, without an API key", async (_title, json) => {
     const whole = Buffer.from(json());
     await expectCheap(asSet, gzipSync(whole), [413, "inflated_too_large"]);
     // Compressed to about an eighth, which is within the limit of a body without a key.
@@ -64,13 +64,13 @@ describe("a hostile body does not grow the heap", () => {
 
   test.each([
     [
-      "a batch of millions of items that are no events",
+      "a batch of millions of items that are not events",
       (key: string) => `{"api_key":"${key}","batch":[${"1,".repeat(2 * MIB)}1]}`,
       [413, "too_many_events"],
       [200],
     ],
     [
-      "an array of half a million items that write its long key otherwise",
+      "an array of half a million items with the long key in another notation",
       (key: string) =>
         `[{"token":"${" ".repeat(200)}${key}"},${`{"token":"\\u0070${key.slice(1)}"},`.repeat(MIB / 2)}1]`,
       [413, "too_many_events"],
@@ -90,7 +90,7 @@ describe("a hostile body does not grow the heap", () => {
       [413, "event_too_large"],
     ],
   ] satisfies [string, (key: string) => string, [number, string?], [number, string?]][])(
-    "with %s",
+    "does not grow the heap: %s",
     { timeout: 120_000 },
     async (_title, json, expected, expectedWhereAllowed) => {
       const { key } = await asSet.project();

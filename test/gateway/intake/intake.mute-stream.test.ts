@@ -125,7 +125,7 @@ test("a large body that is not UTF-8 yields its scanner to other streams, and is
   }
 });
 
-test('a large body whose wait passes the deadline is answered "overloaded", started or not', async () => {
+test('a large body that waits past its deadline is answered "overloaded", whether or not it was started', async () => {
   let finished = 0;
   const kit = new IntakeKit({
     createScanner(rows) {

@@ -52,7 +52,7 @@ describe("a large body of a project over its quota", () => {
     expect(kit.placed).toEqual([]);
   });
 
-  test("is accepted once there is a token again, although it costs more", async () => {
+  test("is accepted as soon as the quota allows one event, although the body costs more", async () => {
     owe(500);
     meterMs += 503;
     expect(await answerTo(large)).toBe("stored 500");
@@ -66,20 +66,20 @@ describe("a large body of a project over its quota", () => {
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
-  test("is scanned and its events are counted if the project may soon send again", async () => {
+  test("is scanned and has its events counted if the project may soon send again", async () => {
     owe(99);
     expect(await answerTo(large)).toBe("rate_limited");
     expect(scanned).toBe(1);
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
-  test("has its events counted if it has many small ones", async () => {
+  test("has its events counted if they are many and small", async () => {
     owe(500);
     expect(await answerTo({ ...large, padding: 10 })).toBe("rate_limited");
     expect(meter.counts).toMatchObject({ rateLimitedRequests: 1, rateLimitedEvents: 500 });
   });
 
-  test("gets the error of an outage before that of the quota", async () => {
+  test("gets the error of an outage, not that of the quota, during an outage", async () => {
     owe(500);
     kit.refusal = () => "unavailable";
     expect(await answerTo(large)).toBe("unavailable");

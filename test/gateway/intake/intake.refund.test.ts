@@ -160,7 +160,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes)(
-    "of %s is retained if its events may be stored, which are then counted as unknown",
+    "of %s is kept if its events may have been stored, and those count as unknown",
     async (_, padding) => {
       leave(10);
       otherwise = ["unknown", "timeout"];
@@ -176,7 +176,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes.slice(1))(
-    "of %s is retained for the stored part, which is counted",
+    "of %s is kept for the events that were stored, and those count as accepted",
     async (_, padding) => {
       leave(10, { bytesPerSecond: 10 * padding });
       outcomes = [
@@ -197,7 +197,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes.slice(1))(
-    "is made once for the stored part of %s when it is sent again",
+    "for the stored events of %s is not made again when the request is sent again",
     async (_, padding) => {
       const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
       leave(10, { bytesPerSecond: 10 * padding });
@@ -259,7 +259,7 @@ describe("the quota charge", () => {
     expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
   });
 
-  describe("the expansion charge of a request that expands far", () => {
+  describe("for the expansion of a request", () => {
     const left = 8_388_608;
     beforeEach(() => {
       const expansion = expansionBytesAMinute - left;
@@ -268,7 +268,7 @@ describe("the quota charge", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("is refunded with a 503 and retained with a 200", async () => {
+    test("is refunded on a 503 and kept on a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -293,7 +293,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is retained for what may be stored; the retry is not rejected as too large", async () => {
+    test("is kept for the events that may have been stored, and the retry is not rejected as too large", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());
@@ -305,7 +305,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is retained for the stored part and refunded for the rest", async () => {
+    test("is kept for the stored events and refunded for the rest", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],

@@ -113,7 +113,7 @@ describe("one faulty event", () => {
     expect(sink.events).toBe(1);
   });
 
-  test("whose distinct id is cut within a multi-byte character is stored with the others", () => {
+  test("is stored with the others if its distinct id is cut within a multi-byte character", () => {
     for (let fill = 8_176; fill < 8_196; fill++) {
       for (const letter of ["é", "€", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]) {
         const text = "x".repeat(fill) + letter.repeat(400);

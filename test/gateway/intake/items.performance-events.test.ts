@@ -32,7 +32,7 @@ describe("performance events of old browser SDKs", () => {
       1,
     ],
     [
-      "after their names are cleaned",
+      "with a property name that must be cleaned",
       (key: string) => [{ ...removed, token: key, properties: { "a\0": 1 } }],
       0,
       1,

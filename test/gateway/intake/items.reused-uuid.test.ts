@@ -15,7 +15,7 @@ test.each([
     [one, { ...one, event: "b" }, { ...one, distinct_id: 7 }],
     [1, 2],
   ],
-  ["nothing else that differs", [one, one, { ...one, properties: { n: 1 } }], []],
+  ["an equal name and distinct id", [one, one, { ...one, properties: { n: 1 } }], []],
   ["a different uuid with the same last digit", [one, { ...one, event: "b", uuid: other }], []],
   [
     "events without a uuid",
@@ -23,7 +23,7 @@ test.each([
     [],
   ],
 ])(
-  "the gateway stores all events of a request with one uuid, and warns if needed: %s",
+  "the gateway stores all events of a request, and warns if different events share a uuid: %s",
   async (_, batch, indices) => {
     const project = await gateway.project();
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });

@@ -41,9 +41,9 @@ function tinyEvents(project: string, bytes: number): Buffer {
 
 describe("one turn of the event loop", () => {
   test.each([
-    ["a body below a mebibyte whose events are tiny", 1_000_000],
-    ["a body whose events are tiny and whose bytes are few", 60_000],
-    ["a body of some mebibytes", 4_000_000],
+    ["a body of 1 MB with tiny events", 1_000_000],
+    ["a body of 60 kB with tiny events", 60_000],
+    ["a body of 4 MB with tiny events", 4_000_000],
   ])("publishes only a part of %s", async (_, bytes) => {
     const sent = kit.send(tinyEvents("a", bytes));
     await sent.work;
@@ -52,7 +52,7 @@ describe("one turn of the event loop", () => {
     expect(kit.eventsOfTurns.length).toBeGreaterThan(1);
   });
 
-  test("has one limit for large bodies of many projects", async () => {
+  test("has one limit for the large bodies of all projects", async () => {
     const all = [..."abcdabcd"].map((project) => kit.send(tinyEvents(project, 300_000)));
     await Promise.all(all.map(({ work }) => work));
     expect(all.map(({ answer }) => answer)).toEqual(all.map(() => "stored 10000"));
@@ -99,7 +99,7 @@ describe("one turn of the event loop", () => {
     expect(turns).toBeGreaterThan(1);
   });
 
-  test("does not report the JSON error of a long body that arrived in it", async () => {
+  test("reports the JSON error of a short body, and leaves that of a long body to a later turn", async () => {
     const bodies = [`{"x":${"[".repeat(9_000)}`, `{"x":${"[".repeat(4_000)}`];
     const [long, short] = bodies.map((body) => kit.send(Buffer.from(body)));
     expect([long?.answer, short?.answer]).toEqual([undefined, "invalid_json"]);
@@ -136,7 +136,7 @@ describe("one turn of the event loop", () => {
     },
   );
 
-  test("still publishes a single event immediately if others sent much in it", async () => {
+  test("publishes a single event immediately even if other bodies have used it up", async () => {
     const others = Array.from({ length: 60 }, () =>
       kit.send({ name: "other", project: "a", events: 300, padding: 200 }),
     );

@@ -151,7 +151,7 @@ describe("NaN or Infinity", () => {
   });
 
   test.each(["-NaN", "nan", "+Infinity", "NaNN", "1NaN", "undefined"])(
-    "written as %s is rejected, as no JSON library writes it",
+    "is rejected in a notation that no JSON library writes: %s",
     async (word) => {
       const answer = await send(
         (key) => `{"api_key":"${key}","batch":[${bad(`"properties":{"a":${word}}`)}]}`,
@@ -165,7 +165,7 @@ test.each([
   ["NaN", `[${"NaN,".repeat(3_750_000)}NaN]`],
   ["malformed bytes", `"${"\xff".repeat(15_000_000)}"`],
   ["objects with NaN", `[${'{"":NaN,"a":NaN},'.repeat(880_000)}0]`],
-])("an event of 15 MB of %s drops only itself", async (_title, value) => {
+])("an event of 15 MB of %s is dropped, and the other events are stored", async (_title, value) => {
   const bad = `{"event":"bad","distinct_id":"u","properties":{"a":${value}}}`;
   const last = '{"event":"last","distinct_id":"u","properties":{"a":NaN}}';
   const answer = await send((key) => `{"api_key":"${key}","batch":[${[good, bad, good, last]}]}`);

@@ -106,15 +106,15 @@ describe("the size limit of a request", () => {
   });
 
   test.each([
-    ["plain, of the smallest events", 500_000, 14_500_000, 1],
-    ["plain, of 19 MB", 45_000, 19_000_000, 1],
+    ["of the smallest events, uncompressed", 500_000, 14_500_000, 1],
+    ["of 19 MB, uncompressed", 45_000, 19_000_000, 1],
     ["that compresses 20 times", 260_000, 104_000_000, 20],
     ["that compresses 100 times", 260_000, 104_000_000, 100],
   ])("accepts a batch %s", (_, events, bytes, ratio) => {
     expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
   });
 
-  test("follows from the quota of the project if that allows less at once", () => {
+  test("is that of the project's quota if the quota allows less in one request", () => {
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
     expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();

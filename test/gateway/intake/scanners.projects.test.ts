@@ -4,7 +4,7 @@ import { createNativeScanner } from "../../../src/records/native.ts";
 import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 describe("the scanner queue", () => {
-  test("scans small history at once while large live bodies of another project wait", async () => {
+  test("scans small history immediately while large live bodies of another project wait", async () => {
     const kit = new IntakeKit();
     const large = Array.from({ length: 20 }, () =>
       kit.send({ name: "large", project: "a", events: 4_000 }),
@@ -37,7 +37,7 @@ describe("the scanner queue", () => {
   });
 
   test.each([false, true])(
-    "does not delay live bodies for slow history of another project (key hidden from the peek: %s)",
+    "scans live bodies without delay while another project has slow history (key hidden from the peek: %s)",
     async (hidden) => {
       const kit = new IntakeKit();
       const stalled = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ describe("the scanner queue", () => {
     expect(kit.heldBytes).toBe(repairedBytes);
   });
 
-  test("fails one body if a scanner cannot be created, and continues with the history after it", async () => {
+  test("fails one body if a scanner cannot be created, and then continues with later history", async () => {
     let failures = 1;
     const kit = new IntakeKit({
       createScanner(rows) {
@@ -147,7 +147,7 @@ describe("the scanner queue", () => {
     expect(first.map(({ answer }) => answer)).toEqual(["stored 20000", "stored 20000"]);
   });
 
-  test("does not delay a project's history for long because of bodies of unknown project", async () => {
+  test("delays a project's history only briefly behind bodies of unknown projects", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");

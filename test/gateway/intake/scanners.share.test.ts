@@ -60,7 +60,7 @@ describe("scanners", () => {
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("scan one huge body at a time, which smaller ones overtake", async () => {
+  test("scan one huge body at a time, and smaller bodies overtake the huge ones that wait", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
@@ -114,7 +114,7 @@ describe("bodies for a slow stream", () => {
     expect(await names()).toBe("");
   });
 
-  test("get a free scanner before later bodies if they yielded theirs earlier", async () => {
+  test("get a free scanner before later bodies if they yielded their scanner earlier", async () => {
     const { arrive, take, names, rest, end } = queueOf();
     for (const name of ["m1", "m2", "m3"]) arrive(name, { project: name });
     expect(await names()).toBe("m1 m2 m3");

@@ -69,7 +69,7 @@ test("frames of more than 1 MiB in total are split into several batches", async 
   await rig.close();
 });
 
-test("a large frame of a project does not overtake its small frame in a batch", async () => {
+test("a large frame does not overtake an earlier small frame of its project that is in a batch", async () => {
   const rig = await startRig(server, { settings: { frameBytesMax: 65_536 } });
   server.freeze();
   // While a bulk frame is in flight, a project may have a second live frame in flight.

@@ -77,7 +77,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent when the previous batch has its outcome, and are unknown if the stream lost it", async () => {
+  test("are sent when the previous batch has its outcome, and become unknown if the stream is recreated meanwhile", async () => {
     const ids = new Set<string>();
     const rig = await startRig(server, {
       ackTimeoutMs: 1_000,
@@ -145,8 +145,8 @@ describe("frames that are ready together", () => {
   });
 });
 
-describe("if it is not stored as one, each frame of a batch is stored once", () => {
-  test("when the stream no longer accepts batches", async () => {
+describe("each frame of a batch that is not stored as one", () => {
+  test("is stored once if the stream no longer accepts batches", async () => {
     const rig = await startRig(server);
     await edit(rig, { allow_atomic: false });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -161,7 +161,7 @@ describe("if it is not stored as one, each frame of a batch is stored once", () 
     await rig.close();
   });
 
-  test("when one of its messages is missing", async () => {
+  test("is stored once if one message of the batch is missing", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -174,7 +174,7 @@ describe("if it is not stored as one, each frame of a batch is stored once", () 
     await rig.close();
   });
 
-  test("when the connection is lost in the middle", async () => {
+  test("is stored once if the connection is lost in the middle of the batch", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -189,7 +189,7 @@ describe("if it is not stored as one, each frame of a batch is stored once", () 
     await rig.close();
   });
 
-  test("when its commit is lost and the server waits for it", async () => {
+  test("is stored once if the commit is lost and the server waits for it", async () => {
     const rig = await startRig(server, {
       ackTimeoutMs: 200,
       through: (link) => filtered(link, (message) => !message.includes("Nats-Batch-Commit")),
@@ -200,7 +200,7 @@ describe("if it is not stored as one, each frame of a batch is stored once", () 
     await rig.close();
   });
 
-  test("when the stream has too little room (only stored frames are acknowledged)", async () => {
+  test("is acknowledged only if it is stored, if the stream has too little space for all", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: 12_000 } });
     const padding = "x".repeat(500);
     const settled = await Promise.all(
@@ -219,7 +219,7 @@ describe("if it is not stored as one, each frame of a batch is stored once", () 
     await rig.close();
   });
 
-  test("when the stream rejects one of its frames as too large", async () => {
+  test("is stored once, except one that the stream rejects as too large", async () => {
     const rig = await startRig(server);
     const sizes = projects.map((_, at) => (at === 7 ? 5_000 : 10));
     await edit(rig, { max_msg_size: 3_000 });
@@ -249,7 +249,7 @@ describe("a batch whose acknowledgement is late", () => {
     await rig.close();
   });
 
-  test("is stored as one or frame by frame after the server was killed", async () => {
+  test("is stored whole or frame by frame, each frame once, after the server was killed", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();

@@ -22,7 +22,7 @@ async function muteHistory({ link, settings }: Rig): Promise<void> {
 const given = { project: "mute", withinMs: 3_000 };
 const lost: Settled = { outcome: "unknown", code: "timeout" };
 
-test("a large frame for a stream that does not acknowledge does not delay one for another stream", async () => {
+test("a large frame for a stream that does not acknowledge does not delay a large frame for another stream", async () => {
   const rig = await startRig(server);
   await muteHistory(rig);
   const mute = rig.sendOwn("historical", ["m".repeat(400_000)], { ...given, messageId: "m" });

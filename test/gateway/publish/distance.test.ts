@@ -81,7 +81,7 @@ test.each([
   { what: "the next zone, with a slower disk", pingMs: 3, ackMs: 10, isFar: false },
   { what: "another region", pingMs: 5, ackMs: 6, isFar: true },
 ])(
-  "with a ping of $pingMs ms and an acknowledgement after $ackMs ms, a store is distant or not: $what",
+  "a store counts as distant ($isFar) if pings take $pingMs ms and acknowledgements $ackMs ms: $what",
   async ({ isFar, ...took }) => {
     const kit = new Kit();
     await kit.frames(20, took);
@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test("pings that the process delayed are ignored while one of the last was not delayed", async () => {
+test("slow pings are ignored while one of the last eight was fast", async () => {
   const kit = new Kit();
   await kit.frames(7, { pingMs: 5, ackMs: 6 });
   await kit.frames(1, { pingMs: 0.3, ackMs: 6 });

@@ -26,7 +26,7 @@ describe("events that wait for a full window", () => {
     await rig.close();
   });
 
-  test("are sent for one project after the other", async () => {
+  test("are sent in turn, one project after the other", async () => {
     const rig = await startRig(server, { framesUnackedMax: 2 });
     server.freeze();
     const projects = ["a", "b", "c", "d"];

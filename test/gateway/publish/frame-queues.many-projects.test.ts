@@ -13,7 +13,7 @@ function queuesOf(frameScope: "project" | "partition"): FrameQueues {
 }
 
 test.each(ways)(
-  "an idle frame queue is removed after many others were used; one that is used stays (%s)",
+  "an idle frame queue is removed after many others were used, and a busy one stays (%s)",
   (way) => {
     const queues = queuesOf("project");
     const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));
@@ -30,7 +30,7 @@ test.each(ways)(
   },
 );
 
-test("a few idle frame queues, and all that are used now and then, are retained", () => {
+test("a few frame queues are retained if they are idle or used now and then", () => {
   const queues = queuesOf("project");
   const ids = Array.from({ length: 4_000 }, (_, at) => `project-${at}`);
   const found = ids.map((id) => queues.of("live", id));

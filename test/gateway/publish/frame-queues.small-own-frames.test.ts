@@ -19,13 +19,13 @@ async function sendOwnFrames(
   return sends;
 }
 
-describe("of the frames of single requests, the expected number is in flight at the same time", () => {
+describe("while each request has a frame of its own", () => {
   test.each([
-    ["live", "of a few bytes", "x", 32],
-    ["live", "of 16 KiB", "x".repeat(16_384), 2],
-    ["live", "of 256 KiB", "x".repeat(262_144), 1],
-    ["historical", "of a few bytes, one by one in order", "x", 1],
-  ] as const)("%s frames %s", async (lane, _, line, underWay) => {
+    ["live", "32 frames of a few bytes", "x", 32],
+    ["live", "2 frames of 16 KiB", "x".repeat(16_384), 2],
+    ["live", "1 frame of 256 KiB", "x".repeat(262_144), 1],
+    ["historical", "1 frame of a few bytes", "x", 1],
+  ] as const)("the %s stream has %s in flight", async (lane, _, line, underWay) => {
     const count = Math.max(4, underWay + 8);
     const rig = await startRig(server);
     server.freeze();

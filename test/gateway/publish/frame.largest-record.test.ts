@@ -19,7 +19,7 @@ describe("the size limit of frames and records", () => {
     await rig.close();
   });
 
-  test("puts a record larger than a frame into a frame of its own", async () => {
+  test("lets a record that is larger than a frame have a frame of its own", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 2_000 } });
     expect(rig.publisher.frameBytesMax).toBe(2_000);
     const large = "y".repeat(50_000);

@@ -54,7 +54,7 @@ const noAcks: [name: string, reply: string, failure: string][] = [
 ];
 
 describe("an acknowledgement", () => {
-  describe("that is not valid leaves the frame unknown", () => {
+  describe("that is invalid leaves the frame unknown", () => {
     test.each(noAcks)("%s", async (_name, reply, failure) => {
       const rig = await startRig(server, { ackTimeoutMs: 100 });
       await withoutStream(rig);

@@ -45,7 +45,7 @@ describe("requests in a shared frame", () => {
   });
 
   test.each(["live", "historical"] as const)(
-    "are refused if they arrive after their deadline, alone or between others, %s",
+    "are refused if they arrive after their deadline, alone or between others (%s)",
     async (lane) => {
       const rig = await startRig(server);
       const late = { withinMs: 0 };

@@ -17,7 +17,7 @@ async function streamsOf(rig: Rig) {
 }
 
 describe("a frame whose id the server remembers but whose message was removed", () => {
-  test.each(["all messages purged", "those of the project purged", "this message deleted"])(
+  test.each(["all messages purged", "messages of the project purged", "this message deleted"])(
     "is stored again once: %s",
     async (how) => {
       const rig = await startRig(server);
@@ -27,7 +27,7 @@ describe("a frame whose id the server remembers but whose message was removed", 
       expect(await send()).toEqual(stored);
       expect(await send()).toEqual(duplicate);
       if (how.startsWith("all")) await streams.purge(name);
-      else if (how.startsWith("those"))
+      else if (how.startsWith("messages"))
         await streams.purge(name, { filter: `${rig.settings.subjectPrefix}.live.0.alpha` });
       else await streams.deleteMessage(name, 2);
       expect(await rig.send("live", "between", { project: "beta" })).toEqual(stored);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Kit, type TestFrame } from "./together-kit.ts";
 
-describe("after a batch that was not stored as one, live frames", () => {
+describe("live frames after a failed batch", () => {
   test("are sent alone, within the window, for a while", () => {
     const kit = new Kit(16);
     kit.add(100);
@@ -24,7 +24,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.underWay.batches).toHaveLength(1);
   });
 
-  test("are sent once for every three frames of the batch; those of the batch keep their order", () => {
+  test("are sent one for every three frames of the failed batch, and the frames of the batch keep their order", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();

@@ -71,14 +71,14 @@ describe("the measured speed of a stream", () => {
     }
   }
 
-  test("is unknown at first, so frames are sent alone", () => {
+  test("is not known at first, so frames are sent alone", () => {
     const kit = new Kit();
     kit.add(200);
     kit.flush();
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("makes batches of about 40 frames if each frame costs an fsync", () => {
+  test("leads to batches of about 40 frames if each frame costs an fsync", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     kit.add(16);
@@ -90,7 +90,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("makes only large batches if a frame takes little time; it makes none if batches are slower", () => {
+  test("leads to large batches only if a frame takes little time, and to no batches if they are slower", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);

@@ -33,7 +33,7 @@ describe("atomic batches", () => {
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("are not enabled on a stream if the settings forbid it, but stay enabled once they are", async () => {
+  test("are not enabled on a stream if the settings forbid them, but stay enabled if they already were", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);

@@ -80,7 +80,7 @@ test("atomic batches stay disabled on every stream until the last node of a clus
     .toBe(true);
 });
 
-test("atomic batches are enabled when a stream with more replicas is on all of its servers", async () => {
+test("atomic batches are enabled on a stream with a raised number of replicas once all replicas exist", async () => {
   const settings = streamSettings({ replicas: 1, atomicBatches: false });
   await ensure(settings);
   const raised = { ...settings, replicas: 3, atomicBatches: true };

@@ -145,7 +145,7 @@ describe("a loss of acknowledged events", () => {
     expect(rig.heard.wentBack).toEqual(["made_anew"]);
   });
 
-  test("is recognised from the first event on, as every stream is read at the start", async () => {
+  test("is recognised from the first event on, because every stream is read at the start", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(rig.streams.heard()).toBe(rig.streams.states.all.length);
   });
@@ -182,7 +182,7 @@ describe("a loss of acknowledged events", () => {
     expect(state.sequence).toBe(6);
   });
 
-  test("does not change the outcome of a frame in flight when it is found", async () => {
+  test("is not reported again for a frame that was in flight when the loss was found, and that frame is unknown", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     const state = rig.streams.states.of("live", 0);

@@ -142,7 +142,7 @@ describe("gateways that share a stream", () => {
     }
   });
 
-  test("know after a start what was stored before", async () => {
+  test("know after a start how much each project had stored", async () => {
     const { gateway } = await placeOf();
     const first = await gateway();
     await first.add("flood", 6);
@@ -153,7 +153,7 @@ describe("gateways that share a stream", () => {
     expect(second.code("quiet")).toBe(undefined);
   });
 
-  test("count what a killed gateway had stored, except its last second", async () => {
+  test("count the bytes that a killed gateway had stored, except those of its last second", async () => {
     const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
@@ -287,7 +287,7 @@ describe("messages that are removed from a stream", () => {
     await expect.poll(() => next.code("flood"), within).toBe(undefined);
   });
 
-  test("do not count after a purge if they held several projects", async () => {
+  test("do not count after a purge if they held events of several projects", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway({ frameScope: "partition" });
     await one.add("quiet", 0.5);
@@ -350,7 +350,7 @@ test("a project's own share replaces the general one", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("messages that no gateway counted belong to no project; the reserve stays free", async () => {
+test("messages that no gateway counted count toward no project's share, and the last tenth of the stream stays available", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();

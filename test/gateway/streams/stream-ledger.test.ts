@@ -172,7 +172,7 @@ test("the purged messages of a project stop counting; those of other projects st
   expect(stream.ledger.send(false)).toEqual([["b", [2, 700_000]]]);
 });
 
-test("asking whether a project exceeds its share of the reserve changes nothing", () => {
+test("checking whether a project may use the last tenth of the stream changes nothing", () => {
   const stream = new Model();
   stream.flood("flood", 100, 4);
   const asked = () => [stream.mayUseReserve("flood", 4), stream.mayUseReserve("new", 4)];
@@ -183,7 +183,7 @@ test("asking whether a project exceeds its share of the reserve changes nothing"
   ]);
 });
 
-test("shares follow the stream's limit", () => {
+test("shares change with the limit of the stream", () => {
   const stream = new Model();
   stream.flood("p", 50, 2);
   stream.bytesMax = 2 * bytesMax;
@@ -195,7 +195,7 @@ test("shares follow the stream's limit", () => {
   expect(stream.mayUseReserve("p", 2)).toBe(true);
 });
 
-test("bytes in flight count until their outcome is known", () => {
+test("bytes in flight count toward the share until their outcome is known", () => {
   const stream = new Model();
   stream.store("p", 400_000);
   stream.ledger.addUnderWay("p", 200_000);
@@ -204,7 +204,7 @@ test("bytes in flight count until their outcome is known", () => {
   expect(stream.isOver("p", 50)).toBe(false);
 });
 
-test("a project keeps what it has in the reserve, and may add an equal share", () => {
+test("a project may add its share of the last tenth of the stream to the bytes it has stored", () => {
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);
@@ -219,7 +219,7 @@ test("a project keeps what it has in the reserve, and may add an equal share", (
   expect(stream.mayUseReserve("main", 4)).toBe(false);
 });
 
-test("bytes stored after the stream was last read count towards the limit of the reserve", () => {
+test("bytes stored after the stream was last read count toward the limit of its last tenth", () => {
   const model = new Model();
   for (let filled = 0; filled < 930_000; filled += 1_000) {
     if (filled % 50_000 === 0) model.ask();
@@ -231,7 +231,7 @@ test("bytes stored after the stream was last read count towards the limit of the
   expect(model.ledger.excess).toBeLessThan(2_000);
 });
 
-test("every project may use its share of the reserve, whichever project floods the stream", () => {
+test("every project may use its share of the last tenth of the stream, whichever project floods it", () => {
   const floods = fc.array(
     fc.record({
       project: fc.integer({ min: 0, max: 4 }),
@@ -263,7 +263,7 @@ test("every project may use its share of the reserve, whichever project floods t
   );
 });
 
-test("a usage record is replaced by the next one; later bytes are counted too", () => {
+test("the next usage record replaces a usage record, and bytes stored later count too", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;

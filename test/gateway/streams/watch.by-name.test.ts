@@ -120,7 +120,7 @@ describe("the check of the streams", () => {
     const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
     const logged = (words: string): string[] => rig.log.filter((line) => line.includes(words));
 
-    test("its events are refused, others are not; the log states the fix once", async () => {
+    test("its events are refused, events for other streams are not, and the log states the fix once", async () => {
       expect(refusal()).toEqual({
         code: "unavailable",
         detail: expect.stringMatching(
@@ -298,7 +298,7 @@ describe("the check of the streams", () => {
     expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25, 205]);
   });
 
-  test("treats an acknowledgement from another JetStream domain as that of another stream", async () => {
+  test("treats an acknowledgement from another JetStream domain like one of another stream", async () => {
     const config =
       'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
     const { rig } = await startWith("domains", "", { config });

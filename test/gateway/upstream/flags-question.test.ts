@@ -32,7 +32,7 @@ const packings: [string, (json: string) => Body][] = [
 ];
 
 test.each(packings)(
-  "a flags request in %s gets the cached answer at another time, but not for another person",
+  "a flags request in %s gets the cached answer if only its sent_at differs, but not for another person",
   async (_, pack) => {
     const at = (time: string, id = "ada") =>
       pack(
@@ -50,10 +50,10 @@ test.each([
   ["a second form member", ofEvil(flagsBody("ada")), form(flagsBody("ada"))],
   ["bytes that a form encodes", "data={%C3%83}", Buffer.from("data={\xc3}", "latin1")],
   ["base64 with bytes after its end", `${btoa('{"id":12}')}=evil`, btoa('{"id":12}')],
-  ["a time within properties", '{"p":{"sent_at":"1"}}', '{"p":{"sent_at":"2"}}'],
-  ["a time in a string", '{"p":"\\"sent_at\\":\\"1\\""}', '{"p":"\\"sent_at\\":\\"2\\""}'],
-  ["a time that is not a string", '{"sent_at":{"a":"1"}}', '{"sent_at":{"a":"2"}}'],
-  ["a field next to a time", '{"sent_at":"1","id":"a"}', '{"sent_at":"1","id":"b"}'],
+  ["a sent_at within properties", '{"p":{"sent_at":"1"}}', '{"p":{"sent_at":"2"}}'],
+  ["a sent_at in a string", '{"p":"\\"sent_at\\":\\"1\\""}', '{"p":"\\"sent_at\\":\\"2\\""}'],
+  ["a sent_at that is not a string", '{"sent_at":{"a":"1"}}', '{"sent_at":{"a":"2"}}'],
+  ["a field next to a sent_at", '{"sent_at":"1","id":"a"}', '{"sent_at":"1","id":"b"}'],
   ["malformed JSON", "no JSON", "nor this"],
   ["broken gzip", Buffer.from("\x1f\x8ba", "latin1"), Buffer.from("\x1f\x8bb", "latin1")],
 ])("a flags request that differs does not get the cached answer: %s", async (_, first, second) => {

@@ -89,7 +89,7 @@ test.each([
   ["a 429", 429, {}],
   ["a private response", 200, { "cache-control": "private" }],
 ])(
-  "an answer for one client, %s, is not shared with clients that wait for the same",
+  "an answer for one client (%s) is not shared with other clients that wait for the same path",
   async (_, status, own) => {
     let nowMs = 0;
     const passing = await startPassing({}, { monotonicMs: () => nowMs });
@@ -134,7 +134,7 @@ test("concurrent clients share one upstream request", async () => {
   expect(passing.asked.length).toBe(1);
 });
 
-test("while the upstream is down, a person gets the same flags; an unknown person gets 503", async () => {
+test("while the upstream is down, a person gets the flags of the last answer, and an unknown person gets 503", async () => {
   const passing = await startPassing();
   answersWith(passing, { "content-type": "application/json", "cache-control": "no-store" });
   expect((await flags(passing, "ada")).text).toBe("answer 1");

@@ -39,7 +39,7 @@ test("a forwarded request has the method, path, query, body, relevant headers an
   });
 });
 
-test("a forwarded request has no address that the client claims; without recorded addresses it has none", async () => {
+test("a forwarded request has the address of the connection, not a claimed one, and none if addresses are not recorded", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);
@@ -76,7 +76,7 @@ test("a returned answer has status, body and relevant headers, with Penstock's C
   expect(headers.get("x-own")).toBeNull();
 });
 
-test("a long answer is returned completely, a truncated one as 503", async () => {
+test("a long answer is returned completely, and a truncated answer becomes a 503", async () => {
   const passing = await startPassing();
   const body = Buffer.alloc(3_000_000, "abcdefg");
   passing.answer = ({ url }, response) => {

@@ -79,7 +79,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "a server that fails for %s counts as down for those only",
+  "a server that fails for %s does not count as down for them, unlike one that fails for flags",
   async (kind) => {
     let isCut = false;
     const url = await listening(
@@ -103,7 +103,7 @@ test.each(["recordings", "logs"] as const)(
   },
 );
 
-test("the upstream counts as down if nothing listens, whatever is sent", async () => {
+test("the upstream counts as down if it refuses connections, whatever is sent", async () => {
   const server = createServer((_, response) => void response.end());
   const url = await listening(server);
   const port = Number(new URL(url).port);

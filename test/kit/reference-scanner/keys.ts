@@ -47,7 +47,7 @@ function isSameKey(body: Buffer, one: JsonNode, other: JsonNode): boolean {
 }
 
 /**
- * `key`: the key of the first item that has one. `otherItem`: the index of the first item with
+ * `key` is the key of the first item that has one. `otherItem` is the index of the first item with
  * another key, or 0.
  */
 export function keyOfArray(

@@ -22,7 +22,7 @@ export function normaliseText(text: string): string | undefined {
       if (name === ",") name = next();
       const key = plainString(name);
       next();
-      // The last member of a name is kept, at its own place among the members.
+      // The last member of a name is kept, at its own position among the members.
       values.delete(key);
       values.set(key, value(next(), depth));
     }

@@ -16,7 +16,10 @@ interface Piece {
   readonly kind: PieceKind;
   readonly length: number;
   readonly text: Buffer;
-  /** Whether the repair records the place: the first replacement of its kind after each `{`. */
+  /**
+   * Whether the repair records the offset, which it does for the first replacement of each kind
+   * after each `{`.
+   */
   readonly isNoted: boolean;
 }
 

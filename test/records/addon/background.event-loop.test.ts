@@ -23,7 +23,7 @@ describe("during a background scan", () => {
     expect(body.includes("\n")).toBe(false);
   });
 
-  test("several scanners work at the same time on a body each", async () => {
+  test("several scanners work at the same time, each on its own body", async () => {
     const bodies = Array.from({ length: 8 }, (_, index) =>
       batchOf(2000 * (index + 1), `event-${index}`),
     );

@@ -70,7 +70,7 @@ describe("normalising JSON", () => {
     }
   });
 
-  describe("gives a text that", () => {
+  describe("the normalised text", () => {
     test("is the same from the addon and the reference, and has the same meaning, for event-like JSON", () => {
       fc.assert(
         fc.property(eventLikeJson, (text) => expectPlain(Buffer.from(text))),
@@ -78,7 +78,7 @@ describe("normalising JSON", () => {
       );
     }, 60_000);
 
-    test("is the same for the fuzz corpus and mutations of it, or nothing for invalid JSON", () => {
+    test("is the same from both for the fuzz corpus and its mutations, and is absent for invalid JSON", () => {
       const corpus = readCorpus();
       const mutated = mutations(corpus, 2);
       const bodies = [...corpus, ...Array.from({ length: 1_500 }, () => mutated.next().value)];

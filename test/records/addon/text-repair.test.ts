@@ -160,12 +160,20 @@ describe("a text", () => {
   );
 });
 
-describe("the recorded places of a repair", () => {
+describe("the recorded replacements of a repair", () => {
   test.each([
-    ["one of each kind in an object", '[{"a":[NaN,"\xff",NaN,"\xff"]}]', [1, 1]],
-    ["one in each of several objects", '[{"a":NaN,"b":NaN},{"a":NaN},{"\xff":"\xfe"}]', [1, 2]],
-    ["one before the first object", '[NaN,NaN,{"a":1},NaN]', [0, 2]],
-    ["not affected by a brace in a string", '[{"a":NaN,"b":"{","c":NaN}]', [0, 1]],
+    ["at most one of each kind in an object", '[{"a":[NaN,"\xff",NaN,"\xff"]}]', [1, 1]],
+    [
+      "at most one of each kind in each of several objects",
+      '[{"a":NaN,"b":NaN},{"a":NaN},{"\xff":"\xfe"}]',
+      [1, 2],
+    ],
+    ["one before the first object, and one after it", '[NaN,NaN,{"a":1},NaN]', [0, 2]],
+    [
+      "at most one of each kind in an object with a brace in a string",
+      '[{"a":NaN,"b":"{","c":NaN}]',
+      [0, 1],
+    ],
   ])("are %s", (_title, text, [malformed, nonFinite]) => {
     const body = Buffer.from(text, "latin1");
     for (const scanner of [native, reference]) {
@@ -190,7 +198,7 @@ test("replacements end when the text has grown by 2 MiB, after which malformed b
   expect(text).toBe(`{"${"\xef\xbf\xbd".repeat(count)}??":null}`);
 });
 
-test("replacements are never written beyond the buffers for the text and its places", () => {
+test("replacements are never written beyond the buffers for the text and for their offsets", () => {
   const body = Buffer.from("[\xff,NaN]", "latin1");
   const repair = (text: number, places: readonly [number, number], progress: number[]) => () =>
     native.repair(body, body.length, {

@@ -134,7 +134,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: connections that a middlebox has forgotten after a cut are closed; their data is lost",
+    "%s: connections that a middlebox has forgotten after a cut are closed, and their data is lost",
     async (kind) => {
       const { network, nodes, dial } = await start(kind);
       network.cut(0, 1, "silent");

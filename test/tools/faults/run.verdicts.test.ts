@@ -36,7 +36,7 @@ function newRun(kind: "single" | "large" = "single"): Run {
   return { events, kind: events.of[kind], first: events.of[kind].take(1, 0) };
 }
 
-/** As a gateway stores it, except for the changes. */
+/** Stores an event as a gateway does, except for the changes. */
 async function storeLine({ kind, first }: Run, changes: object = {}): Promise<void> {
   const project = kind.projectOf(first);
   const sent = JSON.parse(eventText(kind, first, { paddingBytes })) as object;
@@ -107,16 +107,19 @@ describe("the verdict of a fault run", () => {
   test.each<[string, object]>([
     ["event", { event: "another" }],
     ["person", { distinct_id: "person-7" }],
-    ["time", { timestamp: "2026-01-02T03:04:05.000Z" }],
+    ["timestamp", { timestamp: "2026-01-02T03:04:05.000Z" }],
     ["project", { project_id: "app" }],
     ["lane", { historical: true }],
-    ["properties: none", { properties: {} }],
+    ["properties object (empty)", { properties: {} }],
     [
-      "properties: those of another event",
+      "properties object (of another event)",
       { properties: { number: 0, padding: other.properties.padding } },
     ],
-    ["properties: a truncated text", { properties: { number: 0, padding: "50 the quick" } }],
-    ["$set that was not sent", { $set: { name: "a" } }],
+    [
+      "properties object (with a truncated text)",
+      { properties: { number: 0, padding: "50 the quick" } },
+    ],
+    ["$set (one that was not sent)", { $set: { name: "a" } }],
   ])("reports a record with a different %s", async (_, changes) => {
     const run = newRun();
     run.kind.ledger.note(run.first, 1, "unknown");

@@ -20,13 +20,13 @@ export interface ShortRun {
   readonly network?: "proxies" | "namespaces where they can be made";
   /** Default: as for any test. */
   readonly timeoutMs?: number;
-  /** The number of requests with an answer that begins so, or one of several. */
+  /** For each beginning of an answer, the number of requests that must get such an answer. */
   readonly answers?: Readonly<Record<string, Count>>;
-  /** The number of events that the streams hold this often. */
+  /** For each state of an event, the number of events that must have it. */
   readonly events?: Readonly<
     Partial<Record<"lost" | "duplicated" | "unknown" | "storedThoughUnknown", Count>>
   >;
-  /** How much the scenario must report. */
+  /** The number of notes that the scenario must make. */
   readonly notes?: number;
 }
 
@@ -34,7 +34,7 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
     shows:
-      "what is in flight when the oldest nats-server is killed repeatedly is stored once or not acknowledged",
+      "events in flight when the oldest nats-server is killed repeatedly are stored once or not acknowledged",
     server: "oldest",
     timeoutMs: 180_000,
     answers: { "503 unavailable": "some" },
@@ -48,7 +48,7 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "shared-frames-nats-killed",
     shows:
-      "shared frames of several partitions and workers lose nothing acknowledged when nats-server is killed twice",
+      "no acknowledged event in frames of several projects, partitions and workers is lost when nats-server is killed twice",
     answers: { "200": "over 100" },
   },
   {
@@ -60,19 +60,19 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-frozen-long",
     shows:
-      "requests that exceed their deadline get 503 timeout, and stored ones are never reported as lost",
+      "requests that exceed their deadline get 503 timeout, and no stored event is reported as not stored",
     answers: { "503 timeout": "some" },
   },
   {
     scenario: "stream-full",
     shows:
-      "full streams are answered 503 store_full, and accept events again after they are emptied",
+      "events for full streams get 503 store_full, and are accepted again after the streams are emptied",
     answers: { "503 store_full": "some" },
   },
   {
     scenario: "project-floods-in-bursts",
     shows:
-      "a flood of highly compressed bursts ends at its project's share, and others are not affected",
+      "a flood of highly compressed bursts ends at its project's share, and other projects are not affected",
     timeoutMs: 120_000,
     answers: { "503": "none" },
   },
@@ -85,50 +85,52 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "server-limit",
     shows:
-      "events are refused while the server has no room for any stream, and accepted afterwards",
+      "events are rejected while the server has no space for any stream, and accepted afterwards",
     answers: { "503 store_full": "some" },
   },
   {
     scenario: "store-not-restored",
     shows:
-      "no event is accepted while the streams are missing, and everything acknowledged is there afterwards",
+      "no event is accepted while the streams are missing, and every acknowledged event is stored afterwards",
     answers: { "503": "some" },
   },
   {
     scenario: "disk-full",
-    shows: "a disk that becomes full during writes causes refusals, and loses nothing acknowledged",
+    shows:
+      "a disk that becomes full during writes causes rejections, and loses no acknowledged event",
     answers: { "503": "some" },
     notes: 1,
   },
   {
     scenario: "gateway-killed",
-    shows: "a gateway that is killed twice under load has stored everything that it acknowledged",
+    shows: "a gateway that is killed twice under load has stored every event that it acknowledged",
     answers: { error: "some" },
   },
   {
     scenario: "gateway-terminated",
-    shows: "a gateway that is stopped answers what it accepted, and loses nothing",
+    shows: "a gateway that is stopped answers the requests in flight, and loses no event",
     answers: { "error ECONNREFUSED": "some" },
   },
   {
     scenario: "worker-killed",
-    shows: "a worker that is killed has stored what it acknowledged, and another replaces it",
+    shows:
+      "a worker that is killed has stored every event that it acknowledged, and another worker replaces it",
     answers: { error: "some" },
   },
   {
     scenario: "embedded-nats-killed",
-    shows: "the gateway restarts a killed embedded nats-server and stores what waited",
+    shows: "the gateway restarts a killed embedded nats-server and stores the requests that waited",
     answers: { "200": "over 100" },
   },
   {
     scenario: "embedded-disk-full",
-    shows: "the gateway restarts an embedded nats-server once its full disk has room",
+    shows: "the gateway restarts its embedded nats-server once the full disk has space",
     answers: { "200": "over 100" },
     notes: 1,
   },
   {
     scenario: "clients-abort",
-    shows: "clients that disconnect at any stage of a request do not affect others",
+    shows: "clients that disconnect at any stage of a request do not affect other clients",
     answers: { "503": "none", error: "none" },
     events: { storedThoughUnknown: "some" },
   },
@@ -159,34 +161,36 @@ export const clusterRuns: readonly ShortRun[] = [
   {
     scenario: "cluster-leader-killed",
     shows:
-      "what was acknowledged before, during and after the loss of a stream's leader is stored once",
+      "every event acknowledged before, during or after the loss of a stream's leader is stored once",
     timeoutMs: 60_000,
     answers: { "200": "over 100" },
   },
   {
     scenario: "cluster-leader-steps-down",
     load: "projects",
-    shows: "no request is refused while leaders change in the middle of atomic batches",
+    shows: "no request is rejected while leaders change in the middle of atomic batches",
     timeoutMs: 60_000,
     answers: { "503": "none" },
     events: { duplicated: "none" },
   },
   {
     scenario: "cluster-pages-lost-at-once",
-    shows: "a power cut of the whole cluster loses nothing acknowledged",
+    shows: "a power cut of the whole cluster loses no acknowledged event",
     timeoutMs: 180_000,
   },
   // If nats-server loses acknowledged events, as before 2.12 here, the gateway must have reported
   // it.
   {
     scenario: "cluster-disk-lost-while-lagging",
-    shows: "the oldest nats-server loses what only one node had, and the gateway reports it",
+    shows:
+      "the oldest nats-server loses events that only one node had, and the gateway reports the loss",
     server: "oldest",
     timeoutMs: 180_000,
   },
   {
     scenario: "cluster-quorum-lost-far-away",
-    shows: "the deadline of one request removes no line of another request in the same frame",
+    shows:
+      "the deadline of one request removes no event of another request from their shared frame",
     timeoutMs: 180_000,
     answers: { "200": "over 100", "503": "some" },
     events: { lost: "none" },
@@ -194,7 +198,7 @@ export const clusterRuns: readonly ShortRun[] = [
   {
     scenario: "cluster-random-walk",
     shows:
-      "several failures at a time lose nothing, reject no valid key, and leave all replicas equal",
+      "several failures at a time lose no event, reject no valid key, and leave all replicas equal",
     timeoutMs: 180_000,
   },
   {
@@ -208,14 +212,14 @@ export const clusterRuns: readonly ShortRun[] = [
   // stored.
   {
     scenario: "cluster-leader-cut-with-gateway",
-    shows: "an answer of a leader without a quorum acknowledges nothing",
+    shows: "an answer of a leader without a quorum acknowledges no event",
     server: "oldest",
     network: "namespaces where they can be made",
     timeoutMs: 180_000,
   },
   {
     scenario: "cluster-leaderless-spell",
-    shows: "while no stream has a leader, known keys get 503 and unknown ones no 200",
+    shows: "while no stream has a leader, known keys get 503 and unknown keys get no 200",
     timeoutMs: 180_000,
     answers: { "503": "some" },
   },

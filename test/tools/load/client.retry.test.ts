@@ -17,8 +17,8 @@ async function refusesOnce() {
   return { url, cameAtMs, bodies };
 }
 
-describe("the load test counts a 429 or 503 as rejected", () => {
-  test("without a retry if --retry is absent", async () => {
+describe("a 429 or 503 in the load test", () => {
+  test("counts as rejected, and its request is not sent again if --retry is absent", async () => {
     const { url, cameAtMs } = await refusesOnce();
     const { code, result } = await load("--url", url, "--rate", "40", ...short);
     expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
@@ -27,7 +27,7 @@ describe("the load test counts a 429 or 503 as rejected", () => {
     expect(code).toBe(1);
   });
 
-  test("and with --retry, sends the request again after its Retry-After", async () => {
+  test("counts as rejected, and its request is sent again after the Retry-After if --retry is given", async () => {
     const { url, cameAtMs, bodies } = await refusesOnce();
     const { code, result } = await load(
       "--url",

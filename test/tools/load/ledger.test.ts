@@ -27,8 +27,8 @@ async function passOn(body: Buffer): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-describe("the load test reads the streams and reports", () => {
-  test("an acknowledged event that is not stored", async () => {
+describe("the load test", () => {
+  test("reports an acknowledged event that is not stored", async () => {
     let requests = 0;
     const url = await standIn(async (body, response) => {
       requests += 1;
@@ -48,7 +48,7 @@ describe("the load test reads the streams and reports", () => {
     expect(code).toBe(1);
   });
 
-  test("an event that is stored twice", async () => {
+  test("reports an event that is stored twice", async () => {
     const url = await standIn(async (body, response) => {
       await passOn(body);
       await passOn(body);
@@ -67,7 +67,7 @@ describe("the load test reads the streams and reports", () => {
     expect(code).toBe(1);
   });
 
-  test("an event that is stored after a timeout, as no loss", async () => {
+  test("reports no loss for an event that is stored after a timeout", async () => {
     const url = await standIn(async (body, response) => {
       await passOn(body);
       response
@@ -86,8 +86,8 @@ describe("the load test reads the streams and reports", () => {
 
   test.each<[string, string[]]>([
     ["it is not sent again", []],
-    ["it is sent again, which may duplicate it only once", ["--retry"]],
-  ])("an event that is stored twice after one timeout: %s", async (_, options) => {
+    ["a retry may store it once more", ["--retry"]],
+  ])("reports an event that is stored twice after one timeout, although %s", async (_, options) => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();
@@ -110,7 +110,7 @@ describe("the load test reads the streams and reports", () => {
     expect(code).toBe(1);
   });
 
-  test("no error for an event stored twice after a timeout and a retry", async () => {
+  test("reports no error for an event that is stored twice after a timeout and a retry", async () => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { startLoad } from "./load-kit.ts";
 
-describe("the load test rejects before it sends anything", () => {
+describe("the load test", () => {
   test.each([
     ["another machine", ["--url", "http://192.0.2.1:8000"], "--yes-i-own-this"],
     ["another machine by name", ["--url", "https://capture.example.com"], "--yes-i-own-this"],
@@ -10,19 +10,19 @@ describe("the load test rejects before it sends anything", () => {
       ["--url", "http://127.0.0.1.example.com"],
       "--yes-i-own-this",
     ],
-    ["not an address", ["--url", "localhost:8000"], "Not an http or https address"],
+    ["a URL without http", ["--url", "localhost:8000"], "Not an http or https address"],
     ["a rate of 0", ["--rate", "0"], "Not a number above 0"],
     ["half a connection", ["--connections", "0.5"], "Not a whole number"],
-    ["events smaller than an event", ["--event-bytes", "10"], "too small"],
+    ["an event size below the minimum", ["--event-bytes", "10"], "too small"],
     [
-      "nothing to send",
+      "a duration in which no request is due",
       ["--rate", "1", "--duration", "0.1", "--warm-up", "0"],
       "no request is due",
     ],
     ["two stores", ["--nats-url", "nats://127.0.0.1", "--data-dir", "data"], "give one"],
     ["an unknown flag", ["--speed", "9"], "unknown option"],
     ["an argument", ["fast"], "argument"],
-  ])("%s", async (_, args, said) => {
+  ])("rejects before it sends anything: %s", async (_, args, said) => {
     const { code, out, err } = await startLoad(...args).finished;
     expect(err).toContain(said);
     expect(out).toBe("");

@@ -8,7 +8,7 @@ import { load, short, startLoad } from "./load-kit.ts";
 
 const gateway = await gatewayForFile();
 
-describe("against a gateway that keeps up, the load test", () => {
+describe("the load test of a fast gateway", () => {
   test("sends single compressed events from two threads, each of which is stored once", async () => {
     const project = await gateway.project();
     const { code, result } = await load(

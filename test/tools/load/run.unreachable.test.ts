@@ -11,8 +11,8 @@ async function unusedPort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-describe("the load test sends nothing if it cannot reach", () => {
-  test("a running gateway", async () => {
+describe("the load test sends nothing", () => {
+  test("if it cannot reach the gateway", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     const { code, out, err } = await startLoad("--url", url, "--duration", "600").finished;
     expect(code).toBe(1);
@@ -22,14 +22,14 @@ describe("the load test sends nothing if it cannot reach", () => {
     );
   });
 
-  test("a running gateway, and reports that before a missing data folder", async () => {
+  test("if it can reach neither the gateway nor a data folder, and reports the gateway", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     await expect(load("--url", url, "--data-dir", temporaryFolder())).rejects.toThrow(
       /nothing answers at/,
     );
   });
 
-  test("an HTTP server at the given port", async () => {
+  test("if the port is not that of an HTTP server", async () => {
     const server = createServer((socket) => void socket.end("220 mail\r\n"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
@@ -38,7 +38,7 @@ describe("the load test sends nothing if it cannot reach", () => {
     expect([code, err]).toEqual([1, expect.stringContaining("gives no HTTP answer")]);
   });
 
-  test("the given NATS server", async () => {
+  test("if it cannot reach the given NATS server", async () => {
     const gateway = await standIn(() => expect.unreachable());
     const url = `nats://127.0.0.1:${await unusedPort()}`;
     await expect(load("--url", gateway, ...short, "--nats-url", url)).rejects.toThrow(
@@ -46,7 +46,7 @@ describe("the load test sends nothing if it cannot reach", () => {
     );
   });
 
-  test("the nats-server of the given data folder", async () => {
+  test("if it cannot reach the nats-server of the given data folder", async () => {
     const gateway = await standIn(() => expect.unreachable());
     await expect(load("--url", gateway, ...short, "--data-dir", temporaryFolder())).rejects.toThrow(
       /no embedded nats-server runs/,

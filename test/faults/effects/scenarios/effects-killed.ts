@@ -12,7 +12,7 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 const kills = { short: 3, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
-/** It is killed after at most this many lines of output, and at most this delay. */
+/** The writer is killed after at most this many lines of output and at most this delay. */
 const linesMax = 18;
 const delayMsMax = 8;
 const shared = { nats: 5, postgres: 7 };

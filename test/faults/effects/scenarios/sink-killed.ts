@@ -16,11 +16,16 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
 const kills = { short: 5, full: 200 };
 const framesOfKill = 25;
-/** Few, so that there are many batches to be killed in. At the end the rest is written at once. */
+/**
+ * Few events per batch, so that there are many batches in which a kill can happen. The last sinks,
+ * which are not killed, write larger batches.
+ */
 const batchEvents = 12;
 const twiceMax = batchEvents + 8;
 const lastBatchEvents = 2_000;
-/** It is killed after at most this many lines of output, and this delay: files take a while. */
+/**
+ * The sink is killed after at most this many lines of output and this delay. Files take a while.
+ */
 const linesMax = 14;
 const delayMsMax = { commit: 8, files: 250 };
 const shared = { nats: 3, database: 4, frozen: 5 };
@@ -61,7 +66,8 @@ export const sinkKilled: EffectsScenario = {
     const faults = isRight ? [] : [lines];
     if (context.parquet !== undefined)
       return [...faults, ...apartAt(expected, [...new Set(found)]), ...tooOften(frames, found)];
-    // ClickHouse may start one insert of a dead sink late; FINAL, as queried above, hides more.
+    // ClickHouse may start one insert of a killed sink late, which repeats its rows. The query
+    // above uses FINAL, which hides all repeated rows, so they are counted here.
     if (twice > twiceMax) faults.push(`${twice} rows are there twice`);
     return [...faults, ...apartAt(expected, found)];
   },

@@ -22,7 +22,8 @@ const writtenMsMax = 120_000;
 
 export const sinkPosthogKilled: EffectsScenario = {
   name: "sink-posthog-killed",
-  title: "a sink to PostHog is killed (SIGKILL) at random points, while the upstream is in trouble",
+  title:
+    "a sink to PostHog is killed (SIGKILL) at random points, while the upstream fails at times",
   databases: ["SQLite"],
   async run(context) {
     const { form, note, nats, random } = context;
@@ -82,7 +83,9 @@ function withBrokenLine(frame: TestFrame): TestFrame {
   return { ...frame, text: [...lines, `broken ${messageId}`, ""].join("\n") };
 }
 
-/** The places of the rejected lines; throws if one is there twice. */
+/**
+ * Returns the stream, sequence and line of each rejected line. Throws if a line was rejected twice.
+ */
 function asideIn(folder: string): Set<string> {
   const lines = readFileSync(path.join(folder, "aside.ndjson"), "utf8").split("\n").slice(0, -1);
   const places = lines.map((line) => {
@@ -94,7 +97,9 @@ function asideIn(folder: string): Set<string> {
   return single;
 }
 
-/** Waits until the invalid line of each message is rejected, and with it everything before it. */
+/**
+ * Waits until the invalid line of each message is rejected. By then everything before it was sent.
+ */
 async function untilAside(folder: string, count: number): Promise<void> {
   const deadline = performance.now() + writtenMsMax;
   for (;;) {
@@ -144,7 +149,10 @@ function repeatedIn(upstream: TestUpstream, frames: readonly TestFrame[]): numbe
   return count(takenBy(upstream)) - count(sentBy(frames));
 }
 
-/** The differences from the sent events, each counted at its first arrival, in content or order. */
+/**
+ * Returns the differences in content and order between the sent events and the first arrival of
+ * each.
+ */
 function apartIn(upstream: TestUpstream, frames: readonly TestFrame[]): string[] {
   const taken = takenBy(upstream);
   return [...sentBy(frames)].flatMap(([name, uuids]) => {

@@ -24,7 +24,7 @@ const bare = new Map([
 ]);
 const many = (entry: string) => Array(400).fill(entry).join(",");
 
-describe("X-Forwarded-For from a trusted proxy", () => {
+describe("the X-Forwarded-For header", () => {
   test.each([
     ["203.0.113.7", "203.0.113.7"],
     ["6.6.6.6, 203.0.113.7", "203.0.113.7"],
@@ -75,7 +75,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     [`6.6.6.6,${many("10.0.0.9")}`, "10.0.0.9"],
     [many("6.6.6.6"), "6.6.6.6"],
     [`6.6.6.6,${many("x")}`, proxy],
-  ])("gives the client address: %.60s", async (forwardedFor, client) => {
+  ])("of a trusted proxy names the client: %.60s", async (forwardedFor, client) => {
     const server = await startTestServer({
       recordIp: true,
       trustedProxies: trusted,
@@ -89,10 +89,10 @@ describe("X-Forwarded-For from a trusted proxy", () => {
   });
 
   test.each([
-    ["read once a connection", loadConnectionId()],
-    ["read at every request", undefined],
+    ["read once per connection", loadConnectionId()],
+    ["read for every request", undefined],
   ])(
-    "gives the client of each request on one connection of a proxy, whose own address is %s",
+    "names the client of each request on a keep-alive connection (address of the proxy %s)",
     async (_how, connectionId) => {
       const server = await startTestServer({
         recordIp: true,
@@ -144,7 +144,7 @@ describe("X-Forwarded-For from a trusted proxy", () => {
     }
   });
 
-  test("gives the expected address for random entries, also when it is asked for again", () => {
+  test("gives the expected address for random entries, also on a second call", () => {
     const forwardedFor = createForwardedFor(trusts);
     const entry = fc.oneof(
       fc.ipV4(),

@@ -44,7 +44,7 @@ describe("the cache of connection addresses", () => {
     ["is shared by two open connections", (): number => 7, froms],
     ["is 0", (): number => 0, froms.slice(0, 1)],
   ] as const)(
-    "reads every address when it is needed if a connection id %s",
+    "reads the address for every request if a connection id %s",
     async (_what, connectionId, opening) => {
       const server = startServer(connectionId);
       const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
@@ -55,7 +55,7 @@ describe("the cache of connection addresses", () => {
     },
   );
 
-  test("reads the id 0 from an object that is not a response", () => {
+  test("gets the id 0 for an object that is not a response", () => {
     const connectionId = loadConnectionId() as (value: unknown) => number;
     for (const value of [
       undefined,

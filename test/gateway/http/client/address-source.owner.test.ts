@@ -14,12 +14,12 @@ const generations = 60;
 const openAtATime = 5;
 
 const ways = [
-  ["read once a connection", loadConnectionId()],
-  ["read at every request", undefined],
+  ["read once per connection", loadConnectionId()],
+  ["read for every request", undefined],
 ] as const;
 
 describe("the address of a request", () => {
-  test.each(ways)("is correct for two alternating connections, %s", async (_way, connectionId) => {
+  test.each(ways)("is correct for two alternating connections (%s)", async (_way, connectionId) => {
     const server = await startTestServer({ recordIp: true, connectionId });
     const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
     const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
@@ -30,7 +30,7 @@ describe("the address of a request", () => {
   });
 
   test.each(ways)(
-    "is correct for pipelined requests of two connections, %s",
+    "is correct for pipelined requests of two connections (%s)",
     async (_way, connectionId) => {
       const server = await startTestServer({ recordIp: true, connectionId });
       const sent = Array.from({ length: requestsEach }, (_, number) => number);
@@ -49,7 +49,7 @@ describe("the address of a request", () => {
   );
 
   test.each(ways)(
-    "is correct when connection ids are reused later, %s",
+    "is correct if connection ids are reused later (%s)",
     async (_way, connectionId) => {
       const ids: number[] = [];
       const server = await startTestServer({

@@ -61,8 +61,12 @@ describe("a PROXY protocol header", () => {
       Buffer.concat([proxyHeader(client, { length: 36 }), Buffer.alloc(24)]),
       client,
     ],
-    ["LOCAL", proxyHeader(client, { command: LOCAL, family: 0 }), proxy],
-    ["no header", Buffer.alloc(0), proxy],
+    [
+      "LOCAL, so the proxy's own address",
+      proxyHeader(client, { command: LOCAL, family: 0 }),
+      proxy,
+    ],
+    ["absent, so the proxy's own address", Buffer.alloc(0), proxy],
   ])(
     "sets the client address for every request of the connection: %s",
     async (_what, header, address) => {
@@ -75,7 +79,7 @@ describe("a PROXY protocol header", () => {
     },
   );
 
-  test("is read when each byte arrives in a separate packet", async () => {
+  test("is read even if each byte arrives in a separate packet", async () => {
     const server = await start();
     const wire = await connectTo(server);
     for (const byte of proxyHeader(client)) {
@@ -153,13 +157,13 @@ describe("a PROXY protocol header", () => {
       "a length that is too short",
       [Buffer.concat([proxyHeader(client, { length: 4 }), post("{}")])],
     ],
-    ["another version", [Buffer.concat([proxyHeader(client, { command: 0x11 }), post("{}")])]],
+    ["an unknown version", [Buffer.concat([proxyHeader(client, { command: 0x11 }), post("{}")])]],
     [
       "version 1",
       [Buffer.concat([Buffer.from(`PROXY TCP4 ${forged} 10.0.0.1 1 2\r\n`), post("{}")])],
     ],
     [
-      "garbage that begins as it",
+      "bytes that begin like the signature",
       [Buffer.concat([Buffer.from("\r\n\r\nnot the signature"), post("{}")])],
     ],
   ])(
@@ -177,7 +181,7 @@ describe("a PROXY protocol header", () => {
     },
   );
 
-  test("must name a trusted proxy for X-Forwarded-For to count", async () => {
+  test("lets X-Forwarded-For count only if it names a trusted proxy", async () => {
     const server = await start();
     for (const [from, address] of [
       ["10.0.0.4", client],
@@ -220,7 +224,7 @@ describe("a PROXY protocol header", () => {
     expect(ids.size).toBeLessThan(rounds);
   });
 
-  test("leaves the address empty if connections cannot be distinguished, with one log line", async () => {
+  test("gives an empty address, and logs that once, if connections cannot be distinguished", async () => {
     const connectionId = () => 7;
     const server = await startTestServer({
       recordIp: true,
@@ -237,7 +241,7 @@ describe("a PROXY protocol header", () => {
     expect(server.logged.length).toBe(1);
   });
 
-  test("needs the connection addon, or the gateway does not start", async () => {
+  test("requires the connection addon; without the addon, the gateway does not start", async () => {
     const starting = startTestServer({
       recordIp: true,
       trustedProxies: proxy,

@@ -104,7 +104,7 @@ describe("connection limits", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test("count connections by the client, not by the proxy, with the PROXY protocol", async () => {
+  test("count connections by client, not by proxy, if the proxy uses the PROXY protocol", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -127,7 +127,7 @@ describe("connection limits", () => {
     expect(wires.map((wire) => wire.closed())).toEqual([false, true, false]);
   });
 
-  test("close idle connections sooner while three quarters are in use, except those of proxies", async () => {
+  test("close idle connections sooner, except those of proxies, while three quarters are in use", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,

@@ -40,7 +40,7 @@ const range = (start: number, end: number): number[] =>
 const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
 
 describe("the queue of new connections", () => {
-  test("reads a few connections at once, but many at a fixed rate per turn: the oldest and newest of an address first", () => {
+  test("reads a few connections immediately, and many at a fixed rate per turn, the oldest and newest of an address first", () => {
     const kit = new Kit();
     const half = readPerTurnMax / 2;
     const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];
@@ -59,7 +59,7 @@ describe("the queue of new connections", () => {
     expect(kit.connections.size).toBe(0);
   });
 
-  test("does not delay one address because of many connections from another", () => {
+  test("reads the connections of one address without delay while another address has many", () => {
     const kit = new Kit();
     for (const id of range(0, 10 * readPerTurnMax)) kit.open(id);
     kit.open(9_001, "192.0.2.2");
@@ -99,7 +99,7 @@ describe("the queue of new connections", () => {
     expect(kit.isIdle).toBe(true);
   });
 
-  test("treats an unreadable key as slow, and delays no connection", () => {
+  test("starts one handshake per turn if the key cannot be read", () => {
     const ms = signatureMs("/there/is/no/such.key");
     expect(handshakesPerTurn(ms)).toBe(1);
   });
@@ -112,7 +112,7 @@ describe("the queue of new connections", () => {
     expect(kit.turn()).toEqual([readPerTurnMax, readPerTurnMax + 2]);
   });
 
-  test("resumes all waiting connections if closes are no longer reported", () => {
+  test("resumes all waiting connections together on request", () => {
     const kit = new Kit();
     for (const id of range(0, 3 * readPerTurnMax)) kit.open(id);
     kit.connections.resumeAll();
@@ -122,7 +122,7 @@ describe("the queue of new connections", () => {
     expect(kit.turn()).toEqual([]);
   });
 
-  test("answers hundreds of connections that open at once, even if some disconnect", async () => {
+  test("answers hundreds of connections that open together, even if some disconnect", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId() });
     const opening = range(0, 300).map(async (number) => {
       const wire = await connectTo(server);

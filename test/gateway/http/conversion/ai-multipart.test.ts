@@ -43,16 +43,19 @@ function converted(body: Buffer, type = `multipart/form-data; boundary=${boundar
 const event = { name: "event", content: '{"event":"$ai_generation","distinct_id":"u"}' };
 
 describe("an AI event as a multipart body", () => {
-  test.each(["[]", "null", "{}", " [ ] "])("has no properties if they are %j", (none) => {
-    const part = { name: "event.properties", content: none };
-    const within = { ...event, content: `${event.content.slice(0, -1)},"properties":${none}}` };
-    const note = { name: "event.properties.note", content: "n" };
-    expect(converted(bodyOf([event, part])).event).toMatchObject({ properties: {} });
-    expect(converted(bodyOf([event, part, note])).event).toMatchObject({
-      properties: { note: "n" },
-    });
-    expect(converted(bodyOf([within, note])).event).toMatchObject({ properties: { note: "n" } });
-  });
+  test.each(["[]", "null", "{}", " [ ] "])(
+    "has no properties if its part for them is %j",
+    (none) => {
+      const part = { name: "event.properties", content: none };
+      const within = { ...event, content: `${event.content.slice(0, -1)},"properties":${none}}` };
+      const note = { name: "event.properties.note", content: "n" };
+      expect(converted(bodyOf([event, part])).event).toMatchObject({ properties: {} });
+      expect(converted(bodyOf([event, part, note])).event).toMatchObject({
+        properties: { note: "n" },
+      });
+      expect(converted(bodyOf([within, note])).event).toMatchObject({ properties: { note: "n" } });
+    },
+  );
 
   test("keeps a character that is encoded as two surrogates", () => {
     const content = Buffer.concat([
@@ -141,7 +144,7 @@ describe("an AI event as a multipart body", () => {
     ["null", '{"blob":"x"}'],
     ['{ "a" : "}" }', '{"a" : "}","blob":"x"}'],
     ["{}", '{"blob":"x"}'],
-  ])("adds a blob to properties with %s", (properties, stored) => {
+  ])("has the blob of a part added to the properties %s", (properties, stored) => {
     const content = `{"event":"e","properties":${properties}}`;
     const blob = { name: "event.properties.blob", content: "x" };
     const { event: whole } = converted(bodyOf([{ name: "event", content }, blob]));
@@ -208,9 +211,9 @@ describe("an invalid multipart body", () => {
       undefined,
       /also in the part/,
     ],
-    ["a part cut off", bodyOf([event]).subarray(0, -20), undefined, /ends within/],
+    ["a truncated part", bodyOf([event]).subarray(0, -20), undefined, /ends within/],
     [
-      "too much",
+      "a body over 960 KiB",
       bodyOf([event, { name: "event.properties", content: " ".repeat(983_041) }]),
       undefined,
       /983040/,

@@ -111,7 +111,10 @@ test("a request whose client disconnects while it waits is ended without convers
 });
 
 describe("the conversion thread", () => {
-  test.each(["hangs", "fills"])("loses only its current body when it fails: %s", async (text) => {
+  test.each([
+    ["hangs", "hangs"],
+    ["exceeds its memory", "fills"],
+  ])("loses only its current body if the conversion %s", async (_what, text) => {
     const thread = threadOf(text === "hangs" ? 1_000 : 600_000);
     const { outcomes, take } = converterOf(thread);
     const bodies = [take(text), take("next")];
@@ -119,16 +122,13 @@ describe("the conversion thread", () => {
     expect(outcomes).toEqual([`${text} invalid_payload`, "next"]);
   });
 
-  test.each(["throws", "exits"])(
-    "is replaced for the next body when it fails: %s",
-    async (text) => {
-      const { outcomes, take } = converterOf(threadOf());
-      const [failed, next] = [take(text), take("next")];
-      await expect(failed.done).rejects.toThrow("its thread has ended");
-      await next.done;
-      expect(outcomes).toEqual(["next"]);
-    },
-  );
+  test.each(["throws", "exits"])("is replaced for the next body if it %s", async (text) => {
+    const { outcomes, take } = converterOf(threadOf());
+    const [failed, next] = [take(text), take("next")];
+    await expect(failed.done).rejects.toThrow("its thread has ended");
+    await next.done;
+    expect(outcomes).toEqual(["next"]);
+  });
 });
 
 test("the conversion thread starts with the first body, ends when idle, and starts again", async () => {

@@ -69,7 +69,7 @@ describe("an OpenTelemetry span as an event", () => {
     expect(events[0]!.properties).not.toHaveProperty(["gen_ai.a"]);
   });
 
-  test("has the ids, times, model, tokens and messages of the span", () => {
+  test("has the ids, timestamps, model, tokens and messages of the span", () => {
     const event = eventOf(
       {
         parentSpanId,
@@ -232,7 +232,7 @@ describe("a span", () => {
     [{ "posthog.distinct_id": 42 }, { "user.id": "e" }, "e"],
     [{ "langfuse.user.id": "f" }, {}, "f"],
   ])(
-    "with the attributes %j of the resource %j has the distinct id %s",
+    "with the attributes %j in a resource with %j has the distinct id %s",
     (attributes, resource, id) => {
       expect(eventOf({ attributes: { ...ai, ...attributes } }, resource).distinct_id).toBe(id);
     },
@@ -337,7 +337,7 @@ describe("the attribute names of a library", () => {
       },
     ],
     [
-      "a tool call of it",
+      "a tool call of Vercel's AI SDK",
       {
         parentSpanId,
         attributes: {
@@ -532,7 +532,7 @@ describe("an OpenTelemetry request", () => {
     expect(events[0]!.properties).not.toHaveProperty("$ai_is_error");
   });
 
-  test("with an attribute of a language model but no value is rejected with the reason", () => {
+  test("is rejected, with the reason, if its only language-model attribute has no value", () => {
     const span = message(2, message(9, message(1, "gen_ai.x")));
     const traces = tracesOf("application/x-protobuf");
     traces.convert(message(1, message(2, span)));
@@ -578,7 +578,7 @@ describe("an OpenTelemetry request", () => {
     expect(answer?.rejectedSpans ?? "0").toBe(lost);
   });
 
-  test("is rejected if truncated, or keeps the spans before the cut", () => {
+  test("is rejected if truncated, except exactly between two groups of spans: then the first group is stored", () => {
     const whole = otlpProtobuf([{ spans: [ai] }, { spans: [ai] }]);
     const half = otlpProtobuf([{ spans: [ai] }]).length;
     for (let length = 1; length < whole.length; length++) {
@@ -607,7 +607,7 @@ describe("an OpenTelemetry request", () => {
     ]);
   });
 
-  test("of random or changed bytes becomes a batch or is rejected", () => {
+  test("becomes a batch or is rejected, whatever bytes it has", () => {
     const request = otlpProtobuf([
       { resource: { a: "b" }, spans: [ai, { ...ai, traceId, spanId }] },
     ]);
@@ -687,7 +687,7 @@ describe("an OpenTelemetry request", () => {
     expect(properties["$ai_input"]).toHaveLength(100_001);
   });
 
-  test("loses the spans of a resource that is too large, alone or in total", () => {
+  test("loses the spans of a resource that is too large or that exceeds the request's total", () => {
     let large: TestSpans["resource"] = { x: 1 };
     for (let depth = 0; depth < 100; depth++) large = { a: large };
     const groups = [{ resource: large, spans: [ai, ai] }, { spans: [ai] }];

@@ -101,7 +101,7 @@ describe("the SDK's scripts", () => {
     expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
   });
 
-  test("that are missing are reported, with how to install a missing package", async () => {
+  test("are answered 404 if they are missing, with the command that installs a missing package", async () => {
     const with_ = await startTestServer({ files });
     const detailOf = async (path: string) => JSON.parse((await get(with_, path)).body).detail;
     const none = "posthog-js 1.2.3, which is served here, has no such script";
@@ -228,7 +228,7 @@ describe("the SDK's scripts", () => {
     expect([reply.status, reply.body, reply.headers.has("etag")]).toEqual([200, "", true]);
   });
 
-  test("come from the folder that the setting names, or are off", async () => {
+  test("are read from the folder in the setting, and are not served if the setting is off", async () => {
     expect(posthogJsFolder(folder)).toBe(folder);
     expect(posthogJsFolder("off")).toBe("off");
     expect(readStaticFiles("off")).toBeUndefined();

@@ -55,7 +55,7 @@ const event = fc.record(
 );
 
 describe("a v1 event's fields outside its properties", () => {
-  test("are added to the properties, as with JavaScript objects", () => {
+  test("are added to the properties, with the same result as for JavaScript objects", () => {
     fc.assert(
       fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
         const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());
@@ -131,7 +131,7 @@ describe("a v1 event's fields outside its properties", () => {
   test.each([
     ["t", "t"],
     [12, "12"],
-  ])("with the product tour %j get %j", (tour, text) => {
+  ])("add the product tour %j as %j", (tour, text) => {
     const read = withAdditions({ options: { product_tour_id: tour } }, 0);
     expect(read.properties).toMatchObject({ $product_tour_id: text });
   });

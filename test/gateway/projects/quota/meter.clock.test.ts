@@ -80,7 +80,7 @@ describe("a quota meter", () => {
     fc.assert(property, { numRuns: 60 });
   });
 
-  test("always admits one batch of an SDK, and again within a burst's time", () => {
+  test("always admits one batch of an SDK, and another within the time of a burst", () => {
     const sent = fc.record({
       events: fc.integer({ min: 1, max: 200_000 }),
       bytes: fc.integer({ min: 2, max: 4e6 }),

@@ -67,7 +67,7 @@ describe("a project that exceeds its quota", () => {
 });
 
 describe("a client that does not flood", () => {
-  test("is admitted as soon as there is a token, despite a few rejections", () => {
+  test("is admitted as soon as the quota allows one event, despite a few rejections", () => {
     meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 0.1 });
     for (let count = 0; count < 100; count++) waitMsOf(meter, costOf(1, 1));
     for (let round = 0; round < 100; round++) {
@@ -78,7 +78,7 @@ describe("a client that does not flood", () => {
     }
   });
 
-  test("gets small requests admitted, even if it also sends large ones that exceed the tokens", () => {
+  test("gets small requests admitted, even if it also sends large ones that exceed the quota", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     waitMsOf(meter, costOf(50, 1));
     for (let count = 0; count < 10 * refusalsOfFlood; count++)

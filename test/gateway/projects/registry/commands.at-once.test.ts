@@ -29,7 +29,7 @@ describe("project commands", () => {
     expect(project?.enabled).toBe(false);
   });
 
-  test("add a project once when two add it concurrently", async () => {
+  test("add a project once if two commands add it concurrently", async () => {
     const place = newPlace();
     const outcomes = await Promise.allSettled([
       addProject(rig.connection, { ...place, id: "shop" }),
@@ -41,7 +41,7 @@ describe("project commands", () => {
     );
   });
 
-  test("give a key that many claim concurrently to one project, in a new and an existing bucket", async () => {
+  test("assign a key that many projects claim concurrently to one of them, in a new and an existing bucket", async () => {
     const place = newPlace();
     for (const key of ["phc_first", "phc_second"]) {
       const adding = Array.from({ length: 6 }, (_, index) =>

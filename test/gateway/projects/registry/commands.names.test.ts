@@ -95,7 +95,7 @@ describe("a project id", () => {
     );
   });
 
-  test("that is invalid and was written by hand gets no key and no subject", async () => {
+  test("gets no key and no subject if it is invalid and was written by hand", async () => {
     const js = jetstream(connection);
     const entry = (id: string, key: string): string =>
       JSON.stringify({ id, name: id, keys: [key], enabled: true });

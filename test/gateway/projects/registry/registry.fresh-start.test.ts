@@ -79,7 +79,7 @@ describe("a registry read at the start", () => {
     expect(registry.refusalOf("phc_blog")).toBeUndefined();
   });
 
-  test("misses projects if its bucket was recreated, until each is added or an operator declares it complete", async () => {
+  test("is incomplete if its bucket was recreated, until each project is added or an operator declares the registry complete", async () => {
     const place = newPlace();
     await add(place, "shop", "blog", "old");
     await storeEvents(place, "shop", "blog", "old");

@@ -131,7 +131,7 @@ describe("a registry that lost projects", () => {
     expect(registry.byKey("phc_newer")).toBeUndefined();
   });
 
-  test("is reported if it never had a project and there are events of projects", async () => {
+  test("is reported if it has no project but the streams have events of projects", async () => {
     const place = newPlace();
     const withEvents = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
     const registry = await registryOn(rig, place, 50, withEvents);
@@ -148,7 +148,7 @@ describe("a registry that lost projects", () => {
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   });
 
-  test("is not reported at the first start; a warning states that every request is answered 401", async () => {
+  test("is not reported at the first start, but a warning states that every request is answered 401", async () => {
     const registry = await registryOn(rig, newPlace(), 50);
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();

@@ -51,7 +51,7 @@ describe("a stream answer without a leader", () => {
     await registry.close();
   });
 
-  test("is distinguished from one whose leader is not among its replicas", () => {
+  test("is recognised by its leader, which is missing or is not the server that answered", () => {
     const replicas = ["a", "b"].map((name) => ({
       name,
       current: true,

@@ -49,7 +49,7 @@ describe("the usage record", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("gets the other values while one cannot be written, and gets that one later", async () => {
+  test("gets all other values while one value cannot be written, and gets that value later", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);
@@ -91,7 +91,7 @@ describe("the usage record", () => {
     await expect.poll(accepted, soon).toEqual([8]);
   });
 
-  test("has a rate over all the time since the last successful write", async () => {
+  test("has a rate over the whole time since the last successful write", async () => {
     const place = newPlace();
     const late = newMeter();
     const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));
