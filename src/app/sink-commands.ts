@@ -80,7 +80,7 @@ function addClickHouse(sink: Command, context: CommandContext): void {
     .option("--database <name>", "database of the tables", schemaName, "penstock")
     .option(
       "--ddl",
-      "print the statements that create the tables, for that server, else for 21.8 and newer, and exit",
+      "print the statements that create the tables, and exit: for the version of the server, or for 21.8 and newer if no server is given",
       false,
     )
     .option("--no-create", "do not create the tables; they must exist")
@@ -182,10 +182,10 @@ function addPosthog(sink: Command, context: CommandContext): void {
     )
     .option(
       "--accept-refused",
-      "continue however many events the target rejects; rejected events are set aside",
+      "continue however many events in a row the target refuses; they are stored in the rejected file",
       false,
     )
-    .option("--aside", "print the events that were set aside, and exit", false)
+    .option("--aside", "print the rejected events, and exit", false)
     .action(async (named: string | undefined, options: PosthogOptions, command: Command) => {
       const config = configOf(command, context);
       const folder = options.state ?? path.join(config.dataDir, "sink-posthog");
@@ -286,7 +286,7 @@ function withReading(command: Command, own: readonly SettingName[]): Command {
     )
     .option(
       "--accept-expired",
-      "continue after events that left their stream before they were written",
+      "continue even though events left their stream before they were written",
       false,
     );
 }

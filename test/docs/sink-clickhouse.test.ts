@@ -86,7 +86,7 @@ test("sink clickhouse --ddl without a server prints tables for current servers",
 test.each([
   [[], /no target: use/],
   [["clickhouse://me:hunter2@db/x"], /must have the form https:/],
-  [["https://me:hunter2@db?password=hunter2"], /password is not a server setting/],
+  [["https://me:hunter2@db?password=hunter2"], /unknown parameter password/],
   [["https://me:hunter%2@db"], /not followed by two digits/],
   [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
   [["https://db", "--database", 'x"; DROP'], /must match/],

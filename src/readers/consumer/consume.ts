@@ -305,7 +305,7 @@ function noticeText(notice: Notice): string {
     case "stream_truncated":
       return `${notice.stream} has lost messages that were read: it had been read up to message ${notice.lastRead}; reading continues at ${notice.from}`;
     case "messages_expired":
-      return `messages ${notice.from} to ${notice.to} have left ${notice.stream} before all of them were read`;
+      return `messages ${notice.from} to ${notice.to} left ${notice.stream} before all of them were read`;
     case "unreadable_line":
       return `line ${notice.line} of message ${notice.sequence} of ${notice.stream} is not an event: ${notice.reason}${notice.lines > 1 ? ` (and ${notice.lines - 1} more lines of this message)` : ""}`;
     case "processing_timed_out":

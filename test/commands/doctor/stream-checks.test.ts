@@ -56,7 +56,7 @@ describe("doctor checks the streams and reports", () => {
     const isAskedOf = async (seconds: number) =>
       (await doctorAt(server, { PENSTOCK_SINK_FILE_SECONDS: String(seconds) }))
         .of("streams")
-        .filter(({ found }) => found.includes(`${live} keeps events for 129600 s`))
+        .filter(({ found }) => found.includes(`${live} retains events for 129600 s`))
         .map(({ level }) => level);
     expect(await isAskedOf(day)).toEqual(["warn"]);
     expect(await isAskedOf(day / 2)).toEqual([]);
@@ -66,7 +66,7 @@ describe("doctor checks the streams and reports", () => {
     await edit(server, live, { allow_atomic: false });
     const run = await doctorAt(server);
     const { found, fix } = expectOne(run, "streams", "warn");
-    expect(found).toContain(`without allow_atomic: ${live}`);
+    expect(found).toContain(`allow_atomic is not set on ${live}`);
     expect(fix).toContain("restart the gateway");
     expect(run.exitCode).toBe(0);
     const off = await doctorAt(server, { PENSTOCK_ATOMIC_BATCHES: "false" });

@@ -27,7 +27,7 @@ test("an erasure reports messages that expired before it checked them", async ()
   };
   const { err } = await erased({ natsUrl: nats.url, ids: ["person-to-erase"], stepped });
   await purged;
-  expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while it was read/);
+  expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while the stream was being read/);
 });
 
 test("an unrecorded rewritten copy stays in the stream until it has a replacement", async () => {

@@ -127,7 +127,7 @@ function tests(rig: WriterRig): void {
       erasedProjects: new Set([project]),
     });
     expect(verified).toMatchObject({ missing: 0, differences: [] });
-    expect(verified.explained.join()).toContain("differ by an erasure");
+    expect(verified.explained.join()).toContain("differ because of an erasure");
     const rebuilt = into.reader;
     expect(await rebuilt.group({ projectId: project, type: "company", key: "acme" })).toMatchObject(
       {

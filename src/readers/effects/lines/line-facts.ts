@@ -80,13 +80,13 @@ export class LineFacts {
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
-  if (!hasUuid(record)) return reject("invalid_field", "its uuid is no UUID");
-  if (record.projectId === "") return reject("invalid_field", "its project_id is none");
-  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is no text");
+  if (!hasUuid(record)) return reject("invalid_field", "its uuid is not a UUID");
+  if (record.projectId === "") return reject("invalid_field", "its project_id is not an id");
+  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is not text");
   const { profileType: profile } = record;
   return isNothing(profile) || profile === TokenType.True || profile === TokenType.False
     ? undefined
-    : reject("invalid_field", "its person_profile is no boolean");
+    : reject("invalid_field", "its person_profile is not a boolean");
 }
 
 function hasUuid(record: RecordView): boolean {

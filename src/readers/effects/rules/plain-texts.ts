@@ -23,7 +23,7 @@ export class PlainTexts {
     const length = this.#normalise(body, start, end, target, 0);
     if (length === NotNormal.NotJson) return undefined;
     if (length < 0)
-      throw new Error(`Writing the plain form of a value: the scanner returned ${length}`);
+      throw new Error(`cannot write the plain form of a value: the scanner returned ${length}`);
     return target.toString("utf8", 0, length);
   }
 

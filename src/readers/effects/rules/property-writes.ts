@@ -221,7 +221,7 @@ export class PropertyWritesReader {
   #takeFound(field: string): readonly PropertyText[] {
     if (this.#faults !== undefined) {
       for (const [name, reason] of this.#faults)
-        this.reject(field, reason, `${field}: the value of ${quoted(name)} cannot be kept`);
+        this.reject(field, reason, `${field}: the value of ${quoted(name)} cannot be stored`);
       this.#found = this.#found.filter(([, json]) => json !== "");
     }
     if (this.#bytesRead > eventPropertyBytesMax) return this.#withinRoom(field);

@@ -190,7 +190,7 @@ class Building {
     await this.#findGoals();
     if (this.#missing > 0 && !acceptMissing)
       throw new RebuildError(
-        `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that, use --accept-missing`,
+        `the streams no longer have ${this.#missing} of the applied messages. The new database would lack the effects of those messages. To accept this, use --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     await this.#applier.apply(
@@ -212,7 +212,7 @@ class Building {
     this.#missing += lost;
     if (lost > 0 && !acceptMissing)
       throw new RebuildError(
-        `${lost} messages left the streams before they were read, so a database built from them lacks the effects of these. To accept that, start again with --accept-missing`,
+        `${lost} messages left the streams before the rebuild read them. The new database would lack the effects of those messages. To accept this, run the command again with --accept-missing`,
       );
   }
 
@@ -359,7 +359,7 @@ class Building {
 }
 
 const changedMeanwhile =
-  "a stream was deleted, recreated or replaced by an older copy meanwhile. Retry";
+  "a stream was deleted, recreated or replaced by an older copy during the rebuild. Retry";
 
 function positionItem(
   { name }: Goal,

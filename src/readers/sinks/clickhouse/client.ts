@@ -295,7 +295,7 @@ export function readAddress(text: string): ClickHouseAddress {
     if (name === authority) continue;
     if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
       throw new StoreError(
-        `cannot read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
+        `cannot read ClickHouse's URL: unknown parameter ${name}. Use user:password@host for the login, --database for the database, and ?${authority}=FILE for a CA certificate`,
       );
     settings[name] = value;
   }

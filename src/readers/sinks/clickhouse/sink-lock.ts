@@ -39,7 +39,7 @@ export class SinkLock {
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(
-      `another sink writes to ${this.#client.shown}, ${this.#database}`,
+      `another sink writes to the database ${this.#database} at ${this.#client.shown}`,
     );
     if ((await this.#holders()).length > 0) throw taken;
     const own = randomUUID();

@@ -134,7 +134,9 @@ export class SinkSession {
     const hasLock = row?.[0] ?? null;
     if (hasLock === null || (hasLock !== 1 && this.#isPooled)) throw this.#pooled();
     if (hasLock !== 1)
-      throw new StandbyError(`another sink writes to ${this.#address.shown}, ${this.#schema}`);
+      throw new StandbyError(
+        `another sink writes to the schema ${this.#schema} at ${this.#address.shown}`,
+      );
     this.#holdsLock = true;
     this.#isPooled = false;
   }

@@ -54,7 +54,7 @@ describe("an invalid property is rejected and the others are written", () => {
       ["before", "1"],
       ["behind", "2"],
     ]);
-    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be kept' }]);
+    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be stored' }]);
   });
 
   test("if its name is too long", () => {

@@ -285,7 +285,7 @@ export function batchTests(rig: WriterRig): void {
       const into = await rig.openStore();
       const verified = await verify({ connection, prefix: "penstock", reader: store.reader, into });
       expect(verified).toMatchObject({ messages: 90, missing: 0, differences: [] });
-      expect(verified.explained.join()).toMatch(/^\d+ lines differ by conflicting links/);
+      expect(verified.explained.join()).toMatch(/^\d+ lines differ because of conflicting links/);
     },
   );
 

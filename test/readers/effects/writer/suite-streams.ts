@@ -253,7 +253,7 @@ export function streamTests(rig: WriterRig): void {
       // A frame of each stream is in hand at the first commit.
       const few = { bytesMax: 1, batchEventsMax: 1 };
       await expect(rebuild({ ...common, ...few, into: purgingOnce })).rejects.toThrow(
-        "1 messages left the streams before they were read",
+        "1 messages left the streams before the rebuild read them",
       );
       await manager.streams.deleteMessage(live, 2);
       const into = await rig.openStore();

@@ -324,7 +324,7 @@ test.each([
     const stopped = targetTo(upstream, { folder, limits });
     const first = startSink(connection, stopped);
     const message = new RegExp(
-      `it has refused 8 events in a row, the last with ${why}. .*--accept-refused`,
+      `the upstream has refused 8 events in a row, the last with ${why}. .*--accept-refused`,
     );
     await expect.poll(() => stopped.faults.join(), within).toMatch(message);
     await first.writer.close();
