@@ -58,6 +58,6 @@ test("a setting in npm's own file is not read as an option of the command", () =
   expect(npmRun(list, { NPM_CONFIG_JSON: "true" })).toEqual(noNats);
 });
 
-test("an option that npm consumed is ignored if the command does not have it", () => {
+test("an option that npm consumed is ignored if the command does not have that option", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

@@ -8,7 +8,7 @@ describe("events on the live page", () => {
     ["0.0.0.0", "true", true],
     ["127.0.0.1", "auto", true],
     ["127.0.0.1", "false", false],
-  ])("are shown on %s with PENSTOCK_LIVE_EVENTS=%s: %s", async (host, setting, isShown) => {
+  ])("on the host %s, with PENSTOCK_LIVE_EVENTS=%s, are shown: %s", async (host, setting, isShown) => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_ADMIN_HOST: host, PENSTOCK_LIVE_EVENTS: setting },
     });

@@ -7,7 +7,7 @@ import { addonSource, linkPackages, setupEnvironment, smallProject, write } from
 
 const connectionAddon = "src/gateway/http/addon";
 
-test("set-up builds the addons once in a path with spaces, and reports the compiler's errors", () => {
+test("set-up builds the addons once in a path with spaces, and reports errors of the compiler", () => {
   const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
   linkPackages(folder);
   write(

@@ -44,8 +44,8 @@ async function pidsOfNpm(folder: string): Promise<number[]> {
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
-describe("set-up leaves no process after", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", patience, async (signal) => {
+describe("set-up", () => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("leaves no process after %s", patience, async (signal) => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
@@ -63,7 +63,7 @@ describe("set-up leaves no process after", () => {
     expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
   });
 
-  test("SIGINT if npm does not end in time", patience, async () => {
+  test("leaves no process after SIGINT if npm does not end in time", patience, async () => {
     const folder = slowProject();
     write(path.join(folder, "deaf"), "");
     const run = setUp(folder);
@@ -76,7 +76,7 @@ describe("set-up leaves no process after", () => {
     expect(pids.filter(stillRuns)).toEqual([]);
   });
 
-  test("SIGKILL: the next set-up waits for the remaining npm", patience, async () => {
+  test("waits for the npm that a set-up left running after SIGKILL", patience, async () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);

@@ -8,7 +8,7 @@ const isRoot = process.getuid?.() === 0;
 const owner = { uid: 65_534, gid: 65_534 };
 
 test.each(["rebuild", "verify"])(
-  "effects %s as root creates a file only where the owner of the database could",
+  "effects %s as root creates files only where the owner of the database could",
   async (command) => {
     const [folder, elsewhere] = [temporaryFolder(), temporaryFolder()];
     const file = path.join(folder, "effects.sqlite");

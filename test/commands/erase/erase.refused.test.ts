@@ -55,7 +55,7 @@ test.each([
   [{ sealed: true }, "it is sealed"],
   [{ max_msgs_per_subject: 5 }, "it has a message limit"],
   [{ discard: DiscardPolicy.Old, max_bytes: 1_000_000 }, "it discards its oldest messages"],
-])("erase refuses a stream with %j", async (change, reason) => {
+])("erase rejects a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
   await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
   expect(await refusal({})).toMatch(`cannot erase from ${live}: ${reason}`);
@@ -64,11 +64,11 @@ test.each([
 test.each([
   ["no-delete:x", "this user may not delete its messages"],
   ["no-store:x", "this user may not store messages in it"],
-])("erase refuses the NATS user %s", async (user, reason) => {
+])("erase rejects the NATS user %s", async (user, reason) => {
   expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`cannot erase from ${live}: ${reason}`);
 });
 
-test("erase refuses invalid arguments", async () => {
+test("erase rejects invalid arguments", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
   expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id must not be blank");
   expect(await refusal({ project: "Shpo" })).toMatch(
@@ -82,7 +82,7 @@ test("erase refuses invalid arguments", async () => {
   expect(await refusal({ receipt })).toContain("the receipt cannot be written");
 });
 
-test("erase refuses an effects database of another installation, and removes nothing from it", async () => {
+test("erase rejects an effects database of another installation, and removes nothing from it", async () => {
   for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
     onTestFinished(() => of.remove());
     const place = await of.newDatabase();
@@ -100,7 +100,7 @@ test("erase refuses an effects database of another installation, and removes not
   }
 });
 
-test("erase asks for the project's name on a terminal", async () => {
+test("erase asks for confirmation by the project's name on a terminal", async () => {
   const yes = false;
   expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
@@ -115,7 +115,7 @@ test("erase --dry-run counts events and changes nothing", async () => {
   expect(await messagesIn(connection, live)).toEqual(before);
 });
 
-test("only one erasure runs at a time; it takes over the lock of a dead one", async () => {
+test("erase rejects a second concurrent erasure, and takes over the lock of a dead one", async () => {
   const bucket = await new Kvm(connection).create("penstock_erasures", { history: 1 });
   const holder = { id: "x", hostname: "here", place: placeOfPids(), beats: 1 };
   const lock = async (one: object) =>

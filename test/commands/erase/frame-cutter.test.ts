@@ -26,7 +26,7 @@ test.each([
   ["by its distinct id", lineOf("ada")],
   ["by one with characters that are escaped", lineOf('é"')],
   ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
-])("a person's event is found %s", (_, line) => {
+])("an erased person's event is found %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   expect(cut([before, line, behind])).toEqual({
     ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
@@ -72,7 +72,7 @@ test.each([
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("the erased id is removed from another person's event that named it %s", (_, line) => {
+])("the erased id is removed from another person's event that contains it %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   const { lines, ...counts } = cut([before, line, behind]);
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
@@ -82,7 +82,7 @@ test.each([
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
-test("an erased person's event about a group keeps what it has about the group", () => {
+test("an erased person's event about a group keeps the group's data", () => {
   const properties = {
     ...{
       $group_type: "company",
@@ -114,7 +114,7 @@ test.each([
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
 });
 
-test("an unreadable line is not erased, but is reported if it contains the id", () => {
+test("an unreadable line is not erased, but is reported if it contains the erased id", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
     ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },

@@ -37,7 +37,7 @@ function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
 
 const isBob = (id: string) => id.startsWith("bob-");
 
-test("an export during an erasure writes the events of others once each", async () => {
+test("an export during an erasure writes each event of the other persons once", async () => {
   const connection = await freshProject();
   const bobs = Array.from({ length: frames }, (_, nth) =>
     eventOf(`bob-${nth}`, { properties: { padding } }),

@@ -11,7 +11,7 @@ test.each([
   ["the only one", 5],
   ["one of several", 50],
 ])(
-  "a resumed import repeats its last request, %s, unchanged before new lines",
+  "a resumed import repeats its last request (%s) unchanged before it sends new lines",
   async (_, count) => {
     const all = lines(count + 3);
     const file = fileWith(all.slice(0, count).join(""));
@@ -41,7 +41,7 @@ test.each([
 test.each([
   ["a blank line", "\n"],
   ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
-])("a resumed import repeats its last request unchanged if %s follows it", async (_, between) => {
+])("a resumed import repeats its last request unchanged if the file continues with %s", async (_, between) => {
   const all = lines(12);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;
@@ -72,7 +72,7 @@ test("the state of an import is not bound to an address that never answered", as
   expect(out).toContain("5 events stored");
 });
 
-test("an import killed twice in the same request repeats it unchanged after the file grew", async () => {
+test("an import that was killed twice in the same request repeats the request unchanged after the file grew", async () => {
   const all = lines(13);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;

@@ -41,7 +41,7 @@ test.each([
   expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
 });
 
-test("several unknown variables are reported together; those of other programs are ignored", () => {
+test("several unknown variables are reported together, but not those of other programs", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
   expect(faultsOf(env)).toHaveLength(3);
 });

@@ -42,7 +42,7 @@ test("the time until unread events expire follows from the age of the oldest one
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("the time until unread events expire is infinite if all are written", async () => {
+test("the time until unread events expire is infinite if all events are written", async () => {
   const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([
@@ -53,7 +53,7 @@ test("the time until unread events expire is infinite if all are written", async
 test.each([
   [DiscardPolicy.Old, true],
   [DiscardPolicy.New, false],
-])("the time until unread events expire by size, with discard %s: %s", async (discard, leaves) => {
+])("the time until unread events expire by size, with discard %s, is %s", async (discard, leaves) => {
   const name = `C${discard}`;
   const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
   const nowMs = Date.now();

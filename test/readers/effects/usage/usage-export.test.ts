@@ -14,7 +14,7 @@ const options = {
   revision: 1,
 };
 
-test("the usage export has a line per closed day, stream and class: a CloudEvent with its own id", () => {
+test("the usage export has one line per closed day, stream and class, which is a CloudEvent with its own id", () => {
   const lines = usageExport(days, options).map((line) => JSON.parse(line) as unknown);
   expect(lines).toMatchObject([
     {
@@ -33,7 +33,7 @@ test("the usage export has a line per closed day, stream and class: a CloudEvent
   ]);
 });
 
-test("the usage export has the same lines for the same days in any order; for another revision it has other ids", () => {
+test("the usage export has the same lines for the same days in any order, and other ids for another revision", () => {
   expect(usageExport(days.toReversed(), options)).toEqual(usageExport(days, options));
   const again = usageExport(days, { ...options, revision: 2 });
   expect(again[0]).toContain('"id":"shop/2026-11-21/historical/alias/2"');

@@ -192,7 +192,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "gives the same result for frames in another order, and one lane after the other",
+    "gives the same result for frames in another order, and for one lane after the other",
     async () => {
       const lanes = ["live", "historical"] as const;
       const frames = randomFrames(numbersFrom(4), {
@@ -238,7 +238,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "finds the same duplicates in a rebuild, even if their memory was full",
+    "finds the same duplicates in a rebuild, even if the memory of duplicates was full",
     async () => {
       const partitions = 2;
       await makeStreams(connection, partitions);

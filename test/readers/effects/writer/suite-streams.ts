@@ -210,7 +210,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
   });
 
-  test("copies unpublished spike announcements in a rebuild, and no others", async () => {
+  test("copies unpublished spike announcements into a rebuilt database, and no others", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, liveFrames(numbersFrom(19), 5));
@@ -226,7 +226,7 @@ export function streamTests(rig: WriterRig): void {
 
   // How it reads the streams does not depend on the database.
   if (databases.kind === "SQLite") {
-    test("counts messages missing from the middle of a stream in a rebuild", async () => {
+    test("counts messages that are missing from the middle of a stream in a rebuild", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       const random = numbersFrom(13);
@@ -265,7 +265,7 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
-    test("verifies a database with deleted messages, which are reported as missing", async () => {
+    test("verifies a database after messages were deleted, and reports these as missing", async () => {
       await storeFrames(connection, liveFrames(numbersFrom(17), 12));
       const manager = await jetstreamManager(connection);
       for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
@@ -299,7 +299,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
     });
 
-    test("ends a rebuild when it is interrupted, stands still, or cannot write", async () => {
+    test("ends a rebuild that is interrupted, makes no progress, or cannot write", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
@@ -361,7 +361,7 @@ export function streamTests(rig: WriterRig): void {
       expect(verified).toEqual({ messages: 24, missing: 0, differences: [], explained: [] });
     });
 
-    test("continues a rebuild when NATS returns, and reports if NATS stays away", async () => {
+    test("continues a rebuild when NATS returns, and fails if NATS stays unreachable", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(11), { count: 40 }));
