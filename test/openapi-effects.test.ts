@@ -92,7 +92,7 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
 }
 
 describe("docs/reference/openapi-effects.yaml", () => {
-  test("is valid by the OpenAPI 3.1 schema", async () => {
+  test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     // Ajv finds another anchor than the intended one.
     const schema = JSON.parse(

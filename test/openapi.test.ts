@@ -51,7 +51,7 @@ async function answered(at: string, asked: Asked, base = gateway.url): Promise<n
 const ofNoEvent = "upstream_unavailable";
 
 describe("docs/openapi.yaml", () => {
-  test("is valid by the OpenAPI 3.1 schema", async () => {
+  test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     // Otherwise Ajv resolves to another anchor.
     const schema = JSON.parse(

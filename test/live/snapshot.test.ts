@@ -102,7 +102,7 @@ describe("the state on the live page", () => {
     expect(everything).not.toContain(key);
   });
 
-  test("has the drops of a request that got a 503 only after a retry succeeds", async () => {
+  test("counts the dropped events of a request that got a 503 only when a retry succeeds", async () => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });

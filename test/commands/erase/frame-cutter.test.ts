@@ -24,8 +24,8 @@ const named = (event: string, properties: TestEvent["properties"], personProfile
 
 test.each([
   ["by its distinct id", lineOf("ada")],
-  ["by one with characters that are escaped", lineOf('é"')],
-  ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
+  ["by a distinct id with escaped characters", lineOf('é"')],
+  ["by a distinct id that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
 ])("an erased person's event is found %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   expect(cut([before, line, behind])).toEqual({
@@ -45,8 +45,8 @@ test.each([
   ["by an identify", named("$identify", { $anon_distinct_id: "ada" })],
   ["by an alias", named("$create_alias", { alias: "ada" })],
   ["by a merge", named("$merge_dangerously", { alias: "ada" })],
-  ["by one that makes no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
-  ["by a merge that makes no person", named("$merge_dangerously", { alias: "ada" }, false)],
+  ["by an identify that creates no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
+  ["by a merge that creates no person", named("$merge_dangerously", { alias: "ada" }, false)],
   ["by a long id", named("$create_alias", { alias: "x".repeat(300) }, false)],
   ["by an id that is not a string", named("$create_alias", { alias: { n: 1 } })],
   [

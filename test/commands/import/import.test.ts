@@ -240,7 +240,7 @@ test("import reads standard input with a separate state", async () => {
 });
 
 describe("import", () => {
-  test("rejects a different file after some lines are done", async () => {
+  test("rejects a file whose finished lines have changed", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);

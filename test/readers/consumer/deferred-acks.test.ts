@@ -44,7 +44,7 @@ test("two frames that each omit an event of the other are both acknowledged", ()
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame also waits for the frames for which the first frame with its omitted events waits", () => {
+test("a frame that waits for a second frame also waits for the frames that the second one awaits", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -18,7 +18,7 @@ test("a stream may hold half of the reading memory that other streams leave", ()
   expect(bytes.used).toBe(100);
 });
 
-test("a stream that holds nothing may hold one frame, however much others hold", () => {
+test("a stream without frames in memory may read one, however much memory other streams use", () => {
   const bytes = new BytesInHand(1_000);
   const [one, other] = [bytes.join(ignore), bytes.join(ignore)];
   one.add(5_000);

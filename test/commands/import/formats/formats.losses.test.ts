@@ -101,7 +101,7 @@ describe("an object in an imported line", () => {
     expect(batch).toMatchObject([event]);
   });
 
-  test.each(["[]", [], "", null, "null", " { } "])("may be written as %j, which is an empty object", async (value) => {
+  test.each(["[]", [], "", null, "null", " { } "])("may be %j, which counts as an empty object", async (value) => {
     const { batch, notes } = await converted({ ...track, properties: value, context: value });
     expect(notes).toEqual([]);
     expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
