@@ -86,7 +86,8 @@ export const recordFields = {
     from: "`timestamp`, `offset`, `sent_at`",
     most: "years 0 to 9999",
     column: "timestamp",
-    description: "When the event happened, [corrected](events.md#time) for the error of the client's clock.",
+    description:
+      "When the event happened, [corrected](events.md#time) for the error of the client's clock.",
   },
   timestamp_sent: {
     type: "time",
@@ -167,7 +168,8 @@ export const recordFields = {
     from: "`$set_once`, also in `properties`",
     most: `${mergedBytesMax / 1_024} KiB if the top level and \`properties\` both have it`,
     column: "set_once",
-    description: "Properties to set on the person, unless the person already has a property of that name.",
+    description:
+      "Properties to set on the person, unless the person already has a property of that name.",
   },
   $unset: {
     type: "names",

@@ -36,10 +36,14 @@ describe("the alerts", () => {
     expect(out).toContain(`${alerts.length} rules found`);
   });
 
-  test.each(testFiles)("fire and stay quiet as specified in %s", { timeout: 120_000 }, async (file) => {
-    const { code, out } = await promtool("test", "rules", `tests/${file}`);
-    expect(code, out).toBe(0);
-  });
+  test.each(testFiles)(
+    "fire and stay quiet as specified in %s",
+    { timeout: 120_000 },
+    async (file) => {
+      const { code, out } = await promtool("test", "rules", `tests/${file}`);
+      expect(code, out).toBe(0);
+    },
+  );
 
   describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
     test("fires at some time in its scenarios, and is quiet at another", () => {

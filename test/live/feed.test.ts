@@ -9,16 +9,19 @@ describe("the live feed", () => {
     ["a word", new Map([["Penstock-Events", "many"]])],
     ["a number below one", new Map([["Penstock-Events", "-3"]])],
   ];
-  test.each(foreign)("counts a message as one event if its event count is invalid: %s", (_, headers) => {
-    const feed = new Feed({ project: "shop" }, () => 0);
-    const data = Buffer.from(`{"project_id":"shop","event":"e"}\n`);
-    const message = { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
-    feed.take(message);
-    expect(feed.flush()).toMatchObject({ events: [{ event: "e" }], skipped: 0 });
-    for (let index = 0; index < 50; index++) feed.take(message);
-    // There is room for fifty events a second.
-    expect(feed.flush()).toMatchObject({ events: { length: 49 }, skipped: 1 });
-  });
+  test.each(foreign)(
+    "counts a message as one event if its event count is invalid: %s",
+    (_, headers) => {
+      const feed = new Feed({ project: "shop" }, () => 0);
+      const data = Buffer.from(`{"project_id":"shop","event":"e"}\n`);
+      const message = { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
+      feed.take(message);
+      expect(feed.flush()).toMatchObject({ events: [{ event: "e" }], skipped: 0 });
+      for (let index = 0; index < 50; index++) feed.take(message);
+      // There is room for fifty events a second.
+      expect(feed.flush()).toMatchObject({ events: { length: 49 }, skipped: 1 });
+    },
+  );
 });
 
 describe("the live feed with a filter", () => {

@@ -45,23 +45,27 @@ async function pidsOfNpm(folder: string): Promise<number[]> {
 }
 
 describe("set-up", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("leaves no process after %s", patience, async (signal) => {
-    const folder = slowProject();
-    const first = setUp(folder);
-    const pids = await pidsOfNpm(folder);
-    expect(pids.every(stillRuns)).toBe(true);
-    first.kill(signal);
-    expect(await ended(first)).toBe(128 + constants.signals[signal]);
-    expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
-    expect(pids.filter(stillRuns)).toEqual([]);
-    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "leaves no process after %s",
+    patience,
+    async (signal) => {
+      const folder = slowProject();
+      const first = setUp(folder);
+      const pids = await pidsOfNpm(folder);
+      expect(pids.every(stillRuns)).toBe(true);
+      first.kill(signal);
+      expect(await ended(first)).toBe(128 + constants.signals[signal]);
+      expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
+      expect(pids.filter(stillRuns)).toEqual([]);
+      expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
 
-    if (signal !== "SIGINT") return;
-    rmSync(path.join(folder, "slow"));
-    const second = setUp(folder);
-    expect(await ended(second)).toBe(0);
-    expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
-  });
+      if (signal !== "SIGINT") return;
+      rmSync(path.join(folder, "slow"));
+      const second = setUp(folder);
+      expect(await ended(second)).toBe(0);
+      expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+    },
+  );
 
   test("leaves no process after SIGINT if npm does not end in time", patience, async () => {
     const folder = slowProject();

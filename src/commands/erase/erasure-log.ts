@@ -115,7 +115,8 @@ export class ErasureLog {
     const { message } = this.#lost ?? {};
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not responded for ${silenceMs} ms` : undefined);
-    if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run the command again`);
+    if (why !== undefined)
+      throw new LostLockError(`erase: the lock is lost: ${why}. Run the command again`);
   }
 
   async unlock(): Promise<void> {

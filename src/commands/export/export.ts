@@ -101,8 +101,7 @@ export async function exportEvents(
   } finally {
     clearInterval(progress);
   }
-  if (counts.unreadable > 0)
-    say(`lines skipped because they are not events: ${counts.unreadable}`);
+  if (counts.unreadable > 0) say(`lines skipped because they are not events: ${counts.unreadable}`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 

@@ -23,8 +23,7 @@ export const tooManyToConvert: Problem = {
 };
 export const manyChunks: Problem = {
   code: "overloaded",
-  detail:
-    "The body arrives in too many small chunks: send larger ones, or a Content-Length",
+  detail: "The body arrives in too many small chunks: send larger ones, or a Content-Length",
 };
 
 export const tinyChunks: Problem = {

@@ -289,7 +289,10 @@ class WatchedLink implements NatsLink {
       if (found?.kind === "refused") {
         const { reason, fix } = found;
         if (!isOver) this.#pauses.isRefused = true;
-        this.#log.error({ server: found.server, reason, fix }, `${message}: the server rejects this process`);
+        this.#log.error(
+          { server: found.server, reason, fix },
+          `${message}: the server rejects this process`,
+        );
       } else {
         const reason = found?.kind === "absent" ? { reason: found.reason } : {};
         this.#log.warn({ server, ...reason }, message);

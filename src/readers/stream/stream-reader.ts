@@ -67,7 +67,8 @@ const sayAgainMs = 30_000;
 /** Number of checks without the stream after which it counts as removed, not as recreated. */
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
-const lostText = "replacements of erased messages have left the stream: the events in them are not read";
+const lostText =
+  "replacements of erased messages have left the stream: the events in them are not read";
 
 class StoppedError extends Error {}
 

@@ -63,34 +63,37 @@ describe("doctor", () => {
     expect(expectOne(run, "disk", "fail").found).toContain("the gateway does not start");
   });
 
-  test.each([["1024", "warn"]] as const)("reports a limit of %s open files", async (limit, level) => {
-    // The child inherits the limit of its shell.
-    const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
-    const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
-    const args = [
-      "doctor",
-      "--json",
-      "--port",
-      "0",
-      "--admin-port",
-      "0",
-      "--data-dir",
-      temporaryFolder(),
-    ];
-    const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
-    const child = spawn("sh", ["-c", preload, process.execPath, main, ...args], {
-      env,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    const said = { out: "", err: "" };
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      said.out += text;
-    });
-    const run = await runOf(Object.assign(child, { said }));
-    expect(expectOne(run, "open files", level).found).toContain(
-      `up to ${limit}, enough for some ${Number(limit) - 256} connections per process`,
-    );
-  });
+  test.each([["1024", "warn"]] as const)(
+    "reports a limit of %s open files",
+    async (limit, level) => {
+      // The child inherits the limit of its shell.
+      const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
+      const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
+      const args = [
+        "doctor",
+        "--json",
+        "--port",
+        "0",
+        "--admin-port",
+        "0",
+        "--data-dir",
+        temporaryFolder(),
+      ];
+      const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
+      const child = spawn("sh", ["-c", preload, process.execPath, main, ...args], {
+        env,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const said = { out: "", err: "" };
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        said.out += text;
+      });
+      const run = await runOf(Object.assign(child, { said }));
+      expect(expectOne(run, "open files", level).found).toContain(
+        `up to ${limit}, enough for some ${Number(limit) - 256} connections per process`,
+      );
+    },
+  );
 
   test("reports certificates that have expired, expire soon, or are not valid yet", async () => {
     const authority = await createAuthority();

@@ -45,7 +45,10 @@ test.each([
   ["by an identify", named("$identify", { $anon_distinct_id: "ada" })],
   ["by an alias", named("$create_alias", { alias: "ada" })],
   ["by a merge", named("$merge_dangerously", { alias: "ada" })],
-  ["by an identify that creates no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
+  [
+    "by an identify that creates no person",
+    named("$identify", { $anon_distinct_id: "ada" }, false),
+  ],
   ["by a merge that creates no person", named("$merge_dangerously", { alias: "ada" }, false)],
   ["by a long id", named("$create_alias", { alias: "x".repeat(300) }, false)],
   ["by an id that is not a string", named("$create_alias", { alias: { n: 1 } })],

@@ -131,16 +131,19 @@ describe("import", () => {
     ["with nothing between them", ""],
     ["with blanks between them", " \t "],
     ["with JSON that closes the batch between them", `],"batch":[`],
-  ])("sends two objects on one line, %s, as two events if the line can be split", async (_, between) => {
-    const two = `${numbered(2).trim()}${between}${numbered(3)}`;
-    const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
-    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
-    const isBroken = between.startsWith("]");
-    expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
-    expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
-    expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
-    expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
-  });
+  ])(
+    "sends two objects on one line, %s, as two events if the line can be split",
+    async (_, between) => {
+      const two = `${numbered(2).trim()}${between}${numbered(3)}`;
+      const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
+      const sent = JSON.parse(bodies[0]!).batch as Numbered[];
+      const isBroken = between.startsWith("]");
+      expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
+      expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
+      expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
+      expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
+    },
+  );
 
   test("writes one note for an array of events with invalid uuids", async () => {
     const array = ["x", "y", "z"].map((wrong) => line({ uuid: wrong }).trim()).join(",");
@@ -184,13 +187,16 @@ describe("import", () => {
       `{"type":"track","n":${long},"a":${deep}}`,
     ],
     ["segment", "a number", long],
-  ])("reports a line in the format %s and sends the others: the line is %s", async (name, _, bad) => {
-    const format = formatNamed(name);
-    const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
-    const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
-    expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
-    expect(lines).toEqual([[1, 3]]);
-  });
+  ])(
+    "reports a line in the format %s and sends the others: the line is %s",
+    async (name, _, bad) => {
+      const format = formatNamed(name);
+      const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
+      const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
+      expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
+      expect(lines).toEqual([[1, 3]]);
+    },
+  );
 
   test("reports bytes that are not UTF-8, and replaces them as the gateway does", async () => {
     const text = Buffer.concat([
@@ -228,13 +234,16 @@ describe("a resumed import", () => {
   const text = [1, 2, 3, 4, 5, 6].map((n) => line({ n })).join("\n");
   const limits = { bytesMax: 1e6, linesMax: 2 };
 
-  test.each([0, 1, 2])("sends the same bodies as an uninterrupted one, after batch %i", async (index) => {
-    const whole = await bodiesOf([text], { limits });
-    expect(whole.bodies.length).toBe(3);
-    const rest = await bodiesOf([text], { limits, done: whole.done[index] });
-    expect(rest.bodies).toEqual(whole.bodies.slice(index + 1));
-    expect(rest.lines).toEqual(whole.lines.slice(index + 1));
-  });
+  test.each([0, 1, 2])(
+    "sends the same bodies as an uninterrupted one, after batch %i",
+    async (index) => {
+      const whole = await bodiesOf([text], { limits });
+      expect(whole.bodies.length).toBe(3);
+      const rest = await bodiesOf([text], { limits, done: whole.done[index] });
+      expect(rest.bodies).toEqual(whole.bodies.slice(index + 1));
+      expect(rest.lines).toEqual(whole.lines.slice(index + 1));
+    },
+  );
 
   test("sends only the lines that were added to the file", async () => {
     const { done } = await bodiesOf([text]);

@@ -41,23 +41,26 @@ test.each([
 test.each([
   ["a blank line", "\n"],
   ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
-])("a resumed import repeats its last request unchanged if the file continues with %s", async (_, between) => {
-  const all = lines(12);
-  const file = fileWith(all.slice(0, 10).join(""));
-  const state = `${file}.penstock-import`;
-  const { port, bodies } = await answeringServer({}, () => {
-    copyFileSync(state, `${state}.then`);
-  });
-  const url = `http://127.0.0.1:${port}`;
-  const args = ["--url", url, "--key", "k", "--line-bytes-max", "2000", file];
-  await runImport(args);
-  copyFileSync(`${state}.then`, state);
-  appendFileSync(file, between + all.slice(10).join(""));
-  const { error } = await runImport(args);
-  expect(error?.exitCode).toBe(between.trim() === "" ? undefined : 1);
-  expect(bodies).toHaveLength(3);
-  expect(bodies[1]).toBe(bodies[0]);
-});
+])(
+  "a resumed import repeats its last request unchanged if the file continues with %s",
+  async (_, between) => {
+    const all = lines(12);
+    const file = fileWith(all.slice(0, 10).join(""));
+    const state = `${file}.penstock-import`;
+    const { port, bodies } = await answeringServer({}, () => {
+      copyFileSync(state, `${state}.then`);
+    });
+    const url = `http://127.0.0.1:${port}`;
+    const args = ["--url", url, "--key", "k", "--line-bytes-max", "2000", file];
+    await runImport(args);
+    copyFileSync(`${state}.then`, state);
+    appendFileSync(file, between + all.slice(10).join(""));
+    const { error } = await runImport(args);
+    expect(error?.exitCode).toBe(between.trim() === "" ? undefined : 1);
+    expect(bodies).toHaveLength(3);
+    expect(bodies[1]).toBe(bodies[0]);
+  },
+);
 
 test("the state of an import is not bound to an address that never answered", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));

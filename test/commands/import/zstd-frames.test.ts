@@ -25,15 +25,18 @@ function framesIn(chunks: readonly Buffer[]): { whole: Buffer[]; isBetween: bool
 }
 
 describe("the scanner of zstd files", () => {
-  test.each([1, 2, 3, 7, 1_000, 65_536, file.length])("finds each frame in chunks of %i bytes", (size) => {
-    const chunks: Buffer[] = [];
-    for (let at = 0; at < file.length; at += size) chunks.push(file.subarray(at, at + size));
-    const { whole, isBetween } = framesIn(chunks);
-    expect(whole.map((frame) => zstdDecompressSync(frame).toString())).toEqual(
-      parts.flatMap((text) => [text, text]),
-    );
-    expect(isBetween).toBe(true);
-  });
+  test.each([1, 2, 3, 7, 1_000, 65_536, file.length])(
+    "finds each frame in chunks of %i bytes",
+    (size) => {
+      const chunks: Buffer[] = [];
+      for (let at = 0; at < file.length; at += size) chunks.push(file.subarray(at, at + size));
+      const { whole, isBetween } = framesIn(chunks);
+      expect(whole.map((frame) => zstdDecompressSync(frame).toString())).toEqual(
+        parts.flatMap((text) => [text, text]),
+      );
+      expect(isBetween).toBe(true);
+    },
+  );
 });
 
 test.each([1, 5, 40, file.length - 1])(

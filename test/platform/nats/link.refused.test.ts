@@ -219,7 +219,9 @@ describe("a NATS server that rejects a running gateway", () => {
     await expect.poll(attempts, slow).toBeGreaterThan(2);
     expect(states).toEqual([false]);
     expect(log).toEqual([
-      expect.stringMatching(/^NATS connection lost: the server rejects this process .*rejects the token.*_NATS_TOKEN/),
+      expect.stringMatching(
+        /^NATS connection lost: the server rejects this process .*rejects the token.*_NATS_TOKEN/,
+      ),
     ]);
 
     set("right");

@@ -191,13 +191,16 @@ const refusals: readonly {
 ];
 
 describe("a batch that nats-server rejects", () => {
-  test.each(refusals)("gets $code and is not stored: $why", async ({ code, config, batch = "one", messages }) => {
-    const stream = await newStream(config);
-    const answer = await stream.send(batch, messages);
-    expect(codeOf(answer)).toBe(code);
-    expect(readPubAck(answer, { name: stream.name, domain: "" })).toBe("batch_refused");
-    expect(await stream.ids()).toEqual([]);
-  });
+  test.each(refusals)(
+    "gets $code and is not stored: $why",
+    async ({ code, config, batch = "one", messages }) => {
+      const stream = await newStream(config);
+      const answer = await stream.send(batch, messages);
+      expect(codeOf(answer)).toBe(code);
+      expect(readPubAck(answer, { name: stream.name, domain: "" })).toBe("batch_refused");
+      expect(await stream.ids()).toEqual([]);
+    },
+  );
 
   test("gets 10210 at the first message, or 10176 at the commit, if there are too many batches", async () => {
     const stream = await newStream();

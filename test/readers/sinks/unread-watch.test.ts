@@ -53,17 +53,20 @@ test("the time until unread events expire is infinite if all events are written"
 test.each([
   [DiscardPolicy.Old, true],
   [DiscardPolicy.New, false],
-])("the time until unread events expire by size, with discard %s, is %s", async (discard, leaves) => {
-  const name = `C${discard}`;
-  const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
-  const nowMs = Date.now();
-  await watch.ask(manager, nowMs);
-  await publish(10);
-  await watch.ask(manager, nowMs + 10_000);
-  const [one] = watch.streams(nowMs + 10_000);
-  const seconds = one?.expirySeconds ?? 0;
-  // One message a second, and room for some 75 more before the oldest unread one is discarded.
-  if (leaves) expect(seconds).toBeGreaterThan(60);
-  if (leaves) expect(seconds).toBeLessThan(90);
-  else expect(seconds).toBe(Number.POSITIVE_INFINITY);
-});
+])(
+  "the time until unread events expire by size, with discard %s, is %s",
+  async (discard, leaves) => {
+    const name = `C${discard}`;
+    const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
+    const nowMs = Date.now();
+    await watch.ask(manager, nowMs);
+    await publish(10);
+    await watch.ask(manager, nowMs + 10_000);
+    const [one] = watch.streams(nowMs + 10_000);
+    const seconds = one?.expirySeconds ?? 0;
+    // One message a second, and room for some 75 more before the oldest unread one is discarded.
+    if (leaves) expect(seconds).toBeGreaterThan(60);
+    if (leaves) expect(seconds).toBeLessThan(90);
+    else expect(seconds).toBe(Number.POSITIVE_INFINITY);
+  },
+);

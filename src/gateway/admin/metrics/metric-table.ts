@@ -43,7 +43,9 @@ export const metricTable = {
   penstock_slow_path_items_total: counter(
     "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   ),
-  penstock_distinct_ids_cut_total: counter("Distinct ids that were shortened because they have more than 400 characters."),
+  penstock_distinct_ids_cut_total: counter(
+    "Distinct ids that were shortened because they have more than 400 characters.",
+  ),
   penstock_frames_total: counter("Frames sent to JetStream, by lane; retries not counted."),
   penstock_frame_events: histogram("Events per frame."),
   penstock_frame_bytes: histogram("Payload bytes per frame."),
@@ -59,7 +61,9 @@ export const metricTable = {
     "Sends that no PubAck confirmed as stored, by cause; an atomic batch is one send.",
   ),
   penstock_duplicate_frames_total: counter("Frames that the stream already had, by lane."),
-  penstock_duplicate_events_total: counter("Events in frames that the stream already had, by lane."),
+  penstock_duplicate_events_total: counter(
+    "Events in frames that the stream already had, by lane.",
+  ),
   penstock_stream_regressions_total: counter(
     "Losses of acknowledged messages by a stream, by lane and cause: cut_back (the stream ends at a lower sequence), made_anew (the stream was created again).",
   ),

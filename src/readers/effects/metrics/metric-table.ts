@@ -72,7 +72,10 @@ export const effectsMetricTable = {
     type: "gauge",
     help: "Minutes for which events are remembered to detect duplicates, in the stream with the shortest time: 30 to 60, less until events have arrived for that long, or if more events arrive than the memory holds.",
   },
-  penstock_effects_waits: { type: "gauge", help: "HTTP requests that wait until a message is applied." },
+  penstock_effects_waits: {
+    type: "gauge",
+    help: "HTTP requests that wait until a message is applied.",
+  },
 } as const satisfies Record<string, MetricRow>;
 
 export type EffectsMetricName = keyof typeof effectsMetricTable;

@@ -101,11 +101,14 @@ describe("an object in an imported line", () => {
     expect(batch).toMatchObject([event]);
   });
 
-  test.each(["[]", [], "", null, "null", " { } "])("may be %j, which counts as an empty object", async (value) => {
-    const { batch, notes } = await converted({ ...track, properties: value, context: value });
-    expect(notes).toEqual([]);
-    expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
-  });
+  test.each(["[]", [], "", null, "null", " { } "])(
+    "may be %j, which counts as an empty object",
+    async (value) => {
+      const { batch, notes } = await converted({ ...track, properties: value, context: value });
+      expect(notes).toEqual([]);
+      expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
+    },
+  );
 
   test.each(["{'a': 1}", "plain", [1], 7, true, "[1,2]"])(
     "must not be %j, which counts as a loss, with a note",

@@ -12,13 +12,16 @@ test.each([
   ["1720267200", "1"],
   ["1720267200.00000000000000000", "1"],
   ["1720267200000.0", '"1234567890123456"'],
-])("import from Mixpanel reads the time %s in a line that also has the number %s", async (seconds, long) => {
-  const { bodies } = await bodiesOf([
-    `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
-  ]);
-  const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
-  expect(batch[0]!["timestamp"]).toBe(time);
-});
+])(
+  "import from Mixpanel reads the time %s in a line that also has the number %s",
+  async (seconds, long) => {
+    const { bodies } = await bodiesOf([
+      `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
+    ]);
+    const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
+    expect(batch[0]!["timestamp"]).toBe(time);
+  },
+);
 
 describe("import", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {

@@ -232,7 +232,11 @@ describe("import from Mixpanel", () => {
       [["$device:x1", "CUST-1"]],
     ],
     ["of a UUID", { $distinct_ids: [uuid, "12345"] }, [[uuid, "12345"]]],
-    ["of a UUID that is the second id", { $distinct_ids: ["CUST-100", uuid] }, [[uuid, "CUST-100"]]],
+    [
+      "of a UUID that is the second id",
+      { $distinct_ids: ["CUST-100", uuid] },
+      [[uuid, "CUST-100"]],
+    ],
     [
       "of a UUID in upper case",
       { distinct_id: uuid.toUpperCase(), $distinct_ids: [uuid.toUpperCase(), "ABC-9"] },

@@ -119,7 +119,7 @@ describe("the HTTP port of the effects", () => {
   });
 });
 
-describe("the HTTP port of the effects", () => {
+describe("the effects' HTTP port on an error", () => {
   test.each([
     "/",
     "/projects",

@@ -24,10 +24,13 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
     undefined,
   ],
   ["in a stream of a different NATS server", { created: late, epoch: 1 }, true],
-])("a sink writes, waits for the effects or checks the streams if the position of the effects is %s", (_, found, isOther) => {
-  const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
-  expect(missing?.isOther).toBe(isOther);
-});
+])(
+  "a sink writes, waits for the effects or checks the streams if the position of the effects is %s",
+  (_, found, isOther) => {
+    const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
+    expect(missing?.isOther).toBe(isOther);
+  },
+);
 
 test("a sink checks the streams again if the effects have not seen that a stream was recreated, whatever its sequences are", () => {
   const recreated = { ...needed, created: late, sequence: 1 };
