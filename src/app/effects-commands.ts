@@ -100,7 +100,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
     program
       .command("person <project> <id>")
       .description(
-        "show the person of a distinct id or uuid; with links: show why its ids belong to one person",
+        "show the person of a distinct id or uuid; if links is given, why its ids belong to one person",
       ),
   )
     .addArgument(new Argument("[what]", "links").choices(["links"]))
