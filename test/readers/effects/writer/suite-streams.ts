@@ -113,7 +113,7 @@ export function streamTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "does not count an older copy again that is read once more on request",
+    "counts events of an older copy once, even if it reads the copy again on request",
     async () => {
       const store = await rig.openStore();
       const random = numbersFrom(18);
@@ -147,7 +147,7 @@ export function streamTests(rig: WriterRig): void {
     },
   );
 
-  testWithSqlite("counts all of a stream that is recreated instead of restored", async () => {
+  testWithSqlite("counts all events of a stream that is recreated instead of restored", async () => {
     const store = await rig.openStore();
     const random = numbersFrom(19);
     const [before, lost, later] = [
