@@ -73,27 +73,30 @@ export function batchTests(rig: WriterRig): void {
     await expect.poll(() => said).toContainEqual({ message: "a spike began", isThere: true });
   });
 
-  testWithSqlite("writes all events that arrive during a commit with one further commit", async () => {
-    const store = await rig.openStore();
-    const commit = store.commit.bind(store);
-    const begun = Promise.withResolvers<void>();
-    const released = Promise.withResolvers<void>();
-    let commits = 0;
-    store.commit = async (changes) => {
-      commits++;
-      begun.resolve();
-      await released.promise;
-      await commit(changes);
-    };
-    const writer = rig.startWriter({ store });
-    await begun.promise;
-    const frames = randomFrames(numbersFrom(5), { count: 20 });
-    for (const frame of frames) await storeFrames(connection, [frame]);
-    await expect.poll(() => writer.counts.frames).toBe(20);
-    released.resolve();
-    await untilApplied(store.reader, connection);
-    expect(commits).toBe(2);
-  });
+  testWithSqlite(
+    "writes all events that arrive during a commit with one further commit",
+    async () => {
+      const store = await rig.openStore();
+      const commit = store.commit.bind(store);
+      const begun = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      let commits = 0;
+      store.commit = async (changes) => {
+        commits++;
+        begun.resolve();
+        await released.promise;
+        await commit(changes);
+      };
+      const writer = rig.startWriter({ store });
+      await begun.promise;
+      const frames = randomFrames(numbersFrom(5), { count: 20 });
+      for (const frame of frames) await storeFrames(connection, [frame]);
+      await expect.poll(() => writer.counts.frames).toBe(20);
+      released.resolve();
+      await untilApplied(store.reader, connection);
+      expect(commits).toBe(2);
+    },
+  );
 
   testWithSqlite(
     "reports the age of the oldest of thousands of unapplied messages as the lag",

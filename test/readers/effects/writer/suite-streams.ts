@@ -147,42 +147,47 @@ export function streamTests(rig: WriterRig): void {
     },
   );
 
-  testWithSqlite("counts all events of a stream that is recreated instead of restored", async () => {
-    const store = await rig.openStore();
-    const random = numbersFrom(19);
-    const [before, lost, later] = [
-      liveFrames(random, 30),
-      liveFrames(random, 15),
-      liveFrames(random, 15),
-    ];
-    const first = rig.startWriter({ store });
-    await storeFrames(connection, before);
-    await untilApplied(store.reader, connection);
-    await (await jetstreamManager(connection)).streams.purge(live);
-    const putBack = await copyOfStreams();
-    await storeFrames(connection, lost);
-    await untilApplied(store.reader, connection);
-    await first.close();
-    await putBack();
-    for (let nth = 0; nth < 2; nth++) {
-      const stopped = rig.startWriter({ store });
-      await expect.poll(() => stopped.status(0).reasons.join()).toContain("it is unknown whether");
-      const unknown = [live, "place_unknown", before.length];
-      await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
-      await stopped.close();
-    }
-    await deleteStreams(connection, nats);
-    await makeStreams(connection);
-    const restarted = rig.startWriter({ store });
-    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
-    await restarted.close();
-    await storeFrames(connection, later);
-    const last = rig.startWriter({ store });
-    await untilApplied(store.reader, connection);
-    await last.close();
-    expect(later.length).toBeLessThan(before.length);
-    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
-  });
+  testWithSqlite(
+    "counts all events of a stream that is recreated instead of restored",
+    async () => {
+      const store = await rig.openStore();
+      const random = numbersFrom(19);
+      const [before, lost, later] = [
+        liveFrames(random, 30),
+        liveFrames(random, 15),
+        liveFrames(random, 15),
+      ];
+      const first = rig.startWriter({ store });
+      await storeFrames(connection, before);
+      await untilApplied(store.reader, connection);
+      await (await jetstreamManager(connection)).streams.purge(live);
+      const putBack = await copyOfStreams();
+      await storeFrames(connection, lost);
+      await untilApplied(store.reader, connection);
+      await first.close();
+      await putBack();
+      for (let nth = 0; nth < 2; nth++) {
+        const stopped = rig.startWriter({ store });
+        await expect
+          .poll(() => stopped.status(0).reasons.join())
+          .toContain("it is unknown whether");
+        const unknown = [live, "place_unknown", before.length];
+        await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
+        await stopped.close();
+      }
+      await deleteStreams(connection, nats);
+      await makeStreams(connection);
+      const restarted = rig.startWriter({ store });
+      await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+      await restarted.close();
+      await storeFrames(connection, later);
+      const last = rig.startWriter({ store });
+      await untilApplied(store.reader, connection);
+      await last.close();
+      expect(later.length).toBeLessThan(before.length);
+      expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+    },
+  );
 
   test("stops at messages that expired unread, until an operator accepts the gap", async () => {
     const store = await rig.openStore();
