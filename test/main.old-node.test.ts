@@ -29,7 +29,7 @@ function runOn(version: string) {
 }
 
 test.each(["18.20.8", "20.20.2", "22.14.0"])(
-  "the program refuses to start on Node %s; the error states the required version",
+  "the program does not start on Node %s, and the error states the required version",
   (version) => {
     expect(runOn(version)).toEqual({
       status: 1,

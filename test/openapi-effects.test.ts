@@ -92,7 +92,7 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
 }
 
 describe("docs/reference/openapi-effects.yaml", () => {
-  test("is valid by the OpenAPI 3.1 schema", async () => {
+  test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     // Ajv finds another anchor than the intended one.
     const schema = JSON.parse(
@@ -111,7 +111,7 @@ describe("docs/reference/openapi-effects.yaml", () => {
     expect(properties.code.enum.toSorted()).toEqual(Object.keys(problemTable).toSorted());
   });
 
-  test("describes the answers with data", async () => {
+  test("describes every answer with data", async () => {
     const base = await serverOf();
     for (const [at, queries] of Object.entries(reads))
       for (const query of queries)
@@ -123,7 +123,7 @@ describe("docs/reference/openapi-effects.yaml", () => {
     expect(await answered(ready, "/readyz")).toEqual([200, 200]);
   });
 
-  test("describes the answers to wrong, missing and timed-out queries and to a foreign host name", async () => {
+  test("describes the answers to a foreign host name and to queries that are wrong, not found or timed out", async () => {
     const base = await serverOf();
     for (const [at, [query = ""]] of Object.entries(reads)) {
       const own = query === "" ? "?" : `${query}&`;
@@ -150,7 +150,7 @@ describe("docs/reference/openapi-effects.yaml", () => {
     }
   });
 
-  test("describes the answer to every other method on every path", async () => {
+  test("describes the 405 answer to each method that a path does not support", async () => {
     const base = await serverOf();
     const filled = (template: string): string =>
       template

@@ -51,7 +51,7 @@ async function answered(at: string, asked: Asked, base = gateway.url): Promise<n
 const ofNoEvent = "upstream_unavailable";
 
 describe("docs/openapi.yaml", () => {
-  test("is valid by the OpenAPI 3.1 schema", async () => {
+  test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     // Otherwise Ajv resolves to another anchor.
     const schema = JSON.parse(
@@ -142,7 +142,7 @@ describe("docs/openapi.yaml", () => {
     }
   });
 
-  test("describes the rejection of a body that is too long, on every SDK path and method", async () => {
+  test("describes the rejection of a body that is too long, on every path and method of the SDKs", async () => {
     for (const template of publicPaths.filter((one) =>
       sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
     )) {
@@ -423,7 +423,7 @@ describe("docs/openapi.yaml", () => {
     ],
     ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
     ["an array", [{ api_key: "k", ...single }, { $token: "k", ...single }, single], "Events"],
-  ])("accepts %s by one body schema only", (_, body, name) => {
+  ])("accepts %s by exactly one body schema", (_, body, name) => {
     expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
     expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
   });
@@ -444,7 +444,7 @@ describe("docs/openapi.yaml", () => {
     expect(observed.missing()).toEqual([]);
   });
 
-  test("fails the comparison for an answer that is not described", () => {
+  test("fails the comparison if an answer is not described", () => {
     const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
       status,
       headers,

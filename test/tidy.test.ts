@@ -90,7 +90,7 @@ function folderOf(file: string): string | undefined {
   return Object.keys(mayImport).find((folder) => file.startsWith(`src/${folder}/`));
 }
 
-test("a file of src imports only from the folders allowed to it", () => {
+test("a file of src imports only from the folders that are allowed to it", () => {
   const offenders = sources.flatMap((file) => {
     const folder = folderOf(file);
     if (folder === undefined) return file === "src/main.ts" ? [] : [`${file} has no import rule`];
@@ -141,7 +141,7 @@ function importsOf(file: string): string[] {
   );
 }
 
-test("no source has a default export or `any`; only main.ts uses process", () => {
+test("no source has a default export or `any`, and only main.ts uses process", () => {
   const codeOf = (text: string) =>
     text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "").replaceAll(/`[^`]*`|"[^"]*"/g, "");
   const rules: readonly (readonly [string, (file: string, text: string) => boolean])[] = [
@@ -244,7 +244,7 @@ test("no source or script imports from test/", () => {
   expect(offenders).toEqual([]);
 });
 
-test("every export is named by another file", () => {
+test("every export is used by another file", () => {
   const files = filesBelow("*.ts", "*.mjs", "*.js");
   const naming = new Map<string, Set<string>>();
   for (const file of files) {
@@ -267,7 +267,7 @@ test("only src/gateway/http/uws.ts imports uWebSockets.js", () => {
   expect(importing).toEqual(["src/gateway/http/uws.ts"]);
 });
 
-test("no file names a package registry; every dependency is pinned", () => {
+test("no file names a package registry, and every dependency is pinned", () => {
   const hosts = new RegExp(["registry[.]npmjs", "deb[.]debian", "proxy[.]golang"].join("|"));
   for (const file of filesBelow()) expect(hosts.test(read(file)), file).toBe(false);
   const manifests = ["package.json", "test/package.json"].map(

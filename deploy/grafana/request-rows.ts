@@ -46,7 +46,7 @@ export const requestRows: readonly Row[] = [
         baseColor: "text",
       }),
       stat({
-        title: "Refused",
+        title: "Rejected",
         description:
           "Share of requests with a 503 among those that could be stored. Clients retry these.",
         unit: "percentunit",
@@ -175,14 +175,14 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Connections",
         description:
-          "Open connections on the public port, and their maximum. Per second: refused, closed early, reset.",
+          "Open connections on the public port, and their maximum. Per second: rejected, closed early, reset.",
         unit: "short",
         queries: [
           { expr: of("penstock_connections"), legend: "{{instance}}" },
           { expr: of("penstock_connections_max"), legend: "{{instance}} maximum" },
           {
             expr: sumRate("penstock_connections_refused_total", "instance, limit"),
-            legend: "{{instance}} refused: {{limit}}",
+            legend: "{{instance}} rejected: {{limit}}",
           },
           {
             expr: sumRate("penstock_connections_closed_early_total", "instance, reason"),
@@ -218,7 +218,7 @@ export const requestRows: readonly Row[] = [
         ],
       }),
       timeSeries({
-        title: "Requests refused (503), by code",
+        title: "Requests rejected (503), by code",
         description:
           "unavailable, timeout: NATS. store_full: a stream. overloaded: bytes in flight. draining: a gateway that is shutting down.",
         unit: "ops",

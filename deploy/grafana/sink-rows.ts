@@ -41,14 +41,14 @@ export const sinkRows: readonly Row[] = [
       timeSeries({
         title: "Events of sinks",
         description:
-          "Events that were written, already there, or set aside; and completed messages.",
+          "Events that were written, already there, or rejected; and completed messages.",
         unit: "ops",
         queries: [
           { expr: sumRateOfAll("penstock_sink_events_total", "outcome"), legend: "{{outcome}}" },
           { expr: sumRateOfAll("penstock_sink_frames_total", "lane"), legend: "messages {{lane}}" },
           {
             expr: sumRateOfAll("penstock_sink_rejected_total", "reason"),
-            legend: "set aside: {{reason}}",
+            legend: "rejected: {{reason}}",
           },
           {
             expr: sumRateOfAll("penstock_sink_incidents_total", "kind"),

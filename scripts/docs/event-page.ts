@@ -87,7 +87,7 @@ function properties(): string {
 function specialEvents(): string {
   return `| \`$create_alias\`, \`$merge_dangerously\` | \`alias\`, a text that is not blank; other values count as their compact JSON text, as for \`distinct_id\` | links no persons, warning ${code("missing_alias")} |
 | \`$groupidentify\`, \`$group_identify\` | \`$group_type\` and \`$group_key\`, with the rules of \`alias\` | changes no group, warning ${code("missing_group")} |
-| the same | \`$group_set\` | warning ${code("missing_group_set")} |
+| \`$groupidentify\`, \`$group_identify\` | \`$group_set\` | warning ${code("missing_group_set")} |
 | \`survey sent\`, \`survey shown\`, \`survey dismissed\` | \`$survey_id\`, a number or a text that is not empty | warning ${code("missing_survey_id")} |
 | \`$exception\` | \`$exception_list\` | warning ${code("missing_exception_list")} |
 | \`$ai_generation\`, \`$ai_span\`, \`$ai_trace\`, \`$ai_embedding\`, \`$ai_metric\`, \`$ai_feedback\` | \`$ai_trace_id\` | warning ${code("missing_trace_id")} |
@@ -145,8 +145,8 @@ function newerProtocol(): string {
 
 function times(): string {
   return `| the time of the event | ${aheadMsMax / 3_600_000} hours ahead of the gateway's clock | stored with the time of receipt, warning ${code("timestamp_in_future")} |
-| the same | years 0 to 9999 | stored with the time of receipt, warning ${code("invalid_timestamp")} |
-| \`sent_at\` of a request, in its body or its query | [a time](events.md#time) other than a zero time; in the query, milliseconds since 1970 | a valid one in the other place counts; otherwise times are not corrected. The first stored event gets a warning ${code("invalid_sent_at")}, and \`replaced\` of each record has the value from the body |`;
+| the time of the event | years 0 to 9999 | stored with the time of receipt, warning ${code("invalid_timestamp")} |
+| \`sent_at\` of a request, in its body or its query | [a time](events.md#time) other than a zero time; in the query, milliseconds since 1970 | a valid one in the other of the two counts; otherwise times are not corrected. The first stored event gets a warning ${code("invalid_sent_at")}, and \`replaced\` of each record has the value from the body |`;
 }
 
 function withDefault(name: SettingName): string {

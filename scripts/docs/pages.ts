@@ -44,8 +44,8 @@ All errors are \`application/problem+json\` (RFC 9457): \`{"type","title","statu
 
 \`type\` links to the description of the code at \`GET /docs/errors\` of the gateway.
 
-- **A 4xx is final**: nothing of the request is stored, and a retry does not help. SDKs give up.
-- **A 429** means that the project is over a quota that an operator has set. \`Retry-After\` is 1 to 60 seconds, with jitter.
+- **A 4xx other than 429 is final**: nothing of the request is stored, and a retry does not help. Most SDKs give up.
+- **A 429** means that the project is over a quota that an operator has set. Nothing of the request is stored; retry it after \`Retry-After\`, which is 1 to 60 seconds, with jitter.
 - **A 503 is temporary**: retry the request. Some of it may be stored already. Temporary errors are always 503, because posthog-js gives up on any 4xx.
 
 \`Retry-After\` of a 503:

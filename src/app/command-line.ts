@@ -332,7 +332,7 @@ function addErase(program: Command, context: CommandContext): void {
     .option("--no-effects", "erase only the given ids; use it if there is no effects database")
     .option(
       "--allow-behind",
-      "erase even if the effects have not applied all events; events with other ids of the person may remain",
+      "erase even if the effects have not applied all events; ids of the person that the effects do not know yet are not erased",
       false,
     )
     .option(

@@ -100,7 +100,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
     program
       .command("person <project> <id>")
       .description(
-        "show the person of a distinct id or uuid; links: why its ids belong to one person",
+        "show the person of a distinct id or uuid; if links is given, why its ids belong to one person",
       ),
   )
     .addArgument(new Argument("[what]", "links").choices(["links"]))
@@ -170,7 +170,7 @@ function addCounts(program: Command, context: CommandContext): void {
   withDatabase(
     program
       .command("spikes <project>")
-      .description("list the times when a project, or one distinct id, sent more than usual"),
+      .description("list the periods in which a project, or one distinct id, sent more than usual"),
   )
     .option(
       "--from <time>",
@@ -201,7 +201,7 @@ function withDatabase(command: Command): Command {
 function withMissing(command: Command): Command {
   return command.option(
     "--accept-missing",
-    "continue without events that have left the streams; their effects will be missing",
+    "continue even though events have left the streams; their effects will be missing",
     false,
   );
 }

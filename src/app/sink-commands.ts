@@ -80,7 +80,7 @@ function addClickHouse(sink: Command, context: CommandContext): void {
     .option("--database <name>", "database of the tables", schemaName, "penstock")
     .option(
       "--ddl",
-      "print the statements that create the tables, for that server, else for 21.8 and newer, and exit",
+      "print the statements that create the tables, and exit: for the version of the server, or for 21.8 and newer if no server is given",
       false,
     )
     .option("--no-create", "do not create the tables; they must exist")
@@ -182,7 +182,7 @@ function addPosthog(sink: Command, context: CommandContext): void {
     )
     .option(
       "--accept-refused",
-      "continue however many events the target refuses; the sink rejects them",
+      "continue however many events in a row the target refuses; they are stored in the rejected file",
       false,
     )
     .option("--aside", "print the rejected events, and exit", false)

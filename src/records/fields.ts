@@ -79,14 +79,15 @@ export const recordFields = {
     from: "`distinct_id`, `$distinct_id`, or either in `properties`",
     most: `${distinctIdCharactersMax} characters`,
     column: "distinct_id",
-    description: "The person or device that the event is of.",
+    description: "The id of the person or device to which the event belongs.",
   },
   timestamp: {
     type: "time",
     from: "`timestamp`, `offset`, `sent_at`",
     most: "years 0 to 9999",
     column: "timestamp",
-    description: "When the event happened, [corrected](events.md#time) by the client's clock.",
+    description:
+      "When the event happened, [corrected](events.md#time) for the error of the client's clock.",
   },
   timestamp_sent: {
     type: "time",
@@ -149,7 +150,7 @@ export const recordFields = {
     from: "`properties`",
     most: "what a record may have",
     column: "properties",
-    description: "The bytes that the client sent, or their plain form.",
+    description: "The JSON as the client sent it, or its normalised form.",
   },
   $set: {
     type: "object",
@@ -167,7 +168,8 @@ export const recordFields = {
     from: "`$set_once`, also in `properties`",
     most: `${mergedBytesMax / 1_024} KiB if the top level and \`properties\` both have it`,
     column: "set_once",
-    description: "Properties to set on the person, unless it has them already.",
+    description:
+      "Properties to set on the person, unless the person already has a property of that name.",
   },
   $unset: {
     type: "names",
@@ -185,7 +187,7 @@ export const recordFields = {
     from: "fields that cannot be stored as sent",
     most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,
     description:
-      "The sent values of fields that are stored otherwise: a `timestamp`, `uuid`, `offset`, `sent_at`, `session_id`, `window_id` or `options` that is invalid; a `distinct_id` that was shortened; a `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type. If the top level and `properties` both have the field, the value is that of the top level. Sinks write `replaced` as `$replaced` in `properties`.",
+      "The sent values of fields that were changed or not stored: a `timestamp`, `uuid`, `offset`, `sent_at`, `session_id`, `window_id` or `options` that is invalid; a `distinct_id` that was shortened; a `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type. If the top level and `properties` both have the field, the value is that of the top level. Sinks write `replaced` as `$replaced` in `properties`.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

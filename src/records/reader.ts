@@ -202,7 +202,7 @@ export class RecordReader {
       if (!record.has(LineFlag.SameProject)) this.#readProject();
       record.projectId = this.#projectId;
     } else if (typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) !== TokenType.Object) {
-      const fault = { reason: "not_a_record", detail: "it is no object" } as const;
+      const fault = { reason: "not_a_record", detail: "it is not an object" } as const;
       visitor.unreadable(fault, line, record.start, record.end);
       return true;
     } else this.#members.fill(record, itemStart, itemEnd);
@@ -232,7 +232,7 @@ function scannedText(body: Buffer, shift: number): ScannedText {
 }
 
 function isScanned(status: ScanStatus): boolean {
-  if (status === ScanStatus.OutOfMemory) throw new Error("Cannot scan a frame: no memory");
+  if (status === ScanStatus.OutOfMemory) throw new Error("cannot scan a frame: no memory");
   return status === ScanStatus.Ok;
 }
 

@@ -50,14 +50,14 @@ test.each([
   ],
   [["worker"], "cannot be run alone"],
 ])(
-  "the wrong arguments %j are reported with exit code 2 before the command connects to NATS",
+  "wrong arguments are reported with exit code 2, before the command connects to NATS: %j",
   async (args, why) => {
     const { exitCode, message } = await faultOf(args);
     expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
   },
 );
 
-test("a correct command without NATS fails with exit code 1", async () => {
+test("a correct command exits with code 1 if it finds no NATS", async () => {
   const { exitCode, message } = await faultOf(["project", "add", "shop"]);
   expect([exitCode, message]).toEqual([1, expect.stringContaining("cannot find NATS")]);
 });

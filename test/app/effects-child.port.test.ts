@@ -10,7 +10,7 @@ async function takenPort(): Promise<number> {
   return (stranger.address() as AddressInfo).port;
 }
 
-test("the default port of the effects is replaced if it is in use; both ports are logged", async () => {
+test("the effects use another port if their default port is in use, and both ports are logged", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   const warnings: object[] = [];
   const port = await defaultEffectsPort(place, { warn: (fields) => void warnings.push(fields) });
@@ -21,7 +21,7 @@ test("the default port of the effects is replaced if it is in use; both ports ar
   ]);
 });
 
-test("a configured port of the effects in use is an error with the setting and a command to find its process", async () => {
+test("the effects fail if their configured port is in use, and the error has the setting and a command that finds the process", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,

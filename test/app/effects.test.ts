@@ -55,8 +55,8 @@ function effectsPids({ child }: Up): number[] {
   return [...lines].map(([, pid]) => Number(pid));
 }
 
-describe("the effects started by `penstock up`", () => {
-  test("return the person of an event, restart when killed, have a low priority, and end with the gateway", async () => {
+describe("the effects process of `penstock up`", () => {
+  test("returns the person of an event, restarts when killed, has a low priority, and ends with the gateway", async () => {
     const started = await up();
     const { child, captureUrl, personUrl, dataDir } = started;
     const identify = { event: "$identify", properties: { $set: { n: 1 } } };
@@ -83,7 +83,7 @@ describe("the effects started by `penstock up`", () => {
     await expect.poll(() => isRunning(second), slow).toBe(false);
   });
 
-  test("record their port in the data folder while they run", async () => {
+  test("records its port in the data folder while it runs", async () => {
     const { child, dataDir, captureUrl, personUrl } = await up();
     expect(readHolder(dataDir)).toMatchObject({
       port: Number(new URL(captureUrl).port),
@@ -96,7 +96,7 @@ describe("the effects started by `penstock up`", () => {
 });
 
 describe("`penstock effects`", () => {
-  test("waits while another process writes to its database, then continues where that one ended", async () => {
+  test("waits while another process writes to its database, and continues when that process ends", async () => {
     const { id, key } = await gateway.project();
     const file = `sqlite:${temporaryFolder()}/effects.sqlite`;
     const args = ["effects", "--nats-url", gateway.nats.url, "--effects-url", file];
@@ -130,7 +130,7 @@ describe("`penstock effects`", () => {
     expect(await ended(second)).toBe(0);
   });
 
-  test("waits without NATS, reports that, answers health requests, and can be stopped", async () => {
+  test("waits for NATS if it is unreachable, reports this, answers health requests, and can be stopped", async () => {
     const alone = penstock("effects", "--data-dir", temporaryFolder());
     await expect.poll(() => alone.said.err, slow).toContain("waiting for NATS");
     const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";
@@ -140,7 +140,7 @@ describe("`penstock effects`", () => {
     expect(await ended(alone)).toBe(0);
   });
 
-  test("names the NATS that it waits for, without its password", async () => {
+  test("logs the NATS address that it waits for, without the password", async () => {
     const url = "nats://me:hunter2@127.0.0.1:1";
     const alone = penstock("effects", "--data-dir", temporaryFolder(), "--nats-url", url);
     const waiting = /"servers":"nats:\/\/127\.0\.0\.1:1","reason":"[^"]+","msg":"waiting for NATS"/;
@@ -151,7 +151,7 @@ describe("`penstock effects`", () => {
     expect(alone.said.err).not.toContain("hunter2");
   });
 
-  test("logs a new database with its path and the start position of each stream", async () => {
+  test("logs that a database is new, with its path and the start position of each stream", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "mistyped.sqlite");
     const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
@@ -161,7 +161,7 @@ describe("`penstock effects`", () => {
     expect(first.said.err).toContain(`"database":"${file}","msg":"effects database is new`);
   });
 
-  test("rejects a missing folder, and does not create it", async () => {
+  test("fails if the folder of the database does not exist, and does not create it", async () => {
     const folder = path.join(temporaryFolder(), "mistyped");
     const at = ["--effects-url", `sqlite:${folder}/effects.sqlite`];
     for (const command of ["effects", "up"]) {

@@ -27,8 +27,8 @@ function start(env: Record<string, string>, signal?: AbortSignal) {
   return startGateway(result.config, { log: createLog("fatal"), ...(signal && { signal }) });
 }
 
-describe("without the connection addon the gateway", () => {
-  test("fails before it waits for NATS if the PROXY protocol is set", async () => {
+describe("a gateway without the connection addon", () => {
+  test("exits before it waits for NATS if the PROXY protocol is set", async () => {
     const starting = start({
       PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8",
       PENSTOCK_PROXY_PROTOCOL: "true",
@@ -37,7 +37,7 @@ describe("without the connection addon the gateway", () => {
     await expect(starting).rejects.toHaveProperty("cause", cause);
   });
 
-  test("starts and waits for NATS if nothing needs the addon", async () => {
+  test("starts and waits for NATS if no setting needs the addon", async () => {
     await expect(start({}, AbortSignal.timeout(300))).rejects.toHaveProperty("name", "AbortError");
   });
 });

@@ -35,16 +35,19 @@ test.each([
   [["sink", "postgres", "postgres://127.0.0.1/events"]],
   [["export", "shop"]],
   [["erase", "shop", "--distinct-id", "user-1"]],
-])("without the native scanner, penstock %j fails, and the error says how to build it", (args) => {
-  const { status, stdout, stderr } = run(...args);
-  expect(stderr).toMatch(
-    /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`\n$/,
-  );
-  expect(stdout).toBe("");
-  expect(status).toBe(1);
-});
+])(
+  "penstock %j fails if the native scanner is missing, and the error states how to build it",
+  (args) => {
+    const { status, stdout, stderr } = run(...args);
+    expect(stderr).toMatch(
+      /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`\n$/,
+    );
+    expect(stdout).toBe("");
+    expect(status).toBe(1);
+  },
+);
 
-test("without the native scanner, doctor fails and reports that it is missing", () => {
+test("penstock doctor reports a missing native scanner, and fails", () => {
   const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
   expect(checks).toContainEqual(
     expect.objectContaining({

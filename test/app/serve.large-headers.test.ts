@@ -26,7 +26,7 @@ describe("the gateway", () => {
     expect(await ended(gateway)).toBe(0);
   });
 
-  test("does not show the password of a NATS URL when there is no connection", async () => {
+  test("logs the address of an unreachable NATS without the password", async () => {
     const list = penstock(
       "project",
       "list",

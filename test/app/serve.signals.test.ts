@@ -5,14 +5,14 @@ import { ended, isRunning, penstock, temporaryFolder } from "../kit/processes.ts
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 
 describe("`penstock up`", () => {
-  test("treats three SIGINT at the same time as one", async () => {
+  test("stops once if it receives three SIGINT at the same time", async () => {
     const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     for (let times = 0; times < 3; times++) gateway.kill("SIGINT");
     expect(await ended(gateway)).toBe(0);
   });
 
-  test("stops on SIGHUP; if nats-server got the signal too, it is not restarted", async () => {
+  test("stops on SIGHUP, and does not restart nats-server if the signal also ended that", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
@@ -24,7 +24,7 @@ describe("`penstock up`", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("ends immediately at a second SIGTERM if its stop hangs", async () => {
+  test("exits immediately at a second SIGTERM if its stop hangs", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");

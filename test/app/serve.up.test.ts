@@ -11,8 +11,8 @@ function curl(line: string): string {
   return execFileSync("sh", ["-c", `${line} --silent --max-time 10`], { encoding: "utf8" });
 }
 
-describe("the gateway process", () => {
-  test("starts with `penstock up`, works with curl, tail and project, and leaves no process when stopped", async () => {
+describe("penstock", () => {
+  test("up works with curl, tail and project, and leaves no process when it stops", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("./penstock tail");
@@ -49,7 +49,7 @@ describe("the gateway process", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("listens on loopback by default, or on the configured address", async () => {
+  test("up listens on loopback by default, or on the configured address", async () => {
     const listening = (said: string): unknown =>
       /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
     const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
@@ -72,7 +72,7 @@ describe("the gateway process", () => {
     ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
     ["--effects-port", "PENSTOCK_EFFECTS_PORT (--effects-port)"],
   ])(
-    "reports a %s in use with the setting and a command to find its process",
+    "up reports that %s is in use, with the setting and a command that finds the process",
     async (flag, setting) => {
       const stranger = createServer().listen(0, "127.0.0.1");
       await once(stranger, "listening");
@@ -85,7 +85,7 @@ describe("the gateway process", () => {
     },
   );
 
-  test("stores events for a `tail` that ends with success when its output is closed", async () => {
+  test("tail exits with code 0 when its output is closed", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("curl ");
@@ -105,7 +105,7 @@ describe("the gateway process", () => {
     expect(tail.said.err).not.toContain("EPIPE");
   });
 
-  test("can be stopped while it waits for a missing NATS", async () => {
+  test("serve can be stopped while it waits for NATS", async () => {
     const gateway = penstock(
       "serve",
       "--nats-url",

@@ -23,7 +23,7 @@ test.each([
   ["posthog http://localhost:8000/", "is the gateway on this host"],
   ["posthog http://[::1]:8000", "is the gateway on this host"],
   ["posthog ftp://me:secret@example.com", "as https://us"],
-])("sink %s is rejected with the reason", async (line, text) => {
+])("penstock sink %s is rejected with the reason", async (line, text) => {
   const said = await saidTo(line);
   expect(said).not.toBeInstanceOf(CommanderError);
   expect(said).toBeInstanceOf(CommandError);
@@ -33,7 +33,7 @@ test.each([
 
 // No folder can be created in /proc. The error is that the parent folder is missing.
 test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
-  "sink parquet %s fails immediately, because the folder can never be created",
+  "penstock sink parquet %s fails immediately, because the folder can never be created",
   async (folder) => {
     expect(await saidTo(`parquet ${folder}`)).toMatchObject({
       message: expect.stringMatching(

@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { calledAs } from "../../src/commands/called-as.ts";
 import { temporaryFolder } from "../kit/processes.ts";
 
-describe("the command that `penstock up` prints", () => {
-  test("names the launcher of the clone or of the bundle", () => {
+describe("the command in the output of `penstock up`", () => {
+  test("begins with the launcher of the clone or of the bundle", () => {
     const root = temporaryFolder();
     const mainFile = path.join(root, "dist", "main.js");
     const by = (workingFolder: string, npmFolder?: string) =>

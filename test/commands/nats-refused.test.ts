@@ -20,8 +20,8 @@ describe.each([
     user: "ada:x@",
     line: "Fix: give the user in PENSTOCK_NATS_URL this permission in nats-server",
   },
-])("with $what", ({ options, user, line }) => {
-  test("each command fails with one line and exit code 1", async () => {
+])("a command with $what", ({ options, user, line }) => {
+  test("fails with one line and exit code 1", async () => {
     const server = await startNatsServer(options);
     onTestFinished(() => server.remove());
     const url = server.url.replace("nats://", `nats://${user}`);

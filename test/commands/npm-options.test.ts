@@ -42,6 +42,6 @@ test("an option after -- is accepted, even if npm consumed the same option befor
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 
-test("an option that npm consumed is ignored if the command does not have it", () => {
+test("an option that npm consumed is ignored if the command does not have that option", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

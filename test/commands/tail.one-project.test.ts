@@ -61,7 +61,7 @@ async function tailed(
 }
 
 describe("tail", () => {
-  test("selects a project's events, whichever messages hold them", async () => {
+  test("selects a project's events from messages of one project and of several", async () => {
     const said = await tailed({ project: alpha.id }, [
       "alpha first",
       "alpha large",

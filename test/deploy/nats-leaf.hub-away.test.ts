@@ -37,7 +37,7 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("a gateway at a leaf node stores events while the hub is down; afterwards the hub gets each once and in order", async () => {
+test("a gateway at a leaf node stores events while the hub is down, and then the hub gets each event once and in order", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");

@@ -24,13 +24,13 @@ const shown = new Set(
   expressions.flatMap((expr) => expr.match(/\bpenstock_\w+|\bjob\w*:[\w:]+/g) ?? []),
 );
 
-describe("the dashboard with the alerts", () => {
-  test.each(metrics)("uses the metric %s", (name, { type }) => {
+describe("the dashboard", () => {
+  test.each(metrics)("or an alert uses the metric %s", (name, { type }) => {
     const series = type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
   });
 
-  test("uses only existing metrics and recording rules, and uses every recording rule", () => {
+  test("and the alerts use only existing metrics and recording rules, and use every recording rule", () => {
     const recorded = rules.flatMap(({ record }) => record ?? []);
     const known = new Set([
       ...recorded,
@@ -46,7 +46,7 @@ describe("the dashboard with the alerts", () => {
     );
   });
 
-  test("each panel has a description, a unit and the data source of the selector; none overlap", () => {
+  test("has a description, a unit and the selected data source in each panel, and no panels that overlap", () => {
     const panels = dashboardPanels();
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = new Set<string>();

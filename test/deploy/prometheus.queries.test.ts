@@ -119,7 +119,7 @@ async function startSink(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-test("a real Prometheus answers every query of the dashboard, every rule and every alert", {
+test("a real Prometheus answers every query of the dashboard, the rules and the alerts", {
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");

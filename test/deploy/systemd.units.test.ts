@@ -71,7 +71,7 @@ describe("the systemd unit", () => {
     );
   });
 
-  test("of a sink runs the bundle with the gateway's NATS, and with a target from the sink's own file", () => {
+  test("of a sink runs the bundle with the gateway's NATS, and with the target from the sink's own file", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([
@@ -84,7 +84,7 @@ describe("the systemd unit", () => {
     expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
-  test("of a reader has a lower CPU priority than that of the gateway", () => {
+  test("of a reader gives the reader a lower CPU priority than the gateway", () => {
     for (const { Service = {} } of [effects, sink]) {
       expect(Number(Service["Nice"])).toBeGreaterThan(0);
       expect(Number(Service["CPUWeight"])).toBeLessThan(100);
@@ -93,7 +93,7 @@ describe("the systemd unit", () => {
       expect([Service["Nice"], Service["CPUWeight"]]).toEqual([undefined, undefined]);
   });
 
-  test("of nats-server has the variables of its configuration, the token, and space for the streams", () => {
+  test("of nats-server has the variables of the NATS configuration, the token, and disk space for the streams", () => {
     const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
     const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
     expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());

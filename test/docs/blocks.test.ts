@@ -39,62 +39,86 @@ test("every marked block of the documents is run by a test", () => {
   expect(blocks("up")).toHaveLength(1);
 });
 
-describe("a block of the documents works against a gateway:", () => {
-  test.each(blocks("gateway"))("%s", { timeout: 120_000 }, async (_, block) => {
-    const run = runner.startShell(block);
-    expect([await run.ended, run.said.err]).toEqual([0, expect.any(String)]);
-    const answers = run.said.out.split("\n").filter((line) => line.startsWith('{"status":"Ok"'));
-    const expected = block.text.match(/http:\/\/127\.0\.0\.1:8000\//g) ?? [];
-    expect(answers).toHaveLength(expected.length);
-    for (const answer of answers) {
-      expect(JSON.parse(answer)).toEqual({
-        status: "Ok",
-        accepted: expect.any(Number),
-        dropped: 0,
-      });
-      expect(JSON.parse(answer).accepted).toBeGreaterThan(0);
-    }
-  });
+describe("a documented block", () => {
+  test.each(blocks("gateway"))(
+    "with requests works against a gateway: %s",
+    { timeout: 120_000 },
+    async (_, block) => {
+      const run = runner.startShell(block);
+      expect([await run.ended, run.said.err]).toEqual([0, expect.any(String)]);
+      const answers = run.said.out.split("\n").filter((line) => line.startsWith('{"status":"Ok"'));
+      const expected = block.text.match(/http:\/\/127\.0\.0\.1:8000\//g) ?? [];
+      expect(answers).toHaveLength(expected.length);
+      for (const answer of answers) {
+        expect(JSON.parse(answer)).toEqual({
+          status: "Ok",
+          accepted: expect.any(Number),
+          dropped: 0,
+        });
+        expect(JSON.parse(answer).accepted).toBeGreaterThan(0);
+      }
+    },
+  );
 
-  test.each(blocks("v1"))("%s", { timeout: 120_000 }, async (_, block) => {
-    const run = runner.startShell(block);
-    await run.ended;
-    expect(JSON.parse(run.said.out)).toEqual(JSON.parse(answerBelow(block)));
-  });
+  test.each(blocks("v1"))(
+    "with requests of the newer protocol gets the documented answer: %s",
+    { timeout: 120_000 },
+    async (_, block) => {
+      const run = runner.startShell(block);
+      await run.ended;
+      expect(JSON.parse(run.said.out)).toEqual(JSON.parse(answerBelow(block)));
+    },
+  );
 
-  test.each(blocks("sdk"))("%s", { timeout: 120_000 }, async (_, block) => {
-    const run = runner.startProgram(block);
-    expect([await run.ended, run.said.err]).toEqual([0, ""]);
-  });
+  test.each(blocks("sdk"))(
+    "with an SDK works against a gateway: %s",
+    { timeout: 120_000 },
+    async (_, block) => {
+      const run = runner.startProgram(block);
+      expect([await run.ended, run.said.err]).toEqual([0, ""]);
+    },
+  );
 });
 
-describe("a block of the documents works until it is stopped:", () => {
-  test.each(blocks("tail"))("%s", { timeout: 120_000 }, async (at, block) => {
-    const run = runner.startShell(block);
-    onTestFinished(() => interrupt(run, "SIGKILL"));
-    await expect.poll(() => run.said.err, { timeout: 120_000 }).toContain("following");
-    await send(`seen by tail of ${at}`);
-    await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain(`"seen by tail of ${at}"`);
-    interrupt(run);
-    await run.ended;
-  });
+describe("a documented block that does not end", () => {
+  test.each(blocks("tail"))(
+    "prints events as `tail` until it is stopped: %s",
+    { timeout: 120_000 },
+    async (at, block) => {
+      const run = runner.startShell(block);
+      onTestFinished(() => interrupt(run, "SIGKILL"));
+      await expect.poll(() => run.said.err, { timeout: 120_000 }).toContain("following");
+      await send(`seen by tail of ${at}`);
+      await expect
+        .poll(() => run.said.out, { timeout: 30_000 })
+        .toContain(`"seen by tail of ${at}"`);
+      interrupt(run);
+      await run.ended;
+    },
+  );
 
-  test.each(blocks("reader"))("%s", { timeout: 120_000 }, async (_, block) => {
-    const run = runner.startProgram(block);
-    onTestFinished(() => interrupt(run, "SIGKILL"));
-    // Events that the SDK of the blocks above sent are read too: reading begins with the first
-    // event.
-    await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
-    await send("read by a program");
-    await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
-    // The first start of a name is logged.
-    const logged = run.said.err.split("\n").slice(0, -1);
-    expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual([]);
-  });
+  test.each(blocks("reader"))(
+    "reads events in a program until it is stopped: %s",
+    { timeout: 120_000 },
+    async (_, block) => {
+      const run = runner.startProgram(block);
+      onTestFinished(() => interrupt(run, "SIGKILL"));
+      // Events that the SDK of the blocks above sent are read too: reading begins with the first
+      // event.
+      await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
+      await send("read by a program");
+      await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
+      // The first start of a name is logged.
+      const logged = run.said.err.split("\n").slice(0, -1);
+      expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
+        [],
+      );
+    },
+  );
 });
 
 test.each(blocks("durable"))(
-  "the block of the documents with a durable consumer works: %s",
+  "the documented program with a durable consumer works: %s",
   { timeout: 120_000 },
   async (_, block) => {
     const first = runner.startProgram(block);
@@ -116,7 +140,7 @@ test.each(blocks("durable"))(
 );
 
 test.each(blocks("removal"))(
-  "the block of the documents that removes a project works: %s",
+  "the documented program that removes a project works: %s",
   { timeout: 120_000 },
   async (_, block) => {
     const penstock = async (command: string): Promise<string> => {
@@ -142,9 +166,9 @@ test.each(blocks("removal"))(
   },
 );
 
-describe("a block of the documents works and ends by itself:", () => {
+describe("a documented block that ends by itself", () => {
   const names = ["doctor", "load", "checkout"] as const;
-  test.each(names.flatMap(blocks))("%s", { timeout: 120_000 }, async (_, block) => {
+  test.each(names.flatMap(blocks))("works: %s", { timeout: 120_000 }, async (_, block) => {
     const run = runner.startShell(block);
     expect([await run.ended, run.said.out, run.said.err]).toEqual([
       0,

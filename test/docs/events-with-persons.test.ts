@@ -16,7 +16,7 @@ const nats = ["--nats-url", gateway.nats.url];
 const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
 const slow = { timeout: 30_000 };
 
-test("the guide's sink with persons adds the person to each event; the guide's queries work", async () => {
+test("the sink with persons of the guide adds the person to each event, and the queries of the guide work", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
     ...sinkArgs,
@@ -79,7 +79,7 @@ test("the guide's sink with persons adds the person to each event; the guide's q
   expect(sink.said.err).not.toContain(postgres.password);
 });
 
-test("--ddl --with-person prints the tables with the person_uuid column", async () => {
+test("--ddl --with-person prints the tables with the column person_uuid", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--with-person");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("penstock", { withPerson: true }));

@@ -9,7 +9,7 @@ const hasPgrep = spawnSync("pgrep", ["--version"]).error === undefined;
 if (!hasPgrep) process.stderr.write("NOT RUN: the README's kill -9: pgrep is not on this host\n");
 
 test.runIf(hasPgrep).each(blocks("killed"))(
-  "the README's kill -9 demonstration loses no answered event: %s",
+  "the kill -9 demonstration of the README loses no answered event: %s",
   { timeout: 240_000 },
   async (_, { text }) => {
     let own = text;

@@ -105,7 +105,7 @@ test.each([
   ["docs/reference/events.md", ["itemNotesMax", "keyCharsMax"]],
   ["docs/reference/http.md", ["smallRequestBytesMax"]],
   ["docs/reference/newer-protocol.md", ["sdkInfoCharactersMax"]],
-])("%s shows the current values of its constants", (file, names) => {
+])("%s states the current values of the constants that it names", (file, names) => {
   const text = read(file);
   const missing = names.filter(
     (name) =>

@@ -14,7 +14,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("the guide's PostgreSQL sink writes events; the guide's queries work", async () => {
+test("the PostgreSQL sink of the guide writes events, and the queries of the guide work", async () => {
   const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
@@ -53,7 +53,7 @@ test("the guide's PostgreSQL sink writes events; the guide's queries work", asyn
   expect(other.said.err).not.toContain(postgres.password);
 });
 
-test("the guide's PostgreSQL sink prints tables that can be created repeatedly", async () => {
+test("the PostgreSQL sink of the guide prints statements that can be run repeatedly", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", { withPerson: false }));
@@ -72,7 +72,7 @@ test.each([
   [["--to", "postgres://db/x", "--projects", "a,,b"], /invalid project id ""/],
   [["--to", "postgres://db/x", "--lanes", "dead"], /invalid lane "dead"/],
   [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],
-])("the guide's PostgreSQL sink rejects the arguments %j", async (args, said) => {
+])("sink postgres rejects the arguments %j", async (args, said) => {
   const sink = penstock("sink", "postgres", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);

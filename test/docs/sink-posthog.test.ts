@@ -27,7 +27,7 @@ function started(to: string, ...more: string[]) {
   return penstock("sink", "posthog", to, ...nats, ...more);
 }
 
-test("the guide's PostHog sink delivers events with uuid and time to another gateway, where history is stored as history", async () => {
+test("the PostHog sink of the guide delivers events with uuid and time to another gateway, which stores history as history", async () => {
   const folder = newFolder();
   const [here, there] = [await gateway.project(), await upstream.project()];
   const sink = started(upstream.url, "--state", folder, "--key", `${here.id}=${there.key}`);
@@ -61,7 +61,7 @@ test("the guide's PostHog sink delivers events with uuid and time to another gat
   expect(sink.said.err).not.toContain(there.key);
 });
 
-test("the guide's PostHog sink uses a key of the registry; if the key is rejected it stops without rejecting events", async () => {
+test("the PostHog sink of the guide uses a key from the registry, and waits without rejecting events if the upstream rejects the key", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);
@@ -80,7 +80,7 @@ test("the guide's PostHog sink uses a key of the registry; if the key is rejecte
   expect(said()).not.toContain(project.key);
 });
 
-test("the guide's command prints the events that the PostHog sink has rejected", async () => {
+test("the command of the guide prints the events that the PostHog sink has rejected", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const refusing = await startUpstream();
@@ -109,14 +109,14 @@ test.each([
   [["ftp://example.com"], /as https:/],
   [["https://me:hunter2@example.com"], /without user/],
   [["https://example.com", "--key", "shop"], /must be <project id>=/],
-])("the guide's PostHog sink rejects the arguments %j", async (args, said) => {
+])("sink posthog rejects the arguments %j", async (args, said) => {
   const sink = penstock("sink", "posthog", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);
   expect(sink.said.err).not.toContain("hunter2");
 });
 
-test("the guide's PostHog sink works with the NATS permissions of the guide", async () => {
+test("the PostHog sink works with the NATS permissions of the guide", async () => {
   const [block] = blocksOf("docs/guides/sink-posthog.md").filter(
     ({ language }) => language === "conf",
   );

@@ -67,7 +67,7 @@ function rowsOf(table: string): string[][] {
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
 
-test("the tutorial's program creates as many events as the page states, on each day of the week", () => {
+test("the program of the tutorial creates as many events as the page states, on each day of the week", () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const folder = temporaryFolder();
   const program = path.join(folder, "shop.mjs");

@@ -68,7 +68,7 @@ function get(
 }
 
 describe("the live page of a gateway with effects", () => {
-  test("has the effects' totals and lag, and the usage of the watched project", async () => {
+  test("shows the totals and the lag of the effects, and the usage of the watched project", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
     await until(() => viewer.said<State>("state").at(-1)?.effects?.usage.length === 1);
@@ -79,7 +79,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("reports a database that is unavailable, without totals", async () => {
+  test("reports an unavailable database, without totals", async () => {
     const gateway = await gatewayBeside(new URL(await effectsHttp(undefined)).port);
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").at(-1)?.effects !== undefined);
@@ -88,7 +88,7 @@ describe("the live page of a gateway with effects", () => {
     expect(effects?.reasons).toHaveLength(1);
   });
 
-  test("omits only the usage if that is missing", async () => {
+  test("still shows the totals if the usage cannot be read", async () => {
     let asked = 0;
     const usage = async (): Promise<never> => {
       asked++;
@@ -107,7 +107,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("is not delayed by effects that do not respond; requests for a person are not delayed either", async () => {
+  test("is not delayed by effects that do not respond, nor are requests for a person", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);
@@ -121,7 +121,7 @@ describe("the live page of a gateway with effects", () => {
 });
 
 describe("a person on the live page", () => {
-  test("is passed through with all digits of its numbers", async () => {
+  test("is returned with all digits of its numbers", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const found = await get(gateway, personPath);
     expect(found.status).toBe(200);
@@ -138,14 +138,14 @@ describe("a person on the live page", () => {
     { Host: "evil.example:9464" },
     { "Sec-Fetch-Site": "cross-site" },
     { Origin: "http://evil.example" },
-  ])("is refused to a request with %o", async (headers) => {
+  ])("is not returned to a cross-site request: %o", async (headers) => {
     const gateway = await gatewayBeside(await effectsPort());
     const refused = await get(gateway, personPath, headers as Record<string, string>);
     expect(refused.status).toBe(403);
     expect(refused.text).not.toContain(ada.uuid);
   });
 
-  test("is not shown if events are hidden", async () => {
+  test("is not returned if events are hidden", async () => {
     const gateway = await gatewayBeside(await effectsPort(), { PENSTOCK_LIVE_EVENTS: "false" });
     expect((await get(gateway, personPath)).status).toBe(403);
   });

@@ -21,8 +21,8 @@ async function post(
 
 const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
 
-describe("a viewer of the live page sees", () => {
-  test("events as they are stored, of all projects or one", async () => {
+describe("a viewer of the live page", () => {
+  test("gets events as they are stored, of all projects or of one", async () => {
     await post(alpha, "before");
     const all = await watch(gateway.adminUrl);
     const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
@@ -56,7 +56,7 @@ describe("a viewer of the live page sees", () => {
     await until(() => names(later).includes("alpha last"));
   });
 
-  test("some events of a flood and the number of the others", async () => {
+  test("gets some events of a flood, and the number of the others", async () => {
     const events = 3_000;
     const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
     await post(beta, "one");
@@ -74,7 +74,7 @@ describe("a viewer of the live page sees", () => {
     expect(viewer.events().length).toBeGreaterThan(before);
   });
 
-  test("a note that a project does not exist, and its events anyway", async () => {
+  test("gets a note if the watched project does not exist, and none if it exists", async () => {
     const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
     await until(() => unknown.said("unknown").length > 0);
     expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
@@ -84,7 +84,7 @@ describe("a viewer of the live page sees", () => {
     expect(known.said("unknown")).toEqual([]);
   });
 
-  test("a mark on earlier events, which are sorted by time of receipt", async () => {
+  test("gets a mark on events that were stored before it joined", async () => {
     const gamma = await gateway.project();
     await post(gamma, "was there");
     const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });

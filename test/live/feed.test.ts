@@ -2,23 +2,26 @@ import type { JsMsg } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Feed, type LiveFilter } from "../../src/live/feed.ts";
 
-describe("the live feed counts a message as one event if its event count is invalid", () => {
+describe("the live feed", () => {
   const foreign: [string, Map<string, string> | undefined][] = [
     ["no headers", undefined],
     ["an empty header", new Map([["Penstock-Events", ""]])],
     ["a word", new Map([["Penstock-Events", "many"]])],
     ["a number below one", new Map([["Penstock-Events", "-3"]])],
   ];
-  test.each(foreign)("%s", (_, headers) => {
-    const feed = new Feed({ project: "shop" }, () => 0);
-    const data = Buffer.from(`{"project_id":"shop","event":"e"}\n`);
-    const message = { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
-    feed.take(message);
-    expect(feed.flush()).toMatchObject({ events: [{ event: "e" }], skipped: 0 });
-    for (let index = 0; index < 50; index++) feed.take(message);
-    // There is room for fifty events a second.
-    expect(feed.flush()).toMatchObject({ events: { length: 49 }, skipped: 1 });
-  });
+  test.each(foreign)(
+    "counts a message as one event if its event count is invalid: %s",
+    (_, headers) => {
+      const feed = new Feed({ project: "shop" }, () => 0);
+      const data = Buffer.from(`{"project_id":"shop","event":"e"}\n`);
+      const message = { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
+      feed.take(message);
+      expect(feed.flush()).toMatchObject({ events: [{ event: "e" }], skipped: 0 });
+      for (let index = 0; index < 50; index++) feed.take(message);
+      // There is room for fifty events a second.
+      expect(feed.flush()).toMatchObject({ events: { length: 49 }, skipped: 1 });
+    },
+  );
 });
 
 describe("the live feed with a filter", () => {
@@ -42,14 +45,14 @@ describe("the live feed with a filter", () => {
     return [...events.map(({ event, id }) => `${event} ${id}`), skipped];
   };
 
-  test("shows matching events, however they are encoded", () => {
+  test("shows all matching events, however they are encoded", () => {
     expect(shown({ event: "wanted" })).toEqual(["wanted ada", "wanted bob", "wanted ada", 0]);
     expect(shown({ distinctId: "ada" })).toEqual(["wanted ada", "other ada", "wanted ada", 0]);
     expect(shown({ event: "wanted", distinctId: "bob" })).toEqual(["wanted bob", 0]);
     expect(shown({ project: "shop", event: "none" })).toEqual([0]);
   });
 
-  test("parses at most 1,000 lines per second, and only those whose bytes can match", () => {
+  test("parses at most 1,000 lines per second, and only lines whose bytes can match", () => {
     const clock = { ms: 0 };
     const none = lines[2]!.repeat(10_000);
     const data = (text: string) => ({ ...message, data: Buffer.from(text) }) as unknown as JsMsg;
@@ -68,7 +71,7 @@ describe("the live feed with a filter", () => {
     expect(feed.flush()).toMatchObject({ events: { length: 2 }, skipped: 0 });
   });
 
-  test("counts matching events above its rate", () => {
+  test("counts the matching events that exceed its rate", () => {
     const feed = new Feed({ event: "other" }, () => 0);
     for (let frame = 0; frame < 49; frame++) feed.take(message);
     const two = {

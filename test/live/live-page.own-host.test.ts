@@ -86,7 +86,7 @@ describe("the live page", () => {
     ["localhost.evil.example", 403],
     ["user@127.0.0.1", 403],
     ["[::1", 403],
-  ])("with the Host %s is answered %i", async (host, status) => {
+  ])("answers a request with the Host %s by %i", async (host, status) => {
     expect(await statusOf("/", { Host: host })).toBe(status);
     expect(await statusOf("/live", { Host: host })).toBe(status);
     expect(await statusOf("/livez", { Host: host })).toBe(200);

@@ -9,7 +9,7 @@ const { effectsRows } = (await import(script)) as {
 const totals = { persons: 12_345, groups: 2, open_spikes: 0, rejected: 0, incidents: 0 };
 const level = { totals, lagSeconds: 0, lagMessages: 0, usage: [] };
 
-test("the live page shows effects without lag if everything is applied", () => {
+test("the live page shows no lag of the effects if everything is applied", () => {
   expect(effectsRows(level, "")).toEqual([
     ["People", "12,345"],
     ["Groups", "2"],

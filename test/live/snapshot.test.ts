@@ -102,7 +102,7 @@ describe("the state on the live page", () => {
     expect(everything).not.toContain(key);
   });
 
-  test("has the drops of a request with a 503 after its retry succeeds", async () => {
+  test("counts the dropped events of a request that got a 503 only when a retry succeeds", async () => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -130,7 +130,7 @@ describe("the state on the live page", () => {
     );
   });
 
-  test("reports a lost store and its return", async () => {
+  test("reports that the store is lost, and that it is back", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);
@@ -145,7 +145,7 @@ describe("the state on the live page", () => {
     await until(() => state()?.store.connected === true && state()?.ready === 1);
   });
 
-  test("has the path of a warning, and its SDK from the body or the User-Agent", async () => {
+  test("has the path of each warning, and the SDK from the body or the User-Agent", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -195,7 +195,7 @@ describe("the state on the live page", () => {
     expect(JSON.stringify(clientWarnings)).not.toContain("secret");
   });
 
-  test("has each requested path without keys, and the SDK of v1 requests from their header", async () => {
+  test("has each requested path without its keys, and the SDK of v1 requests from PostHog-Sdk-Info", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);

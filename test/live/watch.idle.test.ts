@@ -4,8 +4,8 @@ import { Watch } from "../../src/live/watch.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn, quietSources, watch } from "./live-kit.ts";
 
-describe("without viewers", () => {
-  test("the live page has no consumers", async () => {
+describe("the live page without viewers", () => {
+  test("has no consumers", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id } = await gateway.project();
@@ -28,7 +28,7 @@ describe("without viewers", () => {
     expect(await consumersOn(gateway.nats)).toBe(0);
   });
 
-  test("the live page has no connection and computes no state", async () => {
+  test("has no connection and computes no state", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const connections: NatsConnection[] = [];

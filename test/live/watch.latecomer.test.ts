@@ -105,7 +105,7 @@ describe("a viewer who joins later", () => {
     ]);
   });
 
-  test("can be closed even if the server is frozen", async () => {
+  test("does not prevent a close while the server is frozen", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
@@ -121,7 +121,7 @@ describe("a viewer who joins later", () => {
   });
 });
 
-test("a new viewer gets the counts of the last minute and the projects", async () => {
+test("a new viewer gets the projects, and the counts of the last minute", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();

@@ -64,7 +64,7 @@ describe("npm run audit", () => {
     });
   });
 
-  test("fails for high and critical vulnerabilities, each by name", () => {
+  test("fails for high and critical vulnerabilities, and names each", () => {
     const vulnerabilities = {
       ...finding("mild", "low"),
       ...finding("bad", "high"),
@@ -128,7 +128,7 @@ describe("npm run audit", () => {
       "an npm error unrelated to the registry",
       { error: { summary: "advisories is not iterable" } },
     ],
-  ])("fails for an invalid output of npm: %s", (_, answer) => {
+  ])("fails if the output of npm is invalid: %s", (_, answer) => {
     const { status, said } = auditSaying(answer);
     expect(status).toBe(1);
     expect(said).toContain("failed:");

@@ -101,7 +101,7 @@ function givenCached(host: Host, version: string): void {
 }
 
 describe("set-up", () => {
-  test("fetches nats-server from the newest suite of the distribution if that has it", () => {
+  test("fetches nats-server from the newest suite of the distribution", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.15.1"]);
@@ -110,14 +110,14 @@ describe("set-up", () => {
     expect(host.asked()).toEqual([]);
   });
 
-  test("fetches nats-server from the next suite if the newest does not have it", () => {
+  test("fetches nats-server from the next suite if the newest suite has none", () => {
     const host = hostWith("trixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.10.27"]);
     expect(host.asked()).toEqual(["forky", "trixie"]);
   });
 
-  test("does not fetch nats-server if an older one was fetched before", () => {
+  test("fetches no nats-server if an earlier set-up fetched one, even an older version", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     givenCached(host, "2.10.27");
     expect(host.setUp()).toEqual({ said: "", status: 0 });
@@ -141,7 +141,7 @@ describe("set-up", () => {
     expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
   });
 
-  test("continues without nats-server if NATS runs elsewhere", () => {
+  test("continues without nats-server if PENSTOCK_NATS_URL names one that runs elsewhere", () => {
     const env = { PENSTOCK_NATS_URL: "nats://nats-1:4222" };
     const said = expect.stringContaining("PENSTOCK_NATS_URL names one that runs elsewhere");
     expect(hostWith("", { hasApt: false }).setUp(env)).toEqual({ said, status: 0 });

@@ -25,8 +25,8 @@ function setUpWith(programs: string[]): { status: number | null; out: string; fo
   return { status: done.status, out: done.stdout + done.stderr, folder };
 }
 
-describe("set-up stops before any change and names the missing programs if", () => {
-  test("only the compiler is missing", () => {
+describe("set-up", () => {
+  test("stops before any change if only the compiler is missing, and names it", () => {
     const { status, out, folder } = setUpWith(["npm", "python3", "make"]);
     expect(status).toBe(1);
     expect(out).toMatch(/missing on this host: g\+\+$/m);
@@ -34,7 +34,7 @@ describe("set-up stops before any change and names the missing programs if", () 
     expect(existsSync(path.join(folder, "node_modules"))).toBe(false);
   });
 
-  test("all are missing", () => {
+  test("names all programs if all are missing", () => {
     const { status, out } = setUpWith([]);
     expect(status).toBe(1);
     expect(out).toContain("missing on this host: npm, python3, make, g++");

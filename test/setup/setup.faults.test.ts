@@ -21,8 +21,8 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
   return spawnSync(wrapped[0]!, wrapped.slice(1), options);
 }
 
-describe("set-up reports", () => {
-  test("a read-only checkout, with the fix, even for root, but only if there is something to do", () => {
+describe("set-up", () => {
+  test("reports a read-only checkout with the fix, even to root, but only if there is something to do", () => {
     const folder = smallProject({ npm: failing });
     linkPackages(folder);
     const { stdout, stderr, status } = setUp(folder, { readOnly: true });
@@ -38,7 +38,7 @@ describe("set-up reports", () => {
     expect(setUp(folder, { readOnly: true })).toMatchObject({ stdout: "", stderr: "", status: 0 });
   });
 
-  test("an unreachable registry within seconds, with the fix", () => {
+  test("reports an unreachable registry within seconds, with the fix", () => {
     const npm = '#!/bin/sh\necho "$@" > asked\necho "npm error code EAI_AGAIN"\nexit 1\n';
     const folder = smallProject({ npm });
     const { stdout, status } = setUp(folder);

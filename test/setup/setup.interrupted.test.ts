@@ -44,26 +44,30 @@ async function pidsOfNpm(folder: string): Promise<number[]> {
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
-describe("set-up leaves no process after", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", patience, async (signal) => {
-    const folder = slowProject();
-    const first = setUp(folder);
-    const pids = await pidsOfNpm(folder);
-    expect(pids.every(stillRuns)).toBe(true);
-    first.kill(signal);
-    expect(await ended(first)).toBe(128 + constants.signals[signal]);
-    expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
-    expect(pids.filter(stillRuns)).toEqual([]);
-    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+describe("set-up", () => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "leaves no process after %s",
+    patience,
+    async (signal) => {
+      const folder = slowProject();
+      const first = setUp(folder);
+      const pids = await pidsOfNpm(folder);
+      expect(pids.every(stillRuns)).toBe(true);
+      first.kill(signal);
+      expect(await ended(first)).toBe(128 + constants.signals[signal]);
+      expect(first.said()).toContain(`stopped: interrupted by ${signal}`);
+      expect(pids.filter(stillRuns)).toEqual([]);
+      expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
 
-    if (signal !== "SIGINT") return;
-    rmSync(path.join(folder, "slow"));
-    const second = setUp(folder);
-    expect(await ended(second)).toBe(0);
-    expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
-  });
+      if (signal !== "SIGINT") return;
+      rmSync(path.join(folder, "slow"));
+      const second = setUp(folder);
+      expect(await ended(second)).toBe(0);
+      expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+    },
+  );
 
-  test("SIGINT if npm does not end in time", patience, async () => {
+  test("leaves no process after SIGINT if npm does not end in time", patience, async () => {
     const folder = slowProject();
     write(path.join(folder, "deaf"), "");
     const run = setUp(folder);
@@ -76,7 +80,7 @@ describe("set-up leaves no process after", () => {
     expect(pids.filter(stillRuns)).toEqual([]);
   });
 
-  test("SIGKILL: the next set-up waits for the remaining npm", patience, async () => {
+  test("waits for the npm that a set-up left running after SIGKILL", patience, async () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);

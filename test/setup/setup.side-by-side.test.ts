@@ -60,8 +60,8 @@ async function bothOf(folder: string): Promise<number[]> {
   return pids;
 }
 
-describe("npm and apt-get, which set-up runs at the same time,", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("both end after %s", async (signal) => {
+describe("set-up with npm and apt-get at the same time", () => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("ends both after %s", async (signal) => {
     const folder = slowProject();
     const run = start(folder);
     const pids = await bothOf(folder);
@@ -75,7 +75,7 @@ describe("npm and apt-get, which set-up runs at the same time,", () => {
   test.each([
     ["npm", "npm ci failed"],
     ["apt-get", "nats-server could not be fetched"],
-  ] as const)("both end if %s fails; the error is reported", async (program, message) => {
+  ] as const)("ends both if %s fails, and reports the error", async (program, message) => {
     const folder = slowProject();
     const run = start(folder);
     const pids = await bothOf(folder);
@@ -88,7 +88,7 @@ describe("npm and apt-get, which set-up runs at the same time,", () => {
     expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
   });
 
-  test("are waited for by the next set-up after SIGKILL", async () => {
+  test("waits for both if an earlier set-up was killed by SIGKILL", async () => {
     const folder = slowProject();
     const first = start(folder);
     await bothOf(folder);

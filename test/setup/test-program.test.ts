@@ -41,8 +41,8 @@ function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: stri
   return { status, stdout, stderr };
 }
 
-describe("the Prometheus for the tests", () => {
-  test("is that of the configured folder, or else the one on PATH", () => {
+describe("Prometheus for the tests", () => {
+  test("is taken from the configured folder, or else from PATH", () => {
     const named = folderOf("prometheus", "promtool");
     const onPath = folderOf("prometheus", "promtool");
     expect(ask("prometheus", { PATH: onPath })).toEqual({
@@ -57,7 +57,7 @@ describe("the Prometheus for the tests", () => {
     });
   });
 
-  test("is missing if the configured folder is unusable, whatever is on PATH", () => {
+  test("is missing if the configured folder is unusable, even if PATH has one", () => {
     const onPath = folderOf("prometheus", "promtool");
     const half = folderOf("prometheus");
     const { status, stderr } = ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
@@ -65,7 +65,7 @@ describe("the Prometheus for the tests", () => {
     expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
   });
 
-  test("is missing without apt-get, with the ways to get it", () => {
+  test("is missing without apt-get, and the error states how to get it", () => {
     const { status, stderr } = ask("prometheus", { PATH: folderOf("prometheus") });
     expect(status).toBe(1);
     expect(stderr).toContain("prometheus cannot be fetched on this host");
@@ -74,7 +74,7 @@ describe("the Prometheus for the tests", () => {
   });
 });
 
-describe("the kubectl for the tests", () => {
+describe("kubectl for the tests", () => {
   function kubectlOf(version: string): string {
     const folder = temporaryFolder();
     write(path.join(folder, "kubectl"), `#!/bin/sh\necho "Client Version: ${version}"\n`);
@@ -82,7 +82,7 @@ describe("the kubectl for the tests", () => {
     return folder;
   }
 
-  test("is the one on PATH if it is new enough", () => {
+  test("is taken from PATH if it is new enough", () => {
     const onPath = kubectlOf("v1.27.0");
     expect(ask("kubectl", { PATH: onPath })).toEqual({
       status: 0,
@@ -91,7 +91,7 @@ describe("the kubectl for the tests", () => {
     });
   });
 
-  test("is missing if it is too old and cannot be fetched, with the ways to get it", () => {
+  test("is missing if it is too old and cannot be fetched, and the error states how to get it", () => {
     const { status, stderr } = ask("kubectl", { PATH: kubectlOf("v1.26.9") });
     expect(status).toBe(1);
     expect(stderr).toContain("kubectl 1.27 or newer");

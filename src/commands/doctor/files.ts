@@ -41,7 +41,7 @@ export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
     nowMs,
   });
   if (all.level !== "ok" || ended === 0) return all;
-  const found = `${ended} of the ${times.length} authorities in ${setting} have expired: servers whose certificates they signed are rejected; the last authority ${all.found.slice(setting.length + 1)}`;
+  const found = `${ended} of the ${times.length} authorities in ${setting} have expired: servers whose certificates they signed are rejected; the last of the others ${all.found.slice(setting.length + 1)}`;
   return certificates.warn(
     found,
     `remove the expired ones from ${file}: the file is reloaded without a restart`,

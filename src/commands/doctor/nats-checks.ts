@@ -88,11 +88,11 @@ export function checkClock(clock: ClockReading | undefined): Finding {
   const { askedMs, serverMs, answeredMs } = clock;
   const aheadMs =
     serverMs > answeredMs ? serverMs - answeredMs : serverMs < askedMs ? serverMs - askedMs : 0;
-  const found = `nats-server's clock is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} ours`;
+  const found = `nats-server's clock is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} this machine's`;
   if (Math.abs(aheadMs) <= clockToleranceMs)
     return check.ok("in agreement with nats-server's clock");
   return check.warn(
-    `${found}: received_at is our time, but streams expire events by the server's clock`,
+    `${found}: received_at is the gateway's time, but streams expire events by the server's clock`,
     "synchronise both machines with NTP (`timedatectl set-ntp true`, or chrony)",
   );
 }

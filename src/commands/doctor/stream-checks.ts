@@ -68,8 +68,8 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     const ageSeconds = info.config.max_age / nanosPerSecond;
     if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds)
       warn(
-        `${name} keeps events for ${ageSeconds} s, but \`penstock sink parquet\` may commit them only after ${sinkFileSeconds} s`,
-        "set PENSTOCK_SINK_FILE_SECONDS to less than half of that, or retain events longer",
+        `${name} retains events for ${ageSeconds} s, but \`penstock sink parquet\` may commit them only after ${sinkFileSeconds} s`,
+        "set PENSTOCK_SINK_FILE_SECONDS to less than half of the retention time, or retain events longer",
       );
     const kept = keptLimits(config, info.config);
     if (kept.length > 0)
@@ -91,7 +91,7 @@ function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Findi
   if (names.length === 0) return [];
   return [
     check.warn(
-      `without allow_atomic: ${shownList(names)}: small frames of different projects are stored one by one there`,
+      `allow_atomic is not set on ${shownList(names)}: small frames of different projects are stored one by one there`,
       "restart the gateway, which sets it if its NATS user may update streams; or set PENSTOCK_ATOMIC_BATCHES=false",
     ),
   ];

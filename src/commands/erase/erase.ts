@@ -359,7 +359,7 @@ class Erasing {
       const state = this.#ends.get(name.stream);
       if (state === undefined) continue;
       const lost = (from: number, to: number) =>
-        this.#note(`messages ${from} to ${to} left ${name.stream} while it was read`);
+        this.#note(`messages ${from} to ${to} left ${name.stream} while the stream was being read`);
       const eraser = new StreamEraser({
         ...{ connection, name, state, prefix, project, cutter, log, stop, lost, stepped },
       });

@@ -106,7 +106,8 @@ export class ErasureLog {
     const { silenceMs } = this.#times;
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not responded for ${silenceMs} ms` : undefined);
-    if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run it again`);
+    if (why !== undefined)
+      throw new LostLockError(`erase: the lock is lost: ${why}. Run the command again`);
   }
 
   async unlock(): Promise<void> {

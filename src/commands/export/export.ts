@@ -99,8 +99,7 @@ export async function exportEvents(
   } finally {
     clearInterval(progress);
   }
-  if (counts.unreadable > 0)
-    say(`skipped, because it is not an event: ${counted(counts.unreadable, "line")}`);
+  if (counts.unreadable > 0) say(`lines skipped because they are not events: ${counts.unreadable}`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 
@@ -173,7 +172,7 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
       say(`${stream} begins with message ${firstSequence}: earlier messages have expired`);
     const lost = (first: number, last: number) =>
       say(
-        `messages ${first} to ${last} left ${stream} while it was read: those not read by then are missing`,
+        `messages ${first} to ${last} left ${stream} during the export: those that had not been read are missing from the output`,
       );
     // The server cannot compare a time long before 1970 with the times of messages.
     const storedFromMs =

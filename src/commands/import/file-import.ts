@@ -155,7 +155,7 @@ export class FileImport {
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
-        `cannot resume ${this.#name}: ${stateFile.name} was written with --format ${state.format}, not ${format.name}: use --format ${state.format}, or --restart to import from the beginning`,
+        `cannot resume ${this.#name}: the earlier run that wrote ${stateFile.name} read it as ${state.format}, not ${format.name}. Use --format ${state.format}, or --restart to import from the beginning`,
       );
     }
     if (!state.finished && state.lines > 0)

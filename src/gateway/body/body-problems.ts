@@ -4,10 +4,14 @@ export function problemOf(code: ErrorCode): Problem {
   return { code, detail: errorTable[code].title };
 }
 
-export const noRoom: Problem = { code: "overloaded", detail: "No room for the body" };
+export const noRoom: Problem = {
+  code: "overloaded",
+  detail: "The gateway has no memory left for the body: its budget of bytes in flight is used up",
+};
 export const noRoomToInflate: Problem = {
   code: "overloaded",
-  detail: "No room to decompress the body",
+  detail:
+    "The gateway has no memory left to decompress the body: its budget of bytes in flight is used up",
 };
 export const tooManyToInflate: Problem = {
   code: "overloaded",
@@ -19,8 +23,7 @@ export const tooManyToConvert: Problem = {
 };
 export const manyChunks: Problem = {
   code: "overloaded",
-  detail:
-    "The body arrives in too many small chunks at once: send larger ones, or a Content-Length",
+  detail: "The body arrives in too many small chunks: send larger ones, or a Content-Length",
 };
 
 export const tinyChunks: Problem = {

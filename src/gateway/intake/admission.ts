@@ -40,6 +40,6 @@ export class Admission {
   release(bytes: number): void {
     this.bytes -= bytes;
     if (this.bytes < 0)
-      throw new Error(`Release of bytes in flight: ${-this.bytes} more than were taken`);
+      throw new Error(`cannot release bytes in flight: ${-this.bytes} more than were taken`);
   }
 }

@@ -3,7 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
-import type { Problem } from "../../platform/base/errors.ts";
+import { errorTable, type Problem } from "../../platform/base/errors.ts";
 import { type Member, membersOf } from "../../platform/base/json-bytes.ts";
 import { Header, Row, ScanStatus, TokenType } from "../../records/table.ts";
 import type { BodyHint, Exchange } from "../http/port.ts";
@@ -43,7 +43,7 @@ export class Checks {
   /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#options.publisher.refusal(bytes);
-    return code === undefined ? undefined : { code, detail: cannotStore };
+    return code === undefined ? undefined : { code, detail: errorTable[code].title };
   }
 
   /** Rejects a large body of a project far over its quota, before the body takes a scanner. */

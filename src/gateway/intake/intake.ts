@@ -316,7 +316,8 @@ function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
 
 const noRoomToRepair: Problem = {
   code: "overloaded",
-  detail: "The gateway has no memory left to repair the body",
+  detail:
+    "The gateway has no memory left to replace the body's malformed bytes: its budget of bytes in flight is used up",
 };
 const queueTimedOut: Problem = {
   code: "overloaded",

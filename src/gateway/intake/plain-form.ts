@@ -103,8 +103,8 @@ export class PlainForm {
   readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)
-      throw new OutOfMemoryError("Cannot normalise an event: no memory");
-    if (written < 0) throw new Error("Cannot normalise an event: the scanned text is not JSON");
+      throw new OutOfMemoryError("cannot normalise an event: no memory");
+    if (written < 0) throw new Error("cannot normalise an event: the scanned text is not JSON");
     return written;
   };
 
@@ -115,9 +115,9 @@ export class PlainForm {
     this.#cursor.body = room.subarray(0, end);
     const status = this.#scanner.scan(this.#cursor.body);
     if (status === ScanStatus.OutOfMemory)
-      throw new OutOfMemoryError("Cannot scan a normalised event: no memory");
+      throw new OutOfMemoryError("cannot scan a normalised event: no memory");
     if (status !== ScanStatus.Ok)
-      throw new Error(`Cannot scan a normalised event: the scan has status ${status}`);
+      throw new Error(`cannot scan a normalised event: status ${status}`);
     return this.#cursor;
   }
 

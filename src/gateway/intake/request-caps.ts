@@ -93,7 +93,7 @@ export function refusedByMeter(
   const { events, bytes } = work.cost;
   if (what === "expansion") return expandsTooFar(waitMs, work, caps);
   if (waitMs < Number.POSITIVE_INFINITY) return overRate(refusal);
-  const most = `more than the ${Math.floor(requestMax)} that the project's quota of ${perSecond} ${what} a second allows at once`;
+  const most = `more than the ${Math.floor(requestMax)} that the project's quota of ${perSecond} ${what} a second allows in one request`;
   if (what === "events") return tooMany(events, most);
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
 }

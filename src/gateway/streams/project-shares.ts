@@ -60,7 +60,7 @@ const shareFull: Problem = {
 const reserveFull: Problem = {
   code: "store_full",
   detail:
-    "The store is full except for its last tenth, which all projects share, and the project has used its part of it: older events must expire or be purged first",
+    "The store is full except for its last tenth, and the project has used its part of that tenth: older events must expire or be purged first",
   retryAfterMs: 30_000,
 };
 

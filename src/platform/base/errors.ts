@@ -29,7 +29,7 @@ export const errorTable = {
   invalid_encoding: {
     status: 400,
     title: "The body does not match its declared encoding",
-    when: "the body cannot be decompressed, is compressed twice, or is not in the base64 or lz64 that it declares; or it is not UTF-8 and is not a JSON object after the malformed bytes are replaced, or it has more than a million malformed places",
+    when: "the body cannot be decompressed, is compressed twice, or is not in the base64 or lz64 that it declares; or it is not UTF-8 and is not a JSON object after the malformed bytes are replaced, or it has malformed bytes at more than a million positions",
     remedy:
       "Send UTF-8. Compress it at most once, and name the compression in Content-Encoding. The detail states the position at which decoding failed, and what the bytes look like.",
   },
@@ -113,9 +113,9 @@ export const errorTable = {
   not_found: {
     status: 404,
     title: "Path not found",
-    when: "no endpoint and no posthog-js script has this path; the detail names the path, and a similar one",
+    when: "no endpoint and no posthog-js script has this path; the detail names the path and, if there is one, a similar path",
     remedy:
-      "Send events to /capture/ or /batch/. The detail names the path as received, and a similar one.",
+      "Send events to /capture/ or /batch/. The detail names the path as received and, if there is one, a similar path.",
   },
   method_not_allowed: {
     status: 405,
@@ -132,7 +132,7 @@ export const errorTable = {
   inflated_too_large: {
     status: 413,
     title: "The body is too large after decompression",
-    when: "the decompressed body exceeds PENSTOCK_INFLATED_BYTES_MAX, or is larger than 8 MiB and more than 1,032 times the compressed size, which only repeated events reach. The limit is 200 times if the first 4 KiB contain no known api_key",
+    when: "the decompressed body exceeds PENSTOCK_INFLATED_BYTES_MAX; or it is larger than 8 MiB and more than 1,032 times the compressed size, a ratio that only repeated events reach. If the first 4 KiB contain no known api_key, the ratio is limited to 200",
     remedy: "Send fewer events per request, and put api_key before batch.",
   },
   too_many_events: {
@@ -176,7 +176,7 @@ export const errorTable = {
   unavailable: {
     status: 503,
     title: "The store is unavailable",
-    when: "JetStream is unreachable or accepts no events; a request of up to 256 KiB waits for it for up to PENSTOCK_REQUEST_TIMEOUT_MS before this error. Or the stream is missing, or its configuration would not retain acknowledged events. Or the project registry may have lost the key, or two projects have the same key",
+    when: "JetStream is unreachable or accepts no events; a request of up to 256 KiB waits up to PENSTOCK_REQUEST_TIMEOUT_MS for JetStream before it gets this error. Or the stream is missing, or its configuration would not retain acknowledged events. Or the project registry may have lost the key, or two projects have the same key",
     remedy:
       "Retry after the seconds in Retry-After, which grow with the outage. If the error persists, the operator of the gateway checks /readyz on the admin port.",
   },

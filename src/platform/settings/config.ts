@@ -98,13 +98,13 @@ export const settings = {
     parse: text,
     fallback: undefined,
     unit: "secret",
-    why: "NATS token; also the token of an embedded nats-server, which uses a random one stored in the data folder if unset",
+    why: "NATS token, also for the embedded nats-server; unset: the embedded nats-server uses a random token, which is stored in the data folder",
   }),
   hubDomain: setting({
     parse: jetStreamDomain,
     fallback: undefined,
     unit: "name",
-    why: "on a leaf node, the JetStream domain of the hub, whose project registry is used; see deploy/nats/README.md",
+    why: "on a leaf node: the JetStream domain of the hub; the gateway then uses the project registry of the hub; see deploy/nats/README.md",
   }),
   natsServer: setting({
     parse: text,
@@ -134,7 +134,7 @@ export const settings = {
     parse: wholeNumber(1, 1_024),
     fallback: "1",
     unit: "streams per lane",
-    why: "number of partitions; each is a stream with its own leader, and a stable hash assigns projects to them",
+    why: "number of partitions; each has one stream per lane, with its own leader; a stable hash assigns each project to a partition",
   }),
   replicas: setting({
     parse: wholeNumber(1, 5),
@@ -146,7 +146,7 @@ export const settings = {
     parse: wholeNumber(MIB, 2 ** 50),
     fallback: String(4_096 * MIB),
     unit: "bytes per stream",
-    why: "maximum size of a stream; a full stream rejects events (503 store_full); the server must be able to reserve this much",
+    why: "maximum size of a stream; a full stream rejects events (503 store_full); the NATS server must be able to reserve this much for each stream",
   }),
   projectShare: setting({
     parse: wholeNumber(1, 100),
@@ -182,7 +182,7 @@ export const settings = {
     parse: wholeNumber(16, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "maximum open connections per process; a further one replaces the oldest idle connection of the address that has the most; unset: the limit of open files minus 256",
+    why: "maximum open connections per process; a further connection replaces the oldest idle one of the address that has the most; unset: the limit of open files minus 256",
   }),
   addressConnectionsMax: setting({
     parse: wholeNumber(1, 10_000_000),
@@ -200,13 +200,13 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: `maximum stored bytes per received byte; above it, a project may store ${expansionText} more per minute, and then gets 503 project_full; a request that alone needs more gets 413 expands_too_far`,
+    why: `maximum stored bytes per received byte; a project may store ${expansionText} per minute beyond it, then gets 503 project_full; a single request that stores more than ${expansionText} beyond it gets 413 expands_too_far`,
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),
     fallback: String(256 * MIB),
     unit: "bytes per process",
-    why: "maximum bytes of bodies in memory and unacknowledged lines; more return 503 overloaded; requests of up to 256 KiB may use an eighth more",
+    why: "maximum bytes in flight, which are bodies in memory and unacknowledged lines; beyond it, requests get 503 overloaded; requests of up to 256 KiB may use an eighth more",
   }),
   frameBytesMax: setting({
     parse: wholeNumber(1_024, 64 * MIB),
@@ -258,7 +258,7 @@ export const settings = {
     parse: wholeNumber(10, 600_000),
     fallback: "20000",
     unit: "milliseconds",
-    why: "maximum time from the end of that delay to the last response; the grace period of systemd or Kubernetes must exceed the sum of both",
+    why: "maximum time from the end of PENSTOCK_DRAIN_DELAY_MS to the last response; the grace period of systemd or Kubernetes must exceed the sum of the two",
   }),
   workers: setting({
     parse: wholeNumber(1, 256),
@@ -300,7 +300,7 @@ export const settings = {
     parse: wholeNumber(100, 120_000),
     fallback: "5000",
     unit: "ms",
-    why: "timeout of a request to the upstream; then the gateway returns a cached response, or 503 upstream_unavailable",
+    why: "timeout of a request to the upstream; after it, the gateway returns a cached response, or 503 upstream_unavailable",
   }),
   upstreamRequestsMax: setting({
     parse: wholeNumber(1, 10_000),
@@ -348,7 +348,7 @@ export const settings = {
     parse: text,
     fallback: undefined,
     unit: "url",
-    why: "target of `penstock sink`; unlike an argument, a password in this variable is not visible in the process list",
+    why: "target of `penstock sink`; a password in an argument is visible in the process list, but not one in this variable",
   }),
   sinkHost: setting({
     parse: text,
@@ -378,19 +378,19 @@ export const settings = {
     parse: wholeNumber(1, 60_000),
     fallback: "1000",
     unit: "milliseconds",
-    why: "maximum time that the first event of a batch of `penstock sink` waits for others; bounds the delay of an event",
+    why: "maximum time that the first event of a batch of `penstock sink` waits for other events; bounds the delay of an event",
   }),
   sinkFileBytes: setting({
     parse: wholeNumber(65_536, 68_719_476_736),
     fallback: "536870912",
     unit: "bytes",
-    why: "uncompressed bytes at which `penstock sink parquet` writes files; it uses up to three times as much disk",
+    why: "uncompressed bytes of events at which `penstock sink parquet` writes files; it needs up to three times as much disk space for them",
   }),
   sinkFileSeconds: setting({
     parse: wholeNumber(1, 86_400),
     fallback: "600",
     unit: "seconds",
-    why: "age of the first event at which `penstock sink parquet` writes files; bounds the delay of an event. Streams must retain events for longer",
+    why: "age of the oldest event that is not in a file yet, at which `penstock sink parquet` writes files; bounds the delay of an event. Streams must retain events for longer",
   }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),

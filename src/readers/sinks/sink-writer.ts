@@ -149,7 +149,7 @@ export class SinkWriter {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
     return [
-      `the target has refused the last ${refusedInRow} events and accepted none: they are rejected, each with the reason`,
+      `the target has accepted none of the last ${refusedInRow} events: they are rejected, each with the reason`,
     ];
   }
 
@@ -285,7 +285,7 @@ export class SinkWriter {
     if (reason.length > 0)
       this.#refusals.warn(
         { reason: reason.join("; "), target: target.shown },
-        "events rejected: check the target's table",
+        "the target accepts no events: check its table",
       );
     batch.release();
   }

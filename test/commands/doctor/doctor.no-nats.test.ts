@@ -11,15 +11,15 @@ import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.t
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
 
-describe("doctor still makes all other checks if", () => {
-  test("no NATS server is running", async () => {
+describe("doctor", () => {
+  test("makes all other checks if no NATS server is running", async () => {
     const run = await doctorAt({ url: "nats://127.0.0.1:1" });
     expect(run.exitCode).toBe(1);
     expect(expectOne(run, "nats", "fail").found).toContain("nats://127.0.0.1:1");
     for (const check of machine) expect(run.of(check)).toHaveLength(1);
   });
 
-  test("no embedded nats-server runs on the data folder, and does not create one", async () => {
+  test("makes all other checks if no embedded nats-server runs on the data folder, and starts none", async () => {
     const dataDir = path.join(temporaryFolder(), "data");
     const run = await doctor({ PENSTOCK_DATA_DIR: dataDir });
     expect(run.exitCode, run.out).toBe(0);
@@ -30,7 +30,7 @@ describe("doctor still makes all other checks if", () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  test("a server is frozen or stops responding", async () => {
+  test("makes all other checks if a server is frozen or stops responding", async () => {
     const frozen = await serverWith();
     frozen.freeze();
     const server = await serverWith();

@@ -3,8 +3,8 @@ import { doctor, expectOne, monitorOf, serverWith } from "./doctor-kit.ts";
 
 const secret = "hunter2-not-to-be-seen";
 
-describe("doctor prints no secrets", () => {
-  test.each([[true], [false]])("with --json: %s", async (json) => {
+describe("doctor", () => {
+  test.each([[true], [false]])("prints no secrets (--json: %s)", async (json) => {
     const server = await serverWith({ token: secret, extraConfig: 'http: "127.0.0.1:-1"' });
     const monitor = monitorOf(server).replace("//", `//admin:${secret}@`);
     const host = server.url.replace("nats://", "");

@@ -29,14 +29,14 @@ function behind(lastSequence: number | undefined, lagSeconds: number | undefined
   return { streams: [{ ...applied("PENSTOCK_LIVE_0", 7), lastSequence, lagSeconds }] };
 }
 
-test("doctor reports an effects process with its state, lag, incidents and rejections", async () => {
+test("doctor reports the state, lag, incidents and rejections of an effects process", async () => {
   expect(await found(behind(9, 1))).toMatchObject({
     ...{ check: "effects port", level: "ok" },
     found: expect.stringContaining(": applying, lag 2 messages, 1 incident, 2 rejected"),
   });
 });
 
-test("doctor warns of an effects process that lags by a minute or does not know its lag", async () => {
+test("doctor warns if an effects process lags by a minute or does not know its lag", async () => {
   expect(await found(behind(9, 61))).toMatchObject({
     ...{ level: "warn", found: expect.stringContaining("the oldest is 61 s old") },
   });
@@ -45,14 +45,14 @@ test("doctor warns of an effects process that lags by a minute or does not know 
   });
 });
 
-test("doctor fails with the reasons of an effects process that is not ready", async () => {
+test("doctor fails if an effects process is not ready, and reports the reasons of the process", async () => {
   const stopped = { state: "hindered", reasons: ["5 events left PENSTOCK_LIVE_0 unread"] };
   expect(await found(stopped)).toMatchObject({
     ...{ level: "fail", found: expect.stringContaining("5 events left PENSTOCK_LIVE_0 unread") },
   });
 });
 
-test("doctor fails for an effects process of another installation, and names it", async () => {
+test("doctor fails if the effects process belongs to another installation, and names that installation", async () => {
   const others = [
     { ...mine, nats: "nats://127.0.0.1:2", data_folder: "/other" },
     { ...mine, subject_prefix: "staging" },
@@ -69,7 +69,7 @@ test("doctor fails for an effects process of another installation, and names it"
   }
 });
 
-test("doctor accepts a free effects port, and fails with the setting if another program uses it", async () => {
+test("doctor accepts a free effects port, and fails with the setting if another program uses the port", async () => {
   const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
   await once(stranger, "listening");
   onTestFinished(() => void stranger.close());

@@ -22,7 +22,7 @@ test("doctor accepts a missing effects database, and does not create it", async 
   expect(existsSync(file)).toBe(false);
 });
 
-test("doctor describes an effects database with its rejections and streams", async () => {
+test("doctor reports the streams and rejections of an effects database", async () => {
   const server = await serverWith({});
   const connection = await connect({ servers: server.url });
   onTestFinished(() => connection.close());
@@ -53,7 +53,7 @@ test("doctor describes an effects database with its rejections and streams", asy
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });
 
-test("doctor warns of an effects database built from streams of another NATS", async () => {
+test("doctor warns if the effects database was built from streams of another NATS", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -66,7 +66,7 @@ test("doctor warns of an effects database built from streams of another NATS", a
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("doctor fails for an effects database of another subject prefix, and names the prefix", async () => {
+test("doctor fails if the effects database has another subject prefix, and names that prefix", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -77,7 +77,7 @@ test("doctor fails for an effects database of another subject prefix, and names 
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("doctor fails for an invalid effects database or an unavailable server, and prints no password", async () => {
+test("doctor fails if the effects database is invalid or its server is unavailable, and prints no password", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   writeFileSync(file, "no database at all, but long enough to be looked at as one".repeat(100));
   const broken = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });

@@ -25,7 +25,7 @@ async function hasLeader(monitor: string): Promise<boolean> {
   return (answer.meta_cluster?.leader ?? "") !== "";
 }
 
-test("doctor checks the replicas and nodes of a cluster, and names a node that stops", async () => {
+test("doctor compares the replicas with the nodes of a cluster, and names a node that stops", async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };
   await until(() => hasLeader(monitorOf(first)), 20_000);
   // A newly elected leader may not know all nodes yet.

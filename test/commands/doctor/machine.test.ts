@@ -20,8 +20,8 @@ function alone(variables: Record<string, string> = {}) {
   return doctor({ PENSTOCK_DATA_DIR: path.join(temporaryFolder(), "data"), ...variables });
 }
 
-describe("doctor checks the machine and reports", () => {
-  test("ports in use", async () => {
+describe("doctor", () => {
+  test("reports ports in use", async () => {
     const web = await portOf(
       createHttpServer((_, response) => void response.writeHead(404).end("hello")),
     );
@@ -36,7 +36,7 @@ describe("doctor checks the machine and reports", () => {
     expect(expectOne(run, "admin port", "fail").found).toContain("does not respond");
   });
 
-  test("a free port and an address of another host", async () => {
+  test("reports a free port, and an address of another host", async () => {
     const servers = [createServer(), createServer()] as const;
     const port = await portOf(servers[0]);
     const adminPort = await portOf(servers[1]);
@@ -50,7 +50,7 @@ describe("doctor checks the machine and reports", () => {
     expect(expectOne(run, "admin port", "fail").fix).toBe("PENSTOCK_ADMIN_HOST=127.0.0.1");
   });
 
-  test("too little memory and disk space", async () => {
+  test("reports too little memory and disk space", async () => {
     const run = await alone({
       PENSTOCK_INFLIGHT_BYTES_MAX: String(64 * 2 ** 30),
       PENSTOCK_WORKERS: "8",
@@ -63,36 +63,39 @@ describe("doctor checks the machine and reports", () => {
     expect(expectOne(run, "disk", "fail").found).toContain("the gateway does not start");
   });
 
-  test.each([["1024", "warn"]] as const)("a limit of %s open files", async (limit, level) => {
-    // The child inherits the limit of its shell.
-    const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
-    const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
-    const args = [
-      "doctor",
-      "--json",
-      "--port",
-      "0",
-      "--admin-port",
-      "0",
-      "--data-dir",
-      temporaryFolder(),
-    ];
-    const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
-    const child = spawn("sh", ["-c", preload, process.execPath, main, ...args], {
-      env,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    const said = { out: "", err: "" };
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      said.out += text;
-    });
-    const run = await runOf(Object.assign(child, { said }));
-    expect(expectOne(run, "open files", level).found).toContain(
-      `up to ${limit}, enough for some ${Number(limit) - 256} connections per process`,
-    );
-  });
+  test.each([["1024", "warn"]] as const)(
+    "reports a limit of %s open files",
+    async (limit, level) => {
+      // The child inherits the limit of its shell.
+      const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
+      const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
+      const args = [
+        "doctor",
+        "--json",
+        "--port",
+        "0",
+        "--admin-port",
+        "0",
+        "--data-dir",
+        temporaryFolder(),
+      ];
+      const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
+      const child = spawn("sh", ["-c", preload, process.execPath, main, ...args], {
+        env,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const said = { out: "", err: "" };
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        said.out += text;
+      });
+      const run = await runOf(Object.assign(child, { said }));
+      expect(expectOne(run, "open files", level).found).toContain(
+        `up to ${limit}, enough for some ${Number(limit) - 256} connections per process`,
+      );
+    },
+  );
 
-  test("certificates that have expired, expire soon, or are not valid yet", async () => {
+  test("reports certificates that have expired, expire soon, or are not valid yet", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const old = await authority.server({
@@ -127,7 +130,7 @@ describe("doctor checks the machine and reports", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("the latest expiry of several authorities, and the earliest of a certificate chain", async () => {
+  test("reports when the last of several authorities expires, and when the first certificate of a chain expires", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -150,7 +153,7 @@ describe("doctor checks the machine and reports", () => {
     expectOne(await of(authority.ca, soon.cert, later.cert), "certificates", "ok");
     const one = expectOne(await of(old.cert, authority.ca), "certificates", "warn");
     expect(one.found).toMatch(
-      /^1 of the 2 authorities in PENSTOCK_NATS_CA have expired: .*; the last authority expires \d{4}/,
+      /^1 of the 2 authorities in PENSTOCK_NATS_CA have expired: .*; the last of the others expires \d{4}/,
     );
     expect(expectOne(await of(old.cert, soon.cert), "certificates", "warn").found).toMatch(
       /in [45]\.\d days$/,
@@ -168,7 +171,7 @@ describe("doctor checks the machine and reports", () => {
     );
   });
 
-  test("NATS credentials that have expired, and a file without credentials", async () => {
+  test("reports expired NATS credentials, and a file without credentials", async () => {
     const file = path.join(temporaryFolder(), "user.creds");
     const claims = Buffer.from(
       JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 }),
@@ -187,7 +190,7 @@ describe("doctor checks the machine and reports", () => {
     expect(run.out).not.toContain("SUAM-not-to-be-seen");
   });
 
-  test("all errors of the settings, with exit code 2", async () => {
+  test("reports all errors of the settings, with exit code 2", async () => {
     const args = ["doctor", "--port", "x", "--partitions", "0"];
     const run = await runOf(penstockWith({ PENSTOCK_PROT: "1" }, ...args));
     expect(run.exitCode).toBe(2);

@@ -17,8 +17,8 @@ function account(limits: string): string {
   return `accounts { A { jetstream { ${limits} }, users [ { user: a, password: a } ] } }\nno_auth_user: a`;
 }
 
-describe("doctor checks NATS and reports", () => {
-  test("a max_payload that is too small, and more replicas than servers", async () => {
+describe("doctor", () => {
+  test("reports a max_payload that is too small, and more replicas than servers", async () => {
     const server = await serverWith({ maxPayload: 65_536 });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(run.exitCode).toBe(1);
@@ -29,7 +29,7 @@ describe("doctor checks NATS and reports", () => {
     );
   });
 
-  test("a configured frame size above max_payload", async () => {
+  test("reports a configured frame size above max_payload", async () => {
     const server = await serverWith({ maxPayload: 1_048_576 });
     const run = await doctorAt(server, { PENSTOCK_FRAME_BYTES_MAX: "2097152" });
     expect(expectOne(run, "max_payload", "warn").fix).toContain(
@@ -37,13 +37,13 @@ describe("doctor checks NATS and reports", () => {
     );
   });
 
-  test("a server without JetStream", async () => {
+  test("reports a server without JetStream", async () => {
     const run = await doctorAt(await serverWith({ jetstream: false }));
     expect(run.exitCode).toBe(1);
     expect(expectOne(run, "jetstream", "fail").found).toContain("without JetStream");
   });
 
-  test("too little disk space on the server, and infrequent fsyncs", async () => {
+  test("reports too little disk space on the server, and infrequent fsyncs", async () => {
     const server = await serverWith({
       maxFileStore: 134_217_728,
       syncInterval: "10s",
@@ -90,7 +90,7 @@ describe("doctor checks NATS and reports", () => {
       /a byte limit for each stream/,
       "nats kv add penstock_projects",
     ],
-  ])("an account with %s", async (limits, fault, fix) => {
+  ])("reports an account with %s", async (limits, fault, fix) => {
     const server = await serverWith({ extraConfig: account(limits) });
     const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
     expect(run.exitCode).toBe(1);
@@ -99,7 +99,7 @@ describe("doctor checks NATS and reports", () => {
     expect(found.fix).toContain(fix);
   });
 
-  test("a registry that needs a byte limit, with the command for a mirror at a leaf node", async () => {
+  test("reports an account that requires a byte limit for the registry, with the command that creates a mirror on a leaf node", async () => {
     const server = await serverWith({
       extraConfig: account("max_file: 1GB, max_bytes_required: true"),
     });
@@ -109,7 +109,7 @@ describe("doctor checks NATS and reports", () => {
     );
   });
 
-  test("an account with space only for the streams", async () => {
+  test("reports an account that has storage only for the streams", async () => {
     const server = await serverWith({ extraConfig: account("max_file: 100MB") });
     const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
     expect(expectOne(run, "jetstream", "warn").found).toContain("no storage for the usage record");
@@ -119,7 +119,7 @@ describe("doctor checks NATS and reports", () => {
     ["2.8.4", "fail", "older than 2.9"],
     ["2.9.9", "warn", "no sync_interval"],
     ["2.10.21", "warn", "can lose a stream when it is killed"],
-  ] as const)("that nats-server %s has a problem", async (version, level, words) => {
+  ] as const)("reports a known problem of nats-server %s", async (version, level, words) => {
     const server = await serverWith();
     // The padding after it keeps the length.
     const relay = await relayTo(server, (text) =>
@@ -135,14 +135,14 @@ describe("doctor checks NATS and reports", () => {
     ["2.14.6", "warn", ["stream is full", "sync_interval"]],
     ["2.14.7", "ok", []],
     ["2.15.1", "ok", []],
-  ] as const)("whether nats-server %s is safe in a cluster", (version, level, words) => {
+  ] as const)("reports whether nats-server %s is safe in a cluster", (version, level, words) => {
     const finding = checkVersion(version, true);
     expect(finding.level).toBe(level);
     for (const word of words) expect(finding.found).toContain(word);
     if (level !== "ok") expect(finding.fix).toContain("2.14.7, or 2.15");
   });
 
-  test("a warning for a single node from 2.10.23 to below 2.14.7", () => {
+  test("warns of a single node from 2.10.23 to below 2.14.7", () => {
     for (const version of ["2.10.23", "2.10.27", "2.11.0", "2.14.6"]) {
       const { level, found } = checkVersion(version, false);
       expect(level, version).toBe("warn");
@@ -152,7 +152,7 @@ describe("doctor checks NATS and reports", () => {
       expect(checkVersion(version, false).level, version).toBe("ok");
   });
 
-  test("an old server as unsafe if replicas are configured", async () => {
+  test("reports an old server as unsafe if replicas are configured", async () => {
     const server = await serverWith({ binary: oldestNatsServer() });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(expectOne(run, "version", "fail").found).toContain("disk is lost");
@@ -161,19 +161,19 @@ describe("doctor checks NATS and reports", () => {
     );
   }, 180_000);
 
-  test("a server clock that is wrong", async () => {
+  test("reports a wrong clock of the server", async () => {
     const server = await serverWith();
     await makeStreams(server);
     const relay = await relayTo(server, (text) =>
       text.replaceAll(/"ts":"(\d{4})/g, (_, year: string) => `"ts":"${Number(year) + 1}`),
     );
     expect(expectOne(await doctorAt(relay), "clock", "warn").found).toMatch(
-      /nats-server's clock is \d+\.\d s ahead of ours/,
+      /nats-server's clock is \d+\.\d s ahead of this machine's/,
     );
     expectOne(await doctorAt(server), "clock", "ok");
   });
 
-  test("a monitoring port that is another service or does not respond", async () => {
+  test("reports a monitoring port that belongs to another service or does not respond", async () => {
     const server = await serverWith({ extraConfig: monitoring });
     const elsewhere = `${monitorOf(server)}/elsewhere`;
     const run = await doctorAt(server, {}, { monitor: `http://127.0.0.1:1,${elsewhere}` });

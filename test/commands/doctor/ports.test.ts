@@ -35,19 +35,19 @@ async function found(instance: object | undefined) {
   return { admin: answered.finding, open: await checkPublicPort(ofPublic, answered), ofPublic };
 }
 
-test("doctor accepts a gateway of the same servers and prefix, whichever server it names", async () => {
+test("doctor accepts a gateway with the same NATS servers and prefix, in whatever form it names the servers", async () => {
   for (const nats of [mine.nats, "tls://NATS-2:4222", "nats-1,nats-9"]) {
     const { admin, open } = await found({ ...mine, nats, data_folder: "/b", stream_created: null });
     expect([admin.level, open.level]).toEqual(["ok", "ok"]);
   }
 });
 
-test("doctor accepts a gateway with the same streams under another host name of NATS", async () => {
+test("doctor accepts a gateway with the same streams and another host name of NATS", async () => {
   const { admin, open } = await found({ ...mine, nats: "nats://10.0.0.7:4222", data_folder: "/b" });
   expect([admin.level, open.level]).toEqual(["ok", "ok"]);
 });
 
-test("doctor fails for a gateway of other servers or another prefix, and names it", async () => {
+test("doctor fails if the gateway has other NATS servers or another prefix, and names that installation", async () => {
   for (const other of [
     { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b", stream_created: null },
     { ...mine, nats: "nats://127.0.0.1:15000", stream_created: "2026-01-02T00:00:00Z" },
@@ -62,7 +62,7 @@ test("doctor fails for a gateway of other servers or another prefix, and names i
   }
 });
 
-test("doctor warns of a gateway that does not name its installation", async () => {
+test("doctor warns if the gateway does not report its installation", async () => {
   const { admin, ofPublic } = await found(undefined);
   expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not name") });
   const unknown = { publicPort: undefined, other: undefined, finding: admin };

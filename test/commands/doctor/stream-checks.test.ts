@@ -17,8 +17,8 @@ beforeEach(async () => {
   await makeStreams(server);
 });
 
-describe("doctor checks the streams and reports", () => {
-  test("a stream that may lose acknowledged events", async () => {
+describe("doctor", () => {
+  test("reports a stream that may lose acknowledged events", async () => {
     await edit(server, live, { discard: DiscardPolicy.Old, max_msgs: 1_000 });
     const run = await doctorAt(server);
     expect(run.exitCode).toBe(1);
@@ -31,14 +31,14 @@ describe("doctor checks the streams and reports", () => {
     );
   });
 
-  test("a wrong subject of a stream, but not that the stream is missing", async () => {
+  test("reports a wrong subject of a stream, and does not report the stream as missing", async () => {
     await edit(server, live, { subjects: ["elsewhere.*"] });
     expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain(
       "it does not accept the subject penstock.live.0.*",
     );
   });
 
-  test("limits that differ from the settings, larger or smaller", async () => {
+  test("reports limits that are larger or smaller than the settings", async () => {
     const other = { PENSTOCK_STREAM_BYTES_MAX: "8388608", PENSTOCK_LIVE_AGE_MAX: "1d" };
     const run = await doctorAt(server, other);
     const found = run.of("streams");
@@ -50,30 +50,30 @@ describe("doctor checks the streams and reports", () => {
     expect(run.exitCode).toBe(0);
   });
 
-  test("a stream that retains events for less than two segments of the Parquet sink", async () => {
+  test("reports a stream that retains events for less than two segments of the Parquet sink", async () => {
     const day = 86_400;
     await edit(server, live, { max_age: 1.5 * day * 1e9 });
     const isAskedOf = async (seconds: number) =>
       (await doctorAt(server, { PENSTOCK_SINK_FILE_SECONDS: String(seconds) }))
         .of("streams")
-        .filter(({ found }) => found.includes(`${live} keeps events for 129600 s`))
+        .filter(({ found }) => found.includes(`${live} retains events for 129600 s`))
         .map(({ level }) => level);
     expect(await isAskedOf(day)).toEqual(["warn"]);
     expect(await isAskedOf(day / 2)).toEqual([]);
   });
 
-  test("streams without allow_atomic on a server that supports it, unless the setting forbids it", async () => {
+  test("reports streams without allow_atomic if the server supports it and the setting does not forbid it", async () => {
     await edit(server, live, { allow_atomic: false });
     const run = await doctorAt(server);
     const { found, fix } = expectOne(run, "streams", "warn");
-    expect(found).toContain(`without allow_atomic: ${live}`);
+    expect(found).toContain(`allow_atomic is not set on ${live}`);
     expect(fix).toContain("restart the gateway");
     expect(run.exitCode).toBe(0);
     const off = await doctorAt(server, { PENSTOCK_ATOMIC_BATCHES: "false" });
     expect(expectOne(off, "streams", "ok").found).toContain("2, as configured");
   });
 
-  test("one missing stream if the other one exists", async () => {
+  test("reports a missing stream if the other one exists", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
     expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(
       `missing: ${live}`,
@@ -83,7 +83,7 @@ describe("doctor checks the streams and reports", () => {
   test.each([
     [0.85, "warn"],
     [0.96, "fail"],
-  ] as const)("a stream that is full to %s", async (share, level) => {
+  ] as const)("reports a stream that is full to %s", async (share, level) => {
     const bytesMax = 4_194_304;
     const connection = await connect({ servers: server.url });
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "p" });
@@ -98,7 +98,7 @@ describe("doctor checks the streams and reports", () => {
     expect(run.exitCode).toBe(level === "fail" ? 1 : 0);
   });
 
-  test("two projects with the same key, and an entry that is not a project", async () => {
+  test("reports two projects with the same key, and an entry that is not a project", async () => {
     const connection = await connect({ servers: server.url });
     const place = { prefix: "penstock", replicas: 1 };
     await addProject(connection, { ...place, id: "first", key: "phc_only_they_know" });
@@ -130,7 +130,7 @@ describe("doctor checks the streams and reports", () => {
     expect(run.out).not.toContain("phc_only_they_know");
   });
 
-  test("a missing or emptied registry as lost if there are events of its projects", async () => {
+  test("reports a missing or emptied registry as lost if the streams have events of its projects", async () => {
     const bucket = "KV_penstock_projects";
     const connection = await connect({ servers: server.url });
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });

@@ -27,7 +27,7 @@ async function run(url: string, ...args: string[]): Promise<string> {
   return said.out;
 }
 
-test("person reads from PostgreSQL, and names `penstock effects` if there are no tables", async () => {
+test("penstock person reads from PostgreSQL, and names `penstock effects` if there are no tables", async () => {
   const { url } = server;
   const early = await run(url, "person", project, "ada").catch(({ message }: Error) => message);
   expect(early).toContain("penstock effects");
@@ -106,7 +106,7 @@ test("effects rebuild replaces the tables in PostgreSQL and retains the old ones
   );
 });
 
-test("person names an unavailable server without its password", async () => {
+test("penstock person names an unavailable server without its password", async () => {
   const url = "postgres://me:hunter2@127.0.0.1:1/effects";
   const message = await run(url, "person", project, "ada").catch((error: Error) => error.message);
   expect(message).toContain("127.0.0.1:1");

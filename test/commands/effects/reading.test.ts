@@ -83,13 +83,13 @@ describe("penstock person", () => {
     );
   });
 
-  test("prints some of many ids with the number of the others", async () => {
+  test("prints the first of many ids, and the number of the others", async () => {
     const { out } = await run("person", project, "id-7");
     expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
     expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
   });
 
-  test("prints the links that made its ids one person", async () => {
+  test("prints the links that joined its ids into one person", async () => {
     const { out } = await run("person", project, "ada", "links");
     expect(out.split("\n")[1]).toMatch(/^2026-11-22 12:00:0\d UTC +\w+ +merged +anon +ada/);
     const { links } = JSON.parse((await run("person", project, "ada", "links", "--json")).out);
@@ -114,7 +114,7 @@ test("penstock group prints a group, or the existing types if it is missing", as
 describe("penstock usage", () => {
   const days = ["--from", "2026-01-01", "--to", "2026-01-31"];
 
-  test("sums billable events separately from history", async () => {
+  test("prints the sum of billable events separately from historical events", async () => {
     const { out, err } = await run("usage", project, ...days);
     expect(out).toMatch(/^2026-01-05 +5 +5 +0 +0 +0 +0 +0 +0 +7 +~2$/m);
     expect(out).toContain("billable: 5 events; historical, not billed: 7\n");
@@ -125,7 +125,7 @@ describe("penstock usage", () => {
     });
   });
 
-  test("exports closed days as CloudEvents, with the same ids each time", async () => {
+  test("exports closed days as CloudEvents, with the same ids at each export", async () => {
     const { out } = await run(
       "usage",
       project,
@@ -157,7 +157,7 @@ describe("penstock usage", () => {
   });
 });
 
-test("penstock spikes prints spikes with their end or as ongoing", async () => {
+test("penstock spikes prints the end of each spike, or that it is ongoing", async () => {
   expect((await run("spikes", project)).out).toMatch(
     /^2026-11-22 12:00:00 UTC +ongoing +the project +900 +500 +11 +1200$/m,
   );
@@ -172,7 +172,7 @@ test.each([
   ["group", ["group", project, groupRow("acme").type, "acme"]],
   ["usage", ["usage", project]],
   ["spikes", ["spikes", project]],
-] as const)("%s reads as_of before the data", async (method, args) => {
+] as const)("%s reads as_of before it reads the data", async (method, args) => {
   const asked = vi.spyOn(SqliteReader.prototype, "applied");
   const read = vi.spyOn(SqliteReader.prototype, method);
   await run(...args, "--json");
@@ -180,7 +180,7 @@ test.each([
   vi.restoreAllMocks();
 });
 
-describe("for an unknown project", () => {
+describe("the error for an unknown project", () => {
   const near = `${project}x`;
   test.each([
     ["person", near, "ada"],
@@ -191,7 +191,7 @@ describe("for an unknown project", () => {
     ["usage", near, "--export", "--unchecked"],
     ["spikes", near],
     ["spikes", near, "--json"],
-  ])("penstock %s %s %s %s fails with the likely name in the error", async (...args) => {
+  ])("has the likely name: penstock %s %s %s %s", async (...args) => {
     const { context, said } = commandWorld();
     const asked = commandLine(context).parseAsync([...args, "--data-dir", dataDir], {
       from: "user",
@@ -202,7 +202,7 @@ describe("for an unknown project", () => {
     expect(said.out).toBe("");
   });
 
-  test("the error has at most ten names, the most similar first", () => {
+  test("has at most ten names, the most similar first", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? the projects are shop, .* and 4 more$/,
@@ -217,7 +217,7 @@ describe("the age of the data", () => {
     expect((await run("person", project, "ada")).err).toBe("");
   });
 
-  test("is printed on standard error if the data is old, and with --json only in as_of", async () => {
+  test("is printed on standard error if the data is old, and with --json only as as_of", async () => {
     const file = path.join(dataDir, "old.sqlite");
     const old = new SqliteStore({ file });
     await old.open();
@@ -239,14 +239,14 @@ describe("the age of the data", () => {
   });
 });
 
-test("penstock person names the command that creates the database if there is none", async () => {
+test("penstock person names the command that creates a missing database", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
     "`penstock effects` creates it when it first runs",
   );
 });
 
-test("penstock effects status prints an unknown lag without NATS", async () => {
+test("penstock effects status prints that the lag is unknown if NATS does not respond", async () => {
   const { out, err } = await run("effects", "status");
   expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);

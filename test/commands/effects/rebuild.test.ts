@@ -32,7 +32,7 @@ vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), asy
   };
 });
 
-test("effects verify reports that no database can be created for the comparison", () => {
+test("effects verify reports that it cannot create the database for the comparison", () => {
   const file = path.join(temporaryFolder(), "file");
   writeFileSync(file, "");
   expect(() => comparisonFolder({ kind: "postgres", url: "postgres://h/d" }, file)).toThrow(
@@ -47,7 +47,7 @@ interface Said {
   readonly err: string;
 }
 
-test("effects verify finds a change in the database, and effects rebuild replaces it", async () => {
+test("effects verify finds a change in the database, and effects rebuild replaces the database", async () => {
   const { id, key } = await gateway.project();
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const at = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];

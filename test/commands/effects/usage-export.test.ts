@@ -57,7 +57,7 @@ async function exported(
   return { days, err: said.err };
 }
 
-test("usage --export omits and names the days from the first one with a message that is not applied", async () => {
+test("usage --export omits, and names, all days from the first day with a message that is not applied", async () => {
   // Two days have passed since the second message arrived.
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));
@@ -75,7 +75,7 @@ test("usage --export exports nothing if NATS does not confirm what is applied", 
   await expect(exported(file, "nats://127.0.0.1:1")).rejects.toThrow("none is exported");
 });
 
-test("usage --export does not include a day whose events are applied while the command runs", async () => {
+test("usage --export omits a day whose events are applied while the command runs", async () => {
   const stored = Date.now();
   const days = [dayOf(stored)];
   const { url, created } = await natsOf(2);

@@ -46,7 +46,7 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
 }
 
 test.each(steps)(
-  "an erasure of a rewritten message that is killed after %s is completed by the next erasure",
+  "an erasure of an already rewritten message that is killed after the step %s is completed by the next erasure",
   async (step) => {
     const connection = await withFrames([["ada", "bob", "eve"], []]);
     await erasing("ada");
@@ -56,7 +56,7 @@ test.each(steps)(
   },
 );
 
-test("a killed erasure is completed although another erasure ran in between", async () => {
+test("a killed erasure can be completed after an erasure of another person", async () => {
   const connection = await withFrames([["ada", "bob", "eve"]]);
   await erasing("bob", "stored");
   await erasing("ada", "stored");
@@ -91,7 +91,7 @@ test("the receipt of an erasure lists what was erased before the lock was lost",
   expect(out).toContain("2 events found before the lock was lost");
 });
 
-test("erasures in any order, also if killed, remove the given persons and no other events", async () => {
+test("erasures in any order, also if they are killed, remove the given persons and no other events", async () => {
   const person = fc.constantFrom(...people);
   const end = fc.constantFrom(undefined, ...steps);
   const frames = fc.array(fc.uniqueArray(person, { minLength: 2 }), { minLength: 1, maxLength: 3 });

@@ -39,7 +39,7 @@ function tests(rig: WriterRig, ends: Ends): void {
   }
 
   test.each(ends)(
-    "an erasure that is killed after %s, occurrence %i, is completed by the next erasure",
+    "an erasure that is killed after the step %s, occurrence %i, is completed by the next erasure",
     async (step, nth) => {
       await addProjects(connection);
       await storeFrames(connection, [

@@ -27,10 +27,10 @@ test("an erasure reports messages that expired before it checked them", async ()
   };
   const { err } = await erased({ natsUrl: nats.url, ids: ["person-to-erase"], stepped });
   await purged;
-  expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while it was read/);
+  expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while the stream was being read/);
 });
 
-test("an unrecorded rewritten copy stays in the stream until it has a replacement", async () => {
+test("a rewritten copy that no erasure has recorded stays in the stream until it has a replacement", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [frameOf(["ann", "bob", "eve"].map((id) => eventOf(id)))]);
@@ -59,7 +59,7 @@ function idsIn(lines: readonly string[]): string[] {
   return lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
 }
 
-test("readers receive a rewritten copy after the next erasure has recorded it", async () => {
+test("readers receive an unrecorded rewritten copy when the next erasure has recorded it", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [

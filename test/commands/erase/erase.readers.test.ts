@@ -38,7 +38,7 @@ test("a consumer receives a rewritten message once, whether or not it had read t
   expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
 });
 
-test("a consumer does not receive again what it had read, however many persons are erased", async () => {
+test("a consumer does not receive again the events that it has read, however many persons are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [second, last] = [eventOf("zoe"), eventOf("zoe")];
@@ -56,7 +56,7 @@ test("a consumer does not receive again what it had read, however many persons a
   expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
 });
 
-test("if a consumer holds an event while its message is rewritten, the event is not lost", async () => {
+test("an event that a consumer holds while its message is rewritten is not lost", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -73,7 +73,7 @@ test("if a consumer holds an event while its message is rewritten, the event is 
   expect(idsOf(await after.takeAndAck(2))).toEqual([second.uuid, first.uuid]);
 });
 
-test("a lagging consumer misses nothing when events at the start of the stream are erased", async () => {
+test("a lagging consumer receives all other events when events at the start of the stream are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second] = [eventOf("bob"), eventOf("eve")];

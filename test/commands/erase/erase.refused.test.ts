@@ -53,7 +53,7 @@ test.each([
   [{ sealed: true }, "it is sealed"],
   [{ max_msgs_per_subject: 5 }, "it has a message limit"],
   [{ discard: DiscardPolicy.Old, max_bytes: 1_000_000 }, "it discards its oldest messages"],
-])("erase refuses a stream with %j", async (change, reason) => {
+])("erase rejects a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
   await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
   expect(await refusal({})).toMatch(`cannot erase from ${live}: ${reason}`);
@@ -62,11 +62,11 @@ test.each([
 test.each([
   ["no-delete:x", "this user may not delete its messages"],
   ["no-store:x", "this user may not store messages in it"],
-])("erase refuses the NATS user %s", async (user, reason) => {
+])("erase rejects the NATS user %s", async (user, reason) => {
   expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`cannot erase from ${live}: ${reason}`);
 });
 
-test("erase refuses invalid arguments", async () => {
+test("erase rejects invalid arguments", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
   expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id must not be blank");
   expect(await refusal({ project: "Shpo" })).toMatch(
@@ -80,7 +80,7 @@ test("erase refuses invalid arguments", async () => {
   expect(await refusal({ receipt })).toContain("the receipt cannot be written");
 });
 
-test("erase refuses an effects database of another installation, and removes nothing from it", async () => {
+test("erase rejects an effects database of another installation, and removes nothing from it", async () => {
   for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
     onTestFinished(() => of.remove());
     const place = await of.newDatabase();
@@ -98,7 +98,7 @@ test("erase refuses an effects database of another installation, and removes not
   }
 });
 
-test("erase asks for the project's name on a terminal", async () => {
+test("erase asks for confirmation by the project's name on a terminal", async () => {
   const yes = false;
   expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });

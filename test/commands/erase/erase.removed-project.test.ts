@@ -27,7 +27,7 @@ async function storedAndRemoved(frames: TestFrame[], how: "delete" | "lose"): Pr
   else await projects.destroy();
 }
 
-test("export recognises a removed project without events by its deletion marker", async () => {
+test("export recognises a removed project without events by the deletion marker of the project", async () => {
   await storedAndRemoved([], "delete");
   expect((await exported(natsUrl)).lines).toEqual([]);
 });
@@ -56,7 +56,7 @@ test.each([
   ["delete", "whose events share frames with those of others", sharedFrameOf],
   ["lose", "whose registry entry is lost", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
 ] as const)(
-  "a removed project (%s), %s, can still be exported, and persons can be erased from it",
+  "a removed project (%s), %s, can still be exported, and its persons can be erased",
   async (how, _, frame) => {
     const before = (await exported(natsUrl)).lines.length;
     await storedAndRemoved([frame([eventOf("ada"), eventOf("bob")], [eventOf("eve")])], how);

@@ -43,7 +43,7 @@ function someFrames(): TestFrame[] {
 function tests(rig: WriterRig): void {
   const { connection, nats, databases } = rig;
 
-  test("an erased person is gone from streams and database; others' events remain, once for every reader", async () => {
+  test("an erased person is removed from the streams and the database, and every reader gets the others' events once", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames);
@@ -85,7 +85,7 @@ function tests(rig: WriterRig): void {
     expect(JSON.parse(readFileSync(result.receipt, "utf8"))).toMatchObject({ project });
   });
 
-  test("the effects of an erased person's events on others are the same in streams and database", async () => {
+  test("an erased person's effects on others are the same in the database as in a rebuild from the streams", async () => {
     await addProjects(connection);
     const link = { event: "$identify", kind: "identify" } as const;
     const identify = (distinctId: string, anonymous: string, more = {}) =>
@@ -127,7 +127,7 @@ function tests(rig: WriterRig): void {
       erasedProjects: new Set([project]),
     });
     expect(verified).toMatchObject({ missing: 0, differences: [] });
-    expect(verified.explained.join()).toContain("differ by an erasure");
+    expect(verified.explained.join()).toContain("differ because of an erasure");
     const rebuilt = into.reader;
     expect(await rebuilt.group({ projectId: project, type: "company", key: "acme" })).toMatchObject(
       {
@@ -140,7 +140,7 @@ function tests(rig: WriterRig): void {
     expect((await dumpOf(rebuilt)).join()).not.toContain(secret);
   });
 
-  test("later and lagging readers get the same result as if the erased person had never existed", async () => {
+  test("readers that start later or lag get the same result as if the erased person had never existed", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames.slice(0, 2));

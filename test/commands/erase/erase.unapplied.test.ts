@@ -32,7 +32,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "erase removes nothing while the effects have not applied a link of the %s stream",
+    "erase removes nothing if the effects have not applied a link of the %s stream",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);
@@ -68,7 +68,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erase --allow-behind erases what is known, and lists in the receipt what the effects have not applied", async () => {
+  test("erase --allow-behind erases the known ids, and lists in the receipt which messages the effects have not applied", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);
@@ -96,7 +96,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toEqual([]);
   });
 
-  test("erase removes the events of an id that is linked while it runs", async () => {
+  test("erase also removes the events of an id that is linked to the person while erase runs", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("eve2"), eventOf("bob")])]);
     const place = await databases.newDatabase();
@@ -134,7 +134,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toHaveLength(1);
   });
 
-  test("erase reports an id that no person and no event has", async () => {
+  test("erase reports an id that belongs to no person and no event", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ada")])]);
     const place = await databases.newDatabase();

@@ -62,7 +62,7 @@ test("an erasure records rewritten messages between the heartbeats of its lock",
   expect(keys.length).toBe(30);
 });
 
-test("an erasure records nothing if another one took its lock during a pause", async () => {
+test("an erasure records nothing if another erasure took its lock during a pause", async () => {
   // As if it had not noticed: its heartbeats are later.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);
@@ -77,7 +77,7 @@ test("an erasure records nothing if another one took its lock during a pause", a
   await log.unlock();
 });
 
-test("an erasure loses a lock that another one has taken, and leaves it", async () => {
+test("an erasure loses a lock that another erasure has taken, and does not change that lock", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));

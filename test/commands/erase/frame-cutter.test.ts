@@ -24,9 +24,9 @@ const named = (event: string, properties: TestEvent["properties"], personProfile
 
 test.each([
   ["by its distinct id", lineOf("ada")],
-  ["by one with characters that are escaped", lineOf('é"')],
-  ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
-])("a person's event is found %s", (_, line) => {
+  ["by a distinct id with escaped characters", lineOf('é"')],
+  ["by a distinct id that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
+])("an erased person's event is found %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   expect(cut([before, line, behind])).toEqual({
     ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
@@ -45,8 +45,11 @@ test.each([
   ["by an identify", named("$identify", { $anon_distinct_id: "ada" })],
   ["by an alias", named("$create_alias", { alias: "ada" })],
   ["by a merge", named("$merge_dangerously", { alias: "ada" })],
-  ["by one that makes no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
-  ["by a merge that makes no person", named("$merge_dangerously", { alias: "ada" }, false)],
+  [
+    "by an identify that creates no person",
+    named("$identify", { $anon_distinct_id: "ada" }, false),
+  ],
+  ["by a merge that creates no person", named("$merge_dangerously", { alias: "ada" }, false)],
   ["by a long id", named("$create_alias", { alias: "x".repeat(300) }, false)],
   ["by an id that is not a string", named("$create_alias", { alias: { n: 1 } })],
   [
@@ -72,7 +75,7 @@ test.each([
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("the erased id is removed from another person's event that named it %s", (_, line) => {
+])("the erased id is removed from another person's event that contains it %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   const { lines, ...counts } = cut([before, line, behind]);
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
@@ -82,7 +85,7 @@ test.each([
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
-test("an erased person's event about a group keeps what it has about the group", () => {
+test("an erased person's event about a group keeps the group's data", () => {
   const properties = {
     ...{
       $group_type: "company",
@@ -114,7 +117,7 @@ test.each([
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
 });
 
-test("an unreadable line is not erased, but is reported if it contains the id", () => {
+test("an unreadable line is not erased, but is reported if it contains the erased id", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
     ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },

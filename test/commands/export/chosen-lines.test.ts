@@ -29,7 +29,7 @@ test("export writes only the project's lines of a shared message", () => {
   expect(chosen).toEqual({ text: line("a", 0) + line("c", 0), events: 2, unreadable: 0 });
 });
 
-test("export selects by time of receipt, including the start and excluding the end", () => {
+test("export selects by time of receipt, from --from inclusive to --to exclusive", () => {
   const text = [0, 1, 2, 3].map((at) => line(`${at}`, at * second)).join("");
   const choice = { ...all, from: "1970-01-01T00:00:01.000Z", to: "1970-01-01T00:00:03.000Z" };
   const chosen = chosenLines("penstock.live.0.shop", text, choice);

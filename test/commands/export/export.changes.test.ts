@@ -49,16 +49,16 @@ test("an export reports messages that expire while it reads the stream", async (
   release();
   await running;
   expect(lines().length).toBeLessThan(frames);
-  expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 while it was read/);
+  expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 during the export/);
 });
 
-test("an export ends when all unread messages leave the stream, with one report", async () => {
+test("an export ends, with one report, when all unread messages leave the stream", async () => {
   const { manager } = await connected();
   const { running, said, release } = await heldUpExport();
   await manager.streams.purge(stream);
   release();
   await running;
-  expect(said.err.match(/left PENSTOCK_HISTORICAL_0 while it was read/g)).toHaveLength(1);
+  expect(said.err.match(/left PENSTOCK_HISTORICAL_0 during the export/g)).toHaveLength(1);
 });
 
 test("an export fails when its stream is recreated", async () => {

@@ -65,7 +65,7 @@ function ids(lines: readonly string[]): unknown[] {
   });
 }
 
-test("export writes a project's events as they are stored, and ends", async () => {
+test("export writes a project's events as they are stored, and exits", async () => {
   const { lines, err } = await exported({});
   const past = Array.from({ length: hours }, (_, hour) => `${alpha.id}-${hour}`);
   expect(ids(lines)).toEqual(["alpha first", "alpha last", ...past]);
@@ -74,7 +74,7 @@ test("export writes a project's events as they are stored, and ends", async () =
   expect(ids((await exported({ lanes: ["live"] })).lines)).toEqual(["alpha first", "alpha last"]);
 });
 
-test("export applies --from and --to to the times of receipt", async () => {
+test("export applies --from and --to to the time of receipt", async () => {
   const at = (hour: number) => new Date(Date.now() - hour * hourMs).toISOString();
   const middle = { lanes: ["historical"] as const, from: at(9.5), to: at(4.5) };
   const some = [5, 6, 7, 8, 9].map((hour) => `${alpha.id}-${hour}`);
@@ -132,7 +132,7 @@ test.each(formats)(
   },
 );
 
-test("export refuses invalid arguments", async () => {
+test("export rejects invalid arguments", async () => {
   await expect(exported({}, "nosuch")).rejects.toThrow(
     "export: there is no project nosuch; the projects are ",
   );
@@ -222,7 +222,7 @@ test.each(formats)(
   },
 );
 
-test("export reports the partial files of a killed export, and leaves them", async () => {
+test("export reports the partial files of a killed export, and does not remove them", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   const part = `${out}.${randomUUID()}.part`;

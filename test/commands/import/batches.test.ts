@@ -25,7 +25,7 @@ test("import sends a line with a uuid unchanged, byte by byte", async () => {
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
-test("import sends a line unchanged that is in a request with a malformed line", async () => {
+test("import sends a line unchanged if another line of the request is malformed", async () => {
   const odd = `{ "event":"e", "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
   const { bodies } = await bodiesOf([`${odd}\nnot json\n`]);
   expect(bodies[0]).toContain(`"batch":[${odd}]`);
@@ -36,17 +36,17 @@ test("import treats a raw carriage return between tokens as white space", async 
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
 });
 
-test("import pads a small body so that the gateway recognises it when it is repeated", async () => {
+test("import pads a small body, so that the gateway recognises a repetition of it", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
   const many = await bodiesOf([line({ uuid }).repeat(600)]);
   expect(many.bodies[0]).toMatch(/\]\}$/);
 });
 
-describe("the uuid that import gives to a line without one", () => {
+describe("the uuid of an imported line without a uuid", () => {
   const text = line({ n: 1 }) + line({ n: 2 }) + line({ n: 2 }) + line({ n: 3 });
 
-  test("is the same each time, however the bytes are split and sent", async () => {
+  test("is the same at each import, however the bytes are split and sent", async () => {
     const once = await uuidsOf(text);
     expect(await uuidsOf(text)).toEqual(once);
     expect(await uuidsOf(text, { limits: { bytesMax: 150, linesMax: 2 } })).toEqual(once);
@@ -56,14 +56,14 @@ describe("the uuid that import gives to a line without one", () => {
     ).toEqual(once);
   });
 
-  test("differs for two equal lines", async () => {
+  test("is different for two equal lines", async () => {
     const uuids = await uuidsOf(text);
     expect(new Set(uuids).size).toBe(4);
     for (const one of uuids)
       expect(one).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   });
 
-  test("stays when lines are added, and differs after another line", async () => {
+  test("does not change if lines are added after the line, but changes if a line is added before it", async () => {
     const uuids = await uuidsOf(text);
     expect((await uuidsOf(text + line())).slice(0, 4)).toEqual(uuids);
     const others = await uuidsOf(line({ n: 0 }) + text);
@@ -74,7 +74,7 @@ describe("the uuid that import gives to a line without one", () => {
     ["empty", { uuid: "" }],
     ["null", { uuid: null }],
     ["only in properties", { properties: { uuid } }],
-  ])("is created: %s", async (_, members) => {
+  ])("is created if the line's own uuid is %s", async (_, members) => {
     expect((await uuidsOf(line(members)))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
@@ -84,7 +84,7 @@ describe("the uuid that import gives to a line without one", () => {
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("derives from the event's id at its source, in every file", async () => {
+  test("is derived from the event's id at its source, and is the same in every file", async () => {
     const call = JSON.stringify({ type: "track", event: "a", userId: "u", messageId: "m-1" });
     const [one, two] = await uuidsOf(`${call}\n${call}\n`);
     const [other] = await uuidsOf(`${call.replace("m-1", "m-2")}\n`);
@@ -92,7 +92,7 @@ describe("the uuid that import gives to a line without one", () => {
     expect(other).not.toBe(one);
   });
 
-  test("is the id from PostHog's API, whatever its `uuid` is", async () => {
+  test("is the `id` that PostHog's API exports, unless the line also has a valid `uuid`", async () => {
     const own = { id: uuid, properties: { uuid: "nested", "x uuid": '"uuid"' } };
     expect(await uuidsOf(line(own))).toEqual([uuid]);
     expect(await uuidsOf(line({ ...own, uuid: null }))).toEqual([uuid]);
@@ -101,7 +101,7 @@ describe("the uuid that import gives to a line without one", () => {
   });
 });
 
-describe("import sends the other lines and reports", () => {
+describe("import", () => {
   interface Numbered {
     readonly uuid: string;
     readonly properties: { readonly n: number };
@@ -114,7 +114,7 @@ describe("import sends the other lines and reports", () => {
     ["a raw carriage return in a string", '{"event":"a\rb","distinct_id":"\\"x\rz"}\n', "not_json"],
     ["JSON that closes the batch", `],"batch":[${line()}`, "not_json"],
     ["a line that is too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
-  ])("%s", async (_, bad, code) => {
+  ])("reports a bad line and sends the others: %s", async (_, bad, code) => {
     const { bodies, lines, notes } = await bodiesOf(
       [`\n${line({ n: 1 })}${bad}${line({ n: 2 })}`],
       {
@@ -131,25 +131,28 @@ describe("import sends the other lines and reports", () => {
     ["with nothing between them", ""],
     ["with blanks between them", " \t "],
     ["with JSON that closes the batch between them", `],"batch":[`],
-  ])("two objects on one line, %s", async (_, between) => {
-    const two = `${numbered(2).trim()}${between}${numbered(3)}`;
-    const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
-    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
-    const isBroken = between.startsWith("]");
-    expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
-    expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
-    expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
-    expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
-  });
+  ])(
+    "sends two objects on one line, %s, as two events if the line can be split",
+    async (_, between) => {
+      const two = `${numbered(2).trim()}${between}${numbered(3)}`;
+      const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
+      const sent = JSON.parse(bodies[0]!).batch as Numbered[];
+      const isBroken = between.startsWith("]");
+      expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
+      expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
+      expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
+      expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
+    },
+  );
 
-  test("one note for an array of events with invalid uuids", async () => {
+  test("writes one note for an array of events with invalid uuids", async () => {
     const array = ["x", "y", "z"].map((wrong) => line({ uuid: wrong }).trim()).join(",");
     const { lines, notes } = await bodiesOf([`[${array}]\n`]);
     expect(lines).toEqual([[1, 1, 1]]);
     expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
   });
 
-  test("an array of events on a line", async () => {
+  test("sends each event of an array on a line, and reports an element that is not an object", async () => {
     const array = `[${numbered(2).trim()},7,${numbered(3).trim()}]\n`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${array}${numbered(4)}`]);
     const sent = JSON.parse(bodies[0]!).batch as Numbered[];
@@ -184,15 +187,18 @@ describe("import sends the other lines and reports", () => {
       `{"type":"track","n":${long},"a":${deep}}`,
     ],
     ["segment", "a number", long],
-  ])("a line in the format %s: %s", async (name, _, bad) => {
-    const format = formatNamed(name);
-    const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
-    const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
-    expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
-    expect(lines).toEqual([[1, 3]]);
-  });
+  ])(
+    "reports a line in the format %s and sends the others: the line is %s",
+    async (name, _, bad) => {
+      const format = formatNamed(name);
+      const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
+      const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
+      expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
+      expect(lines).toEqual([[1, 3]]);
+    },
+  );
 
-  test("a line with bytes that are not UTF-8, which it replaces as the gateway does", async () => {
+  test("reports bytes that are not UTF-8, and replaces them as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
@@ -203,7 +209,7 @@ describe("import sends the other lines and reports", () => {
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(
-    "a line with NaN and Infinity, which it stores as null like the gateway: %s",
+    "reports NaN and Infinity, and stores them as null as the gateway does: %s",
     async (name) => {
       const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
       const properties = { time: 1, n: 0 };
@@ -218,25 +224,28 @@ describe("import sends the other lines and reports", () => {
     },
   );
 
-  test("nothing for a byte order mark and blank lines", async () => {
+  test("reports nothing for a byte order mark and blank lines", async () => {
     const { lines, notes } = await bodiesOf([`\ufeff${line()}\n  \n${line().trim()}`]);
     expect([lines, notes]).toEqual([[[1, 4]], []]);
   });
 });
 
-describe("an import that resumes", () => {
+describe("a resumed import", () => {
   const text = [1, 2, 3, 4, 5, 6].map((n) => line({ n })).join("\n");
   const limits = { bytesMax: 1e6, linesMax: 2 };
 
-  test.each([0, 1, 2])("sends the same bodies after batch %i", async (index) => {
-    const whole = await bodiesOf([text], { limits });
-    expect(whole.bodies.length).toBe(3);
-    const rest = await bodiesOf([text], { limits, done: whole.done[index] });
-    expect(rest.bodies).toEqual(whole.bodies.slice(index + 1));
-    expect(rest.lines).toEqual(whole.lines.slice(index + 1));
-  });
+  test.each([0, 1, 2])(
+    "sends the same bodies as an uninterrupted one, after batch %i",
+    async (index) => {
+      const whole = await bodiesOf([text], { limits });
+      expect(whole.bodies.length).toBe(3);
+      const rest = await bodiesOf([text], { limits, done: whole.done[index] });
+      expect(rest.bodies).toEqual(whole.bodies.slice(index + 1));
+      expect(rest.lines).toEqual(whole.lines.slice(index + 1));
+    },
+  );
 
-  test("continues if lines were added to the file", async () => {
+  test("sends only the lines that were added to the file", async () => {
     const { done } = await bodiesOf([text]);
     const { bodies } = await bodiesOf([`${text}${line({ n: 7 })}`], { done: done[0] });
     expect(bodies.map((body) => JSON.parse(body).batch[0].n)).toEqual([7]);
@@ -245,7 +254,7 @@ describe("an import that resumes", () => {
   test.each([
     ["a changed line", text.replace('"n":2', '"n":9')],
     ["fewer lines", text.slice(0, 200)],
-  ])("refuses a file with %s", async (_, other) => {
+  ])("rejects a file with %s", async (_, other) => {
     const { done } = await bodiesOf([text]);
     await expect(bodiesOf([other], { done: done.at(-1) })).rejects.toThrow(
       /not the file.*--restart/,
@@ -253,7 +262,7 @@ describe("an import that resumes", () => {
   });
 });
 
-test("import skips a byte order mark wherever files were joined", async () => {
+test("import skips a byte order mark at the beginning of each joined file", async () => {
   const mark = "\ufeff";
   const sent = await sentOf(`${mark}${line({ uuid })}${mark}${line({ uuid })}`);
   expect(sent.length).toBe(2);

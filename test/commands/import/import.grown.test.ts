@@ -11,7 +11,7 @@ test.each([
   ["the only one", 5],
   ["one of several", 50],
 ])(
-  "a resumed import repeats its last request, %s, unchanged before new lines",
+  "a resumed import repeats its last request (%s) unchanged before it sends new lines",
   async (_, count) => {
     const all = lines(count + 3);
     const file = fileWith(all.slice(0, count).join(""));
@@ -41,23 +41,26 @@ test.each([
 test.each([
   ["a blank line", "\n"],
   ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
-])("a resumed import repeats its last request unchanged if %s follows it", async (_, between) => {
-  const all = lines(12);
-  const file = fileWith(all.slice(0, 10).join(""));
-  const state = `${file}.penstock-import`;
-  const { port, bodies } = await answeringServer({}, () => {
-    copyFileSync(state, `${state}.then`);
-  });
-  const url = `http://127.0.0.1:${port}`;
-  const args = ["--url", url, "--key", "k", "--line-bytes-max", "2000", file];
-  await runImport(args);
-  copyFileSync(`${state}.then`, state);
-  appendFileSync(file, between + all.slice(10).join(""));
-  const { error } = await runImport(args);
-  expect(error?.exitCode).toBe(between.trim() === "" ? undefined : 1);
-  expect(bodies).toHaveLength(3);
-  expect(bodies[1]).toBe(bodies[0]);
-});
+])(
+  "a resumed import repeats its last request unchanged if the file continues with %s",
+  async (_, between) => {
+    const all = lines(12);
+    const file = fileWith(all.slice(0, 10).join(""));
+    const state = `${file}.penstock-import`;
+    const { port, bodies } = await answeringServer({}, () => {
+      copyFileSync(state, `${state}.then`);
+    });
+    const url = `http://127.0.0.1:${port}`;
+    const args = ["--url", url, "--key", "k", "--line-bytes-max", "2000", file];
+    await runImport(args);
+    copyFileSync(`${state}.then`, state);
+    appendFileSync(file, between + all.slice(10).join(""));
+    const { error } = await runImport(args);
+    expect(error?.exitCode).toBe(between.trim() === "" ? undefined : 1);
+    expect(bodies).toHaveLength(3);
+    expect(bodies[1]).toBe(bodies[0]);
+  },
+);
 
 test("the state of an import is not bound to an address that never answered", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
@@ -72,7 +75,7 @@ test("the state of an import is not bound to an address that never answered", as
   expect(out).toContain("5 events stored");
 });
 
-test("an import killed twice in the same request repeats it unchanged after the file grew", async () => {
+test("an import that was killed twice in the same request repeats the request unchanged after the file grew", async () => {
   const all = lines(13);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;

@@ -23,7 +23,7 @@ describe("the state of an import", () => {
     expect(taken).toEqual(upTo(8));
   });
 
-  test("rejects a different key; after --same-project it accepts that key", async () => {
+  test("rejects a different key, but accepts it after --same-project", async () => {
     const { port, taken } = await answeringServer();
     const url = `http://127.0.0.1:${port}`;
     const file = fileWith(linesOf(5));
@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("omits the user and password of the address, so that these may change", async () => {
+  test("omits the user and password of the address, so that they may change", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -92,7 +92,7 @@ test("a second import of a file fails while the first one runs", async () => {
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
 });
 
-test("an import ends one request after it could not write its state", async () => {
+test("an import sends one more request after it could not write its state, and then fails", async () => {
   const file = fileWith(linesOf(100));
   let requests = 0;
   const { port } = await answeringServer({}, () => {
@@ -107,7 +107,7 @@ test("an import ends one request after it could not write its state", async () =
   expect(requests).toBe(2);
 });
 
-test("an import does not follow a link in place of the file for its next state", async () => {
+test("an import does not write through a link that has the name of its next state file", async () => {
   const { port } = await answeringServer();
   const file = fileWith(linesOf(5));
   symlinkSync(`${file}.other`, `${file}.penstock-import.new`);
@@ -116,7 +116,7 @@ test("an import does not follow a link in place of the file for its next state",
   expect(existsSync(`${file}.other`)).toBe(false);
 });
 
-test("an import reports an incomplete last line, and imports it when it is complete", async () => {
+test("an import reports an incomplete last line, and imports the line when it is complete", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(6), -30];
   const file = fileWith(text.slice(0, cut));
@@ -148,7 +148,7 @@ test("an incomplete last line stays unfinished however often the import runs", a
   expect(taken).toEqual(upTo(2));
 });
 
-test("an incomplete only line stays unfinished if the format is given", async () => {
+test("an incomplete line that is the only one stays unfinished if the format is given", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(1), -30];
   const file = fileWith(text.slice(0, cut));
@@ -169,7 +169,7 @@ test("an import accepts a complete last line without a line feed", async () => {
 });
 
 test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
-  "an import continues after an answer with malformed errors: %j",
+  "an import continues if the errors of an answer are malformed: %j",
   async (errors) => {
     const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
     const file = fileWith(linesOf(4));

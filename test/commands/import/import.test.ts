@@ -27,7 +27,7 @@ function padded(...members: Buffer[]): Buffer {
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-test("import stores a file as history in order; a second run stores nothing", async () => {
+test("import stores a file as history in order, and a second run stores nothing", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(3_000));
   const first = await runImport([...to(project), "--batch-bytes", "50000", file]);
@@ -54,7 +54,7 @@ test("import stores nothing twice if a file is imported again within two minutes
   expect(numbers(await stored(project))).toEqual(upTo(50));
 });
 
-test("import stores the lines that were added to a file in the next run", async () => {
+test("import stores only the lines that were added to a file since its last run", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(5));
   await runImport([...to(project), file]);
@@ -86,7 +86,7 @@ test("import stores exported records unchanged in another project", async () => 
   expect((await stored(other)).map(kept)).toEqual(frame!.events.map(kept));
 });
 
-describe("for lines that are not stored or are changed, import", () => {
+describe("import of lines that are changed or not stored", () => {
   const good = linesOf(1).trim();
   const text = [
     good,
@@ -144,7 +144,7 @@ describe("for lines that are not stored or are changed, import", () => {
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
   });
 
-  test("stores the others with --strict, but fails", async () => {
+  test("stores the other lines with --strict, but fails", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
@@ -193,7 +193,7 @@ describe("import of a compressed file", () => {
     expect(numbers(await stored(project))).toEqual([...upTo(4_000), ...upTo(10)]);
   });
 
-  test("gives events the uuids of the uncompressed file", async () => {
+  test("gives events the same uuids as the uncompressed file", async () => {
     const [a, b] = [await gateway.project(), await gateway.project()];
     await runImport([...to(a), fileWith(one)]);
     await runImport([...to(b), "--gzip", fileWith(gzipSync(one))]);
@@ -204,7 +204,7 @@ describe("import of a compressed file", () => {
   test.each([
     ["gzip", gzipSync(one).subarray(0, -2_000)],
     ["zstd", Buffer.concat([zstdCompressSync(two), zstdCompressSync(one).subarray(0, -2_000)])],
-  ])("stores the start of truncated %s, and fails", async (_, half) => {
+  ])("stores the readable start of truncated %s, and fails", async (_, half) => {
     const project = await gateway.project();
     const { out, error } = await runImport([
       ...to(project),
@@ -221,7 +221,7 @@ describe("import of a compressed file", () => {
   test.each([
     ["a zip archive", Buffer.from("PK\u0003\u0004....")],
     ["Parquet", Buffer.from("PAR1....")],
-  ])("fails with the fix for %s", async (what, content) => {
+  ])("fails and states the fix for %s", async (what, content) => {
     const { error } = await runImport(["--dry-run", fileWith(content)]);
     expect(error?.message).toContain(what.split(" ").at(-1));
   });
@@ -239,8 +239,8 @@ test("import reads standard input with a separate state", async () => {
   expect(numbers(await stored(project))).toEqual(upTo(25));
 });
 
-describe("import fails", () => {
-  test("for a different file after some lines are done", async () => {
+describe("import", () => {
+  test("rejects a file whose finished lines have changed", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -252,7 +252,7 @@ describe("import fails", () => {
     expect((await stored(project)).length).toBe(5);
   });
 
-  test("for a different project, by the state of the file", async () => {
+  test("rejects a different project if the state file names another one", async () => {
     const [project, other] = [await gateway.project(), await gateway.project()];
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -260,7 +260,7 @@ describe("import fails", () => {
     expect(error?.message).toContain("it used another key");
   });
 
-  test("for an unknown key", async () => {
+  test("fails for an unknown key", async () => {
     const file = fileWith(linesOf(5));
     const { error } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(error?.message).toContain(
@@ -269,14 +269,14 @@ describe("import fails", () => {
     expect(error?.message).toContain("401 unknown_api_key");
   });
 
-  test("for an unknown key, without notes on lines as if they were stored", async () => {
+  test("notes no line as stored if the key is unknown", async () => {
     const file = fileWith('{"event":"e","distinct_id":"u","properties":{"n":NaN}}\n5\n');
     const { out, err } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(out).toContain("0 events stored, 0 not");
     expect(err).not.toContain("stored:");
   });
 
-  test("for a 200 that does not state whether events were stored", async () => {
+  test("fails for a 200 that does not state whether events were stored", async () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
     const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -290,12 +290,12 @@ describe("import fails", () => {
     [["events.ndjson"], "--url and --key"],
     [["--url", "localhost:8000", "--key", "k", "events.ndjson"], "--url must be"],
     [["--dry-run", "--state", "s", "a", "b"], "--state can only be used with one file"],
-  ])("for the options %j", async (args, said) => {
+  ])("rejects the options %j", async (args, said) => {
     const { error } = await runImport(args);
     expect(error).toMatchObject({ message: expect.stringContaining(said), exitCode: 2 });
   });
 
-  test("for a missing file", async () => {
+  test("fails for a missing file", async () => {
     const { error, out } = await runImport([...to({ key: "k" }), "/nowhere/events.ndjson"]);
     expect(error?.message).toBe("cannot read /nowhere/events.ndjson: no such file");
     const folder = await runImport([...to({ key: "k" }), tmpdir()]);

@@ -32,7 +32,7 @@ test("an import prints a progress line every five seconds, with the rate and the
   );
 });
 
-test("the progress of an import rewrites one line on a terminal; other lines are printed above it", () => {
+test("the progress of an import rewrites one line on a terminal, and other lines are printed above it", () => {
   const { world, progress, at } = progressTo(true);
   progress.begin(at(0));
   progress.update(at(1));

@@ -78,7 +78,7 @@ test("import repeats a request after 503, 429, a broken connection and a proxy's
 });
 
 test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
-  "import slows down even if the server requests no pause (Retry-After: %s)",
+  "import slows down even if the server does not request a pause (Retry-After: %s)",
   async (retryAfter) => {
     const away = { status: 503, headers: { "retry-after": retryAfter } };
     const { url, atMs } = await gatewayThatSays(away, away, away);
@@ -146,7 +146,7 @@ test.each([
     },
   ],
 ])(
-  "import decides by the answer %j whether events were stored, rejected or must be sent in smaller parts",
+  "import decides by the answer %j whether events were stored, were rejected or must be sent in smaller parts",
   async (answer, outcome) => {
     const { url } = await gatewayThatSays(answer);
     expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);

@@ -30,7 +30,7 @@ test.each([
   ["Pacific/Apia", "2011-12-29T23:59:59", "2011-12-30T09:59:59.000Z"],
   ["Pacific/Apia", "2011-12-31T00:00:00", "2011-12-30T10:00:00.000Z"],
   ["Europe/Berlin", "2019-12-31T23:59:59.999", "2019-12-31T22:59:59.999Z"],
-])("in the time zone %s the local time %s is %s", (zone, wall, utc) => {
+])("in the time zone %s, the local time %s is %s", (zone, wall, utc) => {
   const ms = new TimeZone(zone).utcMs(Date.parse(`${wall}Z`));
   expect(new Date(ms).toISOString()).toBe(utc);
 });

@@ -24,20 +24,23 @@ function framesIn(chunks: readonly Buffer[]): { whole: Buffer[]; isBetween: bool
   return { whole, isBetween: walker.isBetween };
 }
 
-describe("each frame of a zstd file is found", () => {
-  test.each([1, 2, 3, 7, 1_000, 65_536, file.length])("in chunks of %i bytes", (size) => {
-    const chunks: Buffer[] = [];
-    for (let at = 0; at < file.length; at += size) chunks.push(file.subarray(at, at + size));
-    const { whole, isBetween } = framesIn(chunks);
-    expect(whole.map((frame) => zstdDecompressSync(frame).toString())).toEqual(
-      parts.flatMap((text) => [text, text]),
-    );
-    expect(isBetween).toBe(true);
-  });
+describe("the scanner of zstd files", () => {
+  test.each([1, 2, 3, 7, 1_000, 65_536, file.length])(
+    "finds each frame in chunks of %i bytes",
+    (size) => {
+      const chunks: Buffer[] = [];
+      for (let at = 0; at < file.length; at += size) chunks.push(file.subarray(at, at + size));
+      const { whole, isBetween } = framesIn(chunks);
+      expect(whole.map((frame) => zstdDecompressSync(frame).toString())).toEqual(
+        parts.flatMap((text) => [text, text]),
+      );
+      expect(isBetween).toBe(true);
+    },
+  );
 });
 
 test.each([1, 5, 40, file.length - 1])(
-  "a zstd file truncated at byte %i ends within a frame",
+  "a zstd file that is truncated at byte %i ends within a frame",
   (at) => {
     expect(framesIn([file.subarray(0, at)]).isBetween).toBe(false);
   },

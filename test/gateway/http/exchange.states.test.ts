@@ -20,7 +20,10 @@ import { TurnBudget } from "../../../src/platform/base/turn-budget.ts";
 import { oneStored } from "../../kit/http-server.ts";
 
 const monotonicMs = (): number => 0;
-const problem = { code: "overloaded", detail: "No room for the body" } as const;
+const problem = {
+  code: "overloaded",
+  detail: "The gateway has no memory left for the body: its budget of bytes in flight is used up",
+} as const;
 
 const notFollowed = new Proxy({}, { get: () => () => {} }) as ExchangeShared["chunks"];
 

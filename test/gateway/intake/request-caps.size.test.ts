@@ -122,7 +122,7 @@ describe("the size limit of a request", () => {
     expect(codeOf(1, 2_000_001, 2_000_001, meter)).toBe("body_too_large");
     meter.setQuota({ eventsPerSecond: 0.5, burstSeconds: 1 });
     expect(problemOf(201, 1, 1, meter)?.detail).toBe(
-      "The request has 201 events, more than the 200 that the project's quota of 0.5 events a second allows at once",
+      "The request has 201 events, more than the 200 that the project's quota of 0.5 events a second allows in one request",
     );
   });
 });

@@ -22,11 +22,11 @@ describe("the text of a client address", () => {
     [[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1], "2001:db8::1:0:0:1"],
     [[0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "fe80::"],
     [[], ""],
-  ])("of the bytes %j is %j", (bytes, text) => {
+  ])("for the bytes %j is %j", (bytes, text) => {
     expect(textOf(...bytes)).toBe(text);
   });
 
-  test("is that of a URL parser for any IPv6 address", () => {
+  test("equals that of a URL parser for any IPv6 address", () => {
     const sparse = fc.oneof(
       { weight: 2, arbitrary: fc.constant(0) },
       { weight: 1, arbitrary: fc.nat(255) },

@@ -8,7 +8,7 @@ import {
 import { settings } from "../../../src/platform/settings/config.ts";
 import { costOf, waitMsOf } from "../../kit/cost-of.ts";
 
-test("a project may use the expansion allowance of a minute at once, then waits for the next minute", () => {
+test("a project may use its whole expansion allowance of a minute in one request, and then waits for the next minute", () => {
   let monotonicMs = 0;
   const meter = new Meter(() => monotonicMs);
   const waitMs = (expansion: number) => waitMsOf(meter, costOf(1, 1, expansion));
@@ -19,7 +19,7 @@ test("a project may use the expansion allowance of a minute at once, then waits 
   expect(waitMs(expansionBytesAMinute)).toBe(0);
 });
 
-test("the error texts and documents state the allowance of expanded bytes", () => {
+test("the texts of errors and settings state the expansion allowance", () => {
   expect(expansionText).toBe("64 MiB");
   for (const text of [
     errorTable.expands_too_far.when,

@@ -7,13 +7,16 @@ import { errorTable } from "../../../src/platform/base/errors.ts";
 const root = path.resolve(import.meta.dirname, "../../..");
 
 const causes: Record<string, string> = {
-  "No room for the body": "the budget of bytes in flight is used up",
-  "No room to decompress the body": "the budget of bytes in flight is used up",
-  "The gateway has no memory left to repair the body": "the budget of bytes in flight is used up",
+  "The gateway has no memory left for the body: its budget of bytes in flight is used up":
+    "the budget of bytes in flight is used up",
+  "The gateway has no memory left to decompress the body: its budget of bytes in flight is used up":
+    "the budget of bytes in flight is used up",
+  "The gateway has no memory left to replace the body's malformed bytes: its budget of bytes in flight is used up":
+    "the budget of bytes in flight is used up",
   "Too many bodies are waiting to be converted": "earlier large bodies to be decompressed, conv",
   "Too many bodies are waiting to be decompressed": "earlier large bodies to be decompressed",
   "Too many large bodies are waiting before this one": "decompressed, converted or scanned",
-  "The body arrives in too many small chunks at once: send larger ones, or a Content-Length":
+  "The body arrives in too many small chunks: send larger ones, or a Content-Length":
     "too many small chunks",
   "There is not enough memory to scan the body": "not enough memory to scan it",
 };

@@ -65,7 +65,7 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
 }
 
 describe("the fair queue", () => {
-  test("gives each group its share, however much work one of them has", async () => {
+  test("gives each group its share, however much work one group has", async () => {
     const { add, drain } = queueOf();
     for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
     add("b", { group: "b", bytesLeft: 30 });
@@ -105,7 +105,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("a!");
   });
 
-  test("limits the slots of a group, and leaves the rest to others", () => {
+  test("limits the slots of a group, and leaves the rest to other groups", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
@@ -113,7 +113,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("b!");
   });
 
-  test("skips work that may not run until it may", async () => {
+  test("skips work that may not run yet, and runs it as soon as it may", async () => {
     let isBarred = true;
     const { add, endStep, said } = queueOf({ mayRun: ({ group }) => group !== "x" || !isBarred });
     add("x", { group: "x" });
@@ -150,8 +150,8 @@ describe("the fair queue", () => {
   });
 });
 
-describe("a deadline in the fair queue", () => {
-  test("ends the wait of its own work only, whether that has started or not", async () => {
+describe("the deadline of work in the fair queue", () => {
+  test("ends only the wait of that work, whether the work has started or not", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
@@ -169,7 +169,7 @@ describe("a deadline in the fair queue", () => {
     expect(said()).toBe("b? c!");
   });
 
-  test("counts for work that becomes first after the deadline, even if the timer has not fired", () => {
+  test("applies to work that becomes first after its deadline, even if the timer has not fired", () => {
     const { add, said } = queueOf();
     add("late", { inMs: 0 });
     add("next");
@@ -203,7 +203,7 @@ test("paused work in the fair queue frees its slot, and continues before later w
   expect(said()).toBe("a3");
 });
 
-test("if a work in the fair queue throws, the next one gets its slot", async () => {
+test("work in the fair queue that throws passes its slot to the next work", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
     ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
@@ -218,7 +218,7 @@ test("if a work in the fair queue throws, the next one gets its slot", async () 
 });
 
 test.each(["of one group", "of a group each"])(
-  "of 900 works %s, the fair queue checks each only a few times",
+  "the fair queue checks each of 900 works %s only a few times",
   async (which) => {
     let asked = 0;
     const { add, drain } = queueOf({

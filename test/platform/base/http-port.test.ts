@@ -40,7 +40,7 @@ test.each([
   expect(paths).toEqual(["/held"]);
 });
 
-test("the HTTP port closes a connection with pipelined requests without a host", async () => {
+test("the HTTP port closes a connection with pipelined requests that have no Host", async () => {
   const socket = await connectedTo(() => {});
   socket.resume().write(get("/held") + get("/ahead", "").repeat(300));
   await once(socket, "close");
@@ -64,7 +64,7 @@ test("the HTTP port answers sequential requests on one connection, even after la
   }
 });
 
-test("the HTTP port rejects a request without a host if HTTP requires one", async () => {
+test("the HTTP port rejects a request without a Host if its HTTP version requires one", async () => {
   const answered: Answer = (_request, response) => void response.end("yes");
   for (const [version, status] of [
     ["1.1", 400],
@@ -77,7 +77,7 @@ test("the HTTP port rejects a request without a host if HTTP requires one", asyn
   }
 });
 
-test("the HTTP port drops a request whose headers do not arrive in time", async () => {
+test("the HTTP port closes the connection of a request whose headers do not arrive in time", async () => {
   const socket = await connectedTo(() => {}, 200);
   socket.resume().write("GET / HTTP/1.1\r\nHost: 127.");
   await once(socket, "close");

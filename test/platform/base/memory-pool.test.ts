@@ -19,7 +19,7 @@ describe("the memory pool", () => {
     expect(pool.keptBytes).toBe(0);
   });
 
-  test("reuses the smallest of many blocks that fits", () => {
+  test("reuses the smallest block that fits", () => {
     const pool = new MemoryPool({
       keptBytesMax: 100_000,
       full: "drop_smallest",
@@ -36,7 +36,7 @@ describe("the memory pool", () => {
     expect(pool.take(250)).toBe(block);
   });
 
-  test("drops its smallest blocks or the new one when it is full, as configured", () => {
+  test("drops its smallest blocks or the new block when it is full, as configured", () => {
     const options = { keptBytesMax: 1_000, idleMs: 1_000, wasteFactor: 1 };
     const given = [100, 800, 300].map((size) => Buffer.allocUnsafeSlow(size));
     const refusing = new MemoryPool({ ...options, full: "refuse" });

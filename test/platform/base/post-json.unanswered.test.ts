@@ -37,7 +37,7 @@ async function startSwitchingServer(): Promise<SwitchingServer> {
   return switcher;
 }
 
-test("after an answer that switches protocols, the upstream counts as down and its slot is free", async () => {
+test("a forwarded request frees its slot, and the upstream counts as down, if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const client = new UpstreamClient({
     ...{ url: server.url, requestsMax: 1, timeoutMs: 60_000, monotonicMs: () => 0 },
@@ -53,7 +53,7 @@ test("after an answer that switches protocols, the upstream counts as down and i
   expect(await ask()).toMatchObject({ status: 200, body: Buffer.from("flags") });
 });
 
-test("after an answer that switches protocols, the PostHog sink's request fails and the next one works", async () => {
+test("a request of the PostHog sink fails, and the next request works, if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const upstream = new Upstream({ url: server.url, requestsMax: 1, answerMsMax: 60_000 });
   onTestFinished(() => upstream.close());
@@ -63,14 +63,14 @@ test("after an answer that switches protocols, the PostHog sink's request fails 
   expect(await post()).toMatchObject({ status: 200, text: "{}" });
 });
 
-test("after an answer that switches protocols, a ClickHouse statement fails", async () => {
+test("a ClickHouse statement fails if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const client = new ClickHouseClient(readAddress(server.url));
   onTestFinished(() => client.close());
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(switched);
 });
 
-test("after an answer that switches protocols, an import sends the same body again", async () => {
+test("an import sends the same body again if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const said: (string | undefined)[] = [];
   const sender = new Sender({

@@ -13,7 +13,7 @@ test("the retry memory returns each value of a key once, the oldest first", () =
   expect(memory.isEmpty).toBe(true);
 });
 
-test("the retry memory forgets a value after two minutes, even if its key has a newer one", () => {
+test("the retry memory forgets a value after two minutes, even if the key has a newer value", () => {
   let now = 0;
   const memory = new RetryMemory<number>(() => now);
   memory.remember("a", 1);

@@ -18,7 +18,7 @@ function explain(error: unknown) {
   return { fields: {}, message: (error as Error).message };
 }
 
-test("work is retried until it succeeds; the first failure is logged", async () => {
+test("work is retried until it succeeds, and its first failure is logged", async () => {
   let tries = 0;
   const work = () => (++tries < 4 ? Promise.reject(new Error(`try ${tries}`)) : Promise.resolve(7));
   const warning = new SparseWarning(log, 5_000);
@@ -67,7 +67,7 @@ test("an aborted pause ends without an error", async () => {
   await pauseUntilAborted(3_600_000, stopping.signal);
 });
 
-test("pauses between restarts double up to a maximum; a long run resets them", async () => {
+test("pauses between restarts double up to a maximum, and a long run resets them", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
   // Whether each run is long, and whether it fails.

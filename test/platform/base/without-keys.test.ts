@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { withoutKeys } from "../../../src/platform/base/without-keys.ts";
 
-describe("hiding API keys in other text", () => {
+describe("the removal of API keys from a text", () => {
   test.each([
     ['{"api_key":"phc_abc","event":"e"}', '{"api_key":*********,"event":"e"}'],
     ['{\\"token\\":"secret"}', '{\\"token\\":********}'],
@@ -9,7 +9,7 @@ describe("hiding API keys in other text", () => {
     ['"\\u0061pi_key\\": [ "abc" ]', '"\\***********\\": [ ***** ]'],
     ["authorization: Bearer", "authorization: ******"],
     ["event e", "event e"],
-  ])("shows %s as %s", (text, shown) => {
+  ])("turns %s into %s", (text, shown) => {
     expect(withoutKeys(text)).toBe(shown);
   });
 

@@ -83,7 +83,7 @@ describe("a data folder", () => {
       "folder",
       (at: string) => `cannot start on ${at}: it is on a file system that is mounted read-only`,
     ],
-  ] as const)("that cannot be used (%s)", (kind, words) => {
+  ] as const)("that cannot be used is an error of `penstock up` and doctor: %s", (kind, words) => {
     const at = given()[kind];
     const wrapped = (command: string[]): string[] =>
       kind === "folder" ? readOnly(at, command) : command;
@@ -98,15 +98,18 @@ describe("a data folder", () => {
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
     ["folder", () => `this user may not write to it (EACCES)`],
     ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
-  ] as const)("that this user may not write to (%s)", (kind, why) => {
-    const place = unwritable();
-    const at = place[kind];
-    const up = run(withoutRoot(penstock("up", "--data-dir", at)));
-    expect(up.stderr).toContain(`cannot start on ${at}: ${why(place.folder)}: ${way}`);
-    expect(up.status).toBe(1);
-    const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
-    expectFinding(doctor, `${at}: ${why(place.folder)}`);
-  });
+  ] as const)(
+    "that this user may not write to is an error of `penstock up` and doctor: %s",
+    (kind, why) => {
+      const place = unwritable();
+      const at = place[kind];
+      const up = run(withoutRoot(penstock("up", "--data-dir", at)));
+      expect(up.stderr).toContain(`cannot start on ${at}: ${why(place.folder)}: ${way}`);
+      expect(up.status).toBe(1);
+      const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
+      expectFinding(doctor, `${at}: ${why(place.folder)}`);
+    },
+  );
 
   test.runIf(process.platform === "linux")(
     "that the system cannot create is an error of `penstock up`",

@@ -30,7 +30,7 @@ async function addressOf(gateway: SpeakingProcess): Promise<string> {
 }
 
 describe("the lock of a data folder", () => {
-  test("fails a second start with the pid and address of the first gateway, which keeps running", async () => {
+  test("rejects a second start with the pid and address of the first gateway, which continues to run", async () => {
     const dataDir = temporaryFolder();
     const first = penstock(...own(dataDir));
     const address = await addressOf(first);
@@ -47,7 +47,7 @@ describe("the lock of a data folder", () => {
     expect(first.exitCode).toBe(null);
   });
 
-  test("is taken by one of ten simultaneous starts, and afterwards by another start", async () => {
+  test("is taken by one of ten simultaneous starts, and by another start after that one ended", async () => {
     const dataDir = temporaryFolder();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => lockDataDir(dataDir, process.pid)),
@@ -61,7 +61,7 @@ describe("the lock of a data folder", () => {
     (await lockDataDir(dataDir, process.pid)).release();
   });
 
-  test("fails a gateway of another pid namespace until the first one is killed", async () => {
+  test("rejects a gateway of another pid namespace until the first gateway is killed", async () => {
     const dataDir = temporaryFolder();
     const first = inPidNamespace(...own(dataDir));
     await addressOf(first);

@@ -11,8 +11,8 @@ import { freePort } from "../../../src/platform/embedded/server-access.ts";
 import { oldestNatsServer } from "../../kit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
 
-describe("after a restart of the embedded nats-server", () => {
-  test("a message of the first run can be read", async () => {
+describe("the embedded nats-server", () => {
+  test("has its messages, address and token after a restart", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const writer = await connect({ servers: first.url, token: first.token });
@@ -32,14 +32,14 @@ describe("after a restart of the embedded nats-server", () => {
     await reader.close();
   });
 
-  test("a client without the token is rejected", async () => {
+  test("rejects a client without the token", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await expect(connect({ servers: embedded.url, maxReconnectAttempts: 0 })).rejects.toThrow(
       /authorization/i,
     );
   });
 
-  test("a connection of the first run continues", async () => {
+  test("continues to serve a connected client after a restart", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const { url: servers, token } = first;
@@ -61,7 +61,7 @@ describe("after a restart of the embedded nats-server", () => {
     await reader.close();
   });
 
-  test("a configured port and token are used and stored", async () => {
+  test("uses and stores a configured port and token", async () => {
     const dataDir = temporaryFolder();
     const port = await freePort();
     const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log: silent };
@@ -76,7 +76,7 @@ describe("after a restart of the embedded nats-server", () => {
     expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
   });
 
-  test("a stored port that is in use is replaced with a warning; a configured one is an error", async () => {
+  test("replaces a stored port that is in use, with a warning, but fails if the port is configured", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const port = Number(new URL(first.url).port);
@@ -96,7 +96,7 @@ describe("after a restart of the embedded nats-server", () => {
     stranger.close();
   });
 
-  test("a newer nats-server reads what 2.10 wrote; 2.10 is rejected for what a newer one wrote", async () => {
+  test("reads what 2.10 wrote, but 2.10 does not start on what a newer version wrote", async () => {
     const dataDir = temporaryFolder();
     const versionOf = (file: string): string =>
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
@@ -151,7 +151,7 @@ describe("after a restart of the embedded nats-server", () => {
     await (await start(binary.file)).close();
   }, 180_000);
 
-  test("a damaged stored configuration is logged; its missing values are chosen again", async () => {
+  test("logs that its stored configuration is damaged, and chooses the missing values again", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     await first.close();

@@ -74,8 +74,8 @@ function fillFiles(folder: string): () => void {
 const runsAgain = (child: SpeakingProcess) =>
   child.said.err.split("embedded nats-server restarted").length - 1;
 
-describe.runIf(process.platform === "linux")("on a full disk", () => {
-  test("acknowledged events are retained and, each time space is free again, the effects continue", async () => {
+describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
+  test("retains acknowledged events, and continues with its effects each time space is free again", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     const acknowledged: string[] = [];
     let turn = 0;
@@ -104,7 +104,7 @@ describe.runIf(process.platform === "linux")("on a full disk", () => {
     expect(child.said.err).not.toContain("embedded nats-server died");
   });
 
-  test("the gateway recovers when no file can be created", async () => {
+  test("recovers after no file could be created", async () => {
     const { child, url, folder } = await upOnDisk("size=200m,nr_inodes=200");
     const free = fillFiles(folder);
     await expect.poll(() => child.said.err, slow).toContain("the disk of the data folder is full");
@@ -114,7 +114,7 @@ describe.runIf(process.platform === "linux")("on a full disk", () => {
     expect(await storedIds(folder)).toContain("after");
   });
 
-  test("SIGTERM stops the gateway; the error of the next start states the fix", async () => {
+  test("stops on SIGTERM, and the error of the next start states the fix", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     fillBytes(folder);
     await expect.poll(() => post(url, "full"), slow).toBe(503);

@@ -34,7 +34,7 @@ describe("the embedded nats-server", () => {
     await embeddedOn(dataDir);
   });
 
-  test("is restarted after a crash once there is a shell again", async () => {
+  test("restarts after a crash as soon as there is a shell again", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(() => failsToRestart(embedded));
     const client = await connect({
@@ -55,13 +55,13 @@ describe("the embedded nats-server", () => {
     });
   });
 
-  test("starts without a wait for a process with a reused pid", async () => {
+  test("does not wait for a process that has the pid of an earlier nats-server", async () => {
     const own = identify(process.pid, process);
     expect(own?.startedAt).toMatch(/./);
     await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);
   });
 
-  test("starts without a wait for process 0", () => {
+  test("does not wait for process 0", () => {
     expect(identify(0, process)).toBeUndefined();
   });
 });

@@ -20,7 +20,7 @@ describe("the configuration of the embedded nats-server", () => {
     execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
   });
 
-  test("is, like every other file with the token, accessible to its owner only", async () => {
+  test("is accessible only to its owner, like every other file with the token", async () => {
     const dataDir = temporaryFolder();
     const { token } = await embeddedOn(dataDir);
     expect(token.length).toBeGreaterThanOrEqual(32);
@@ -35,7 +35,7 @@ describe("the configuration of the embedded nats-server", () => {
     expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
   });
 
-  test("listens on loopback only, and requires the token", async () => {
+  test("listens only on loopback, and requires the token", async () => {
     const { url, token, pid } = await embeddedOn(temporaryFolder());
     expect(new URL(url).hostname).toBe("127.0.0.1");
     const listeners = listenersOf(pid);

@@ -9,8 +9,8 @@ import { temporaryFolder } from "../../kit/processes.ts";
 
 const waitMs = { timeout: 30_000 };
 
-describe("at the next reconnect to NATS", () => {
-  test("a renewed certificate is used", async () => {
+describe("a reconnect to NATS", () => {
+  test("uses a renewed certificate", async () => {
     const [before, after] = await Promise.all([
       createAuthority(),
       createAuthority("the next authority"),
@@ -41,7 +41,7 @@ describe("at the next reconnect to NATS", () => {
     expect(log.join()).toContain("NATS connected again");
   });
 
-  test("a renewed credentials file is used", async () => {
+  test("uses a renewed credentials file", async () => {
     const [before, after] = [await operatorMode(), await operatorMode()];
     const natsCreds = path.join(temporaryFolder(), "user.creds");
     writeFileSync(natsCreds, before.creds);

@@ -91,7 +91,7 @@ describe("TLS to NATS", () => {
       expect((await refusalOf(tryToConnect(attempt))).reason).toContain("does not match");
   });
 
-  test("fails for a server without TLS if TLS is required", async () => {
+  test("fails if TLS is required and the server has none", async () => {
     const server = await startNatsServer({ jetstream: false });
     try {
       for (const access of [

@@ -30,12 +30,12 @@ describe("a JetStream API answer", () => {
     expect(isNotReady(new Error("timeout"))).toBe(false);
   });
 
-  test("has one name per error code", () => {
+  test("has a different name for each error code", () => {
     const codes = Object.values(apiCodes);
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("is from the leader if it names no other leader", () => {
+  test("is from the leader if it names no other server as the leader", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);

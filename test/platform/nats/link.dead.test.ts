@@ -4,8 +4,8 @@ import { startRig } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-describe("with a NATS server that stopped responding", () => {
-  test("the connection is closed, even if the send buffer is full", async () => {
+describe("a NATS server that stops responding", () => {
+  test("loses its connection, even if the send buffer is full", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 60_000, pingIntervalMs: 150 });
     server.freeze();
     const line = "x".repeat(500_000);
@@ -21,7 +21,7 @@ describe("with a NATS server that stopped responding", () => {
     await rig.close();
   });
 
-  test("the readiness check answers within 1.5 s", async () => {
+  test("makes the readiness check answer within 1.5 s", async () => {
     const rig = await startRig(server);
     expect(await rig.streams.check()).toEqual([]);
     server.freeze();

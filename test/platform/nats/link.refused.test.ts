@@ -68,8 +68,8 @@ async function refused(access: NatsAccess): Promise<NatsRefusedError> {
   return refusal;
 }
 
-describe("at its start the gateway fails, with the server and the setting in the error, if NATS rejects it", () => {
-  test("in a cluster, for a wrong token or none", async () => {
+describe("a gateway that NATS rejects at its start fails with an error that names the server and the setting", () => {
+  test("for a wrong or missing token, in a cluster", async () => {
     const [first, second] = await clusterWith('authorization { token: "right" }');
     for (const natsUrl of [first.url, `${first.url},${second.url}`]) {
       const wrong = await refused({ natsUrl, natsToken: "wrong" });
@@ -85,7 +85,7 @@ describe("at its start the gateway fails, with the server and the setting in the
     expect(link.connected).toBe(true);
   });
 
-  test("for a user and password, a credentials file of another operator, or a bare nkey", async () => {
+  test("for a wrong password, a credentials file of another operator, or a bare nkey", async () => {
     const byUser = await serverWith('authorization { user: "ada", password: "right" }');
     const natsUrl = byUser.url.replace("//", "//ada:wrong@");
     expect(await refused({ natsUrl })).toMatchObject({
@@ -113,7 +113,7 @@ describe("at its start the gateway fails, with the server and the setting in the
     expect((await refused({ natsUrl: byKey.url })).fix).toContain("a bare nkey is not supported");
   });
 
-  test("for a cluster port that is not for clients", async () => {
+  test("for the port of cluster routes", async () => {
     const [server] = await clusterWith("");
     const { link } = tryToConnect({ natsUrl: `nats://127.0.0.1:${routePort(server)}` });
     await expect(link).rejects.toMatchObject({
@@ -143,7 +143,7 @@ describe("at its start the gateway fails, with the server and the setting in the
     }
   });
 
-  test("with several servers only if none of them accepts it", async () => {
+  test("only if none of several servers accepts it", async () => {
     const [refusing, accepting] = [
       await serverWith('authorization { token: "other" }'),
       await serverWith('authorization { token: "right" }'),
@@ -162,8 +162,8 @@ describe("at its start the gateway fails, with the server and the setting in the
   });
 });
 
-describe("at the start the gateway waits for a NATS server", () => {
-  test("that has reached its connection limit", async () => {
+describe("a gateway at its start", () => {
+  test("waits for a NATS server that has reached its connection limit", async () => {
     const server = await serverWith("max_connections: 1");
     const holder = await connect({ servers: server.url });
     const { link, log } = tryToConnect({ natsUrl: server.url });
@@ -172,7 +172,7 @@ describe("at the start the gateway waits for a NATS server", () => {
     expect((await link).connected).toBe(true);
   });
 
-  test("that does not respond or is another service, until the signal aborts", async () => {
+  test("waits for a server that does not respond or is another service, until the signal aborts", async () => {
     const kinds = [
       (socket: { write(text: string): void }) => socket.write("SSH-2.0-x\r\n"),
       () => {},
@@ -202,7 +202,7 @@ describe("at the start the gateway waits for a NATS server", () => {
 });
 
 describe("a NATS server that rejects a running gateway", () => {
-  test("after a change of the token does not end it; the log states the begin and the end", async () => {
+  test("does not end it after a change of the token, and the log states when the rejection starts and ends", async () => {
     const folder = temporaryFolder();
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);
@@ -220,7 +220,7 @@ describe("a NATS server that rejects a running gateway", () => {
     expect(states).toEqual([false]);
     expect(log).toEqual([
       expect.stringMatching(
-        /^NATS connection lost: the server rejects this .*the token.*_NATS_TOKEN/,
+        /^NATS connection lost: the server rejects this process .*rejects the token.*_NATS_TOKEN/,
       ),
     ]);
 

@@ -7,26 +7,26 @@ import {
 } from "../../../src/platform/nats/names.ts";
 
 describe("the partition of a project", () => {
-  test("is FNV-1a (32 bits) of its id, modulo the number of partitions", () => {
+  test("is FNV-1a (32 bits) of the project's id, modulo the number of partitions", () => {
     // The vectors of the algorithm's authors.
     expect(partitionOf("", 2 ** 32)).toBe(0x811c9dc5);
     expect(partitionOf("a", 2 ** 32)).toBe(0xe40c292c);
     expect(partitionOf("foobar", 2 ** 32)).toBe(0xbf9cf968);
   });
 
-  test("is the same in every release, as stored data depends on it", () => {
+  test("is the same in every release, because stored data depends on it", () => {
     const ids = ["demo", "alpha", "project-42", "A_b-C", "x".repeat(64)];
     expect(ids.map((id) => partitionOf(id, 1))).toEqual([0, 0, 0, 0, 0]);
     expect(ids.map((id) => partitionOf(id, 16))).toEqual([6, 11, 15, 5, 5]);
   });
 
-  test("is one of all partitions, evenly for many projects", () => {
+  test("is distributed evenly for many projects", () => {
     const counts = new Array<number>(8).fill(0);
     for (let number = 0; number < 8_000; number++) counts[partitionOf(`project-${number}`, 8)]!++;
     for (const count of counts) expect(count).toBeGreaterThan(700);
   });
 
-  test("is, with `live` or `historical`, in the names of streams and subjects", () => {
+  test("is in the names of streams and subjects, after `live` or `historical`", () => {
     expect(streamName("penstock", "live", 0)).toBe("PENSTOCK_LIVE_0");
     expect(streamName("my_events", "historical", 11)).toBe("MY_EVENTS_HISTORICAL_11");
     expect(streamSubject("penstock", "historical", 3)).toBe("penstock.historical.3.*");

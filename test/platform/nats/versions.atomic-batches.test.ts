@@ -102,8 +102,8 @@ test("nats-server reports in the stream's metadata that it stores batches correc
   expect(takesAtomicBatches(await configOf(plain))).toBe(false);
 });
 
-describe("for a repeated batch, nats-server", () => {
-  test("rejects all of it, even if it has only one of its messages", async () => {
+describe("a batch that is sent to nats-server again", () => {
+  test("is rejected as a whole, even if only one of its messages is a duplicate", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const again of [
@@ -117,7 +117,7 @@ describe("for a repeated batch, nats-server", () => {
     expect(await stream.ids()).toEqual(["a", "b", "c"]);
   });
 
-  test("recognises each message that is sent alone", async () => {
+  test("can be sent as single messages, and each is recognised as a duplicate", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const [at, id] of ["a", "b", "c", "d"].entries()) {
@@ -190,16 +190,19 @@ const refusals: readonly {
   },
 ];
 
-describe("nats-server stores nothing of a batch that it rejects", () => {
-  test.each(refusals)("with $code: $why", async ({ code, config, batch = "one", messages }) => {
-    const stream = await newStream(config);
-    const answer = await stream.send(batch, messages);
-    expect(codeOf(answer)).toBe(code);
-    expect(readPubAck(answer, { name: stream.name, domain: "" })).toBe("batch_refused");
-    expect(await stream.ids()).toEqual([]);
-  });
+describe("a batch that nats-server rejects", () => {
+  test.each(refusals)(
+    "gets $code and is not stored: $why",
+    async ({ code, config, batch = "one", messages }) => {
+      const stream = await newStream(config);
+      const answer = await stream.send(batch, messages);
+      expect(codeOf(answer)).toBe(code);
+      expect(readPubAck(answer, { name: stream.name, domain: "" })).toBe("batch_refused");
+      expect(await stream.ids()).toEqual([]);
+    },
+  );
 
-  test("for too many batches: with 10210 at the first message or 10176 at the commit", async () => {
+  test("gets 10210 at the first message, or 10176 at the commit, if there are too many batches", async () => {
     const stream = await newStream();
     for (let open = 0; open < batchesOfServerMax; open++) {
       stream.publish(`open ${open}`, { id: `o${open}` }, 1);
@@ -213,7 +216,7 @@ describe("nats-server stores nothing of a batch that it rejects", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("with 10077, if the stream has too little space for it", async () => {
+  test("gets 10077 and is not stored if the stream has too little space", async () => {
     const stream = await newStream({ allow_atomic: true, max_bytes: 300, discard: "new" });
     const answer = await stream.send("one", messagesOf("a", "b", "c", "d"));
     expect(codeOf(answer)).toBe(apiCodes.streamStoreFailed);
@@ -221,7 +224,7 @@ describe("nats-server stores nothing of a batch that it rejects", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("with 10054, if the stream rejects one of its messages as too large", async () => {
+  test("gets 10054 and is not stored if one of its messages is too large for the stream", async () => {
     const stream = await newStream({ allow_atomic: true, max_msg_size: 120 });
     const large = { id: "a", headers: { Large: "l".repeat(100) } };
     const answer = await stream.send("one", [large, { id: "b" }]);
@@ -232,7 +235,7 @@ describe("nats-server stores nothing of a batch that it rejects", () => {
   });
 });
 
-test("the tests cover every code that rejects a batch, except 10210 itself", () => {
+test("the tests cover every code that rejects a batch", () => {
   const tried = refusals.map(({ code }) => code);
   expect([...new Set([...tried, apiCodes.atomicPublishTooManyInFlight])].sort()).toEqual(
     [...batchRefusedCodes].sort(),

@@ -20,7 +20,7 @@ async function listen(address: string, name: string, port = 0): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-test("for each server of the cluster the version is requested; a missing server has none", async () => {
+test("each server of a cluster is asked for its version, and a missing server has none", async () => {
   const port = await listen("127.0.0.1", "b");
   await listen("127.0.0.2", "c", port);
   const found = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 }));
@@ -33,7 +33,7 @@ test("for each server of the cluster the version is requested; a missing server 
   ]);
 });
 
-test("a cluster server that listens at its address of only one family is found", async () => {
+test("a server of a cluster is found if it listens on the address of only one family", async () => {
   const port = await listen("127.0.0.1", "b");
   const found = [
     { address: "::1", family: 6 },

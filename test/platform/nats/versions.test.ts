@@ -25,8 +25,8 @@ function watched(server: { version: string; cluster?: string }, replicas: number
   return { warnings, reconnectTo };
 }
 
-describe("a warning about a nats-server that may lose acknowledged events is", () => {
-  test("logged with replicas or in a cluster", () => {
+describe("the warning about a nats-server that may lose acknowledged events", () => {
+  test("is logged with replicas or in a cluster", () => {
     for (const { warnings } of [
       watched({ version: "2.10.27" }, 3),
       watched({ version: "2.10.27", cluster: "C" }, 1),
@@ -41,12 +41,12 @@ describe("a warning about a nats-server that may lose acknowledged events is", (
     expect(watched({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
   });
 
-  test("logged for 2.10.21 on a single node, but not for 2.10.27", () => {
+  test("is logged for 2.10.21 on a single node, but not for 2.10.27", () => {
     expect(watched({ version: "2.10.27" }, 1).warnings).toEqual([]);
     expect(watched({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
   });
 
-  test("logged once for a node of another version after a reconnect", () => {
+  test("is logged once per version if a reconnect reaches a node of another version", () => {
     const { warnings, reconnectTo } = watched({ version: "2.15.1", cluster: "C" }, 3);
     reconnectTo("2.12.1");
     reconnectTo("2.15.1");

@@ -83,7 +83,7 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
   if (said !== "pg_hba.conf") expect(fault).not.toContain("pg_hba.conf");
 });
 
-test("the PostgreSQL error states a server without TLS, a missing server, and a missing host", async () => {
+test("the PostgreSQL error names a server without TLS, a missing server, and a missing host", async () => {
   expect(await faultOf(`${plain.url}?sslmode=require`)).toContain("the server offers no TLS");
   const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/d`;
   expect(await faultOf(nowhere)).toContain("no server is listening");
@@ -95,7 +95,7 @@ test("the PostgreSQL error states a server without TLS, a missing server, and a 
   );
 });
 
-test("the PostgreSQL error states the missing permissions of a sink", async () => {
+test("the PostgreSQL error names the missing permissions of a sink", async () => {
   const openFault = async (url: string): Promise<string> => {
     const target = new PostgresTarget({ url, schema: "penstock" });
     const fault = await target.open().then(

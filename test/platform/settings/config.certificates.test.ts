@@ -81,7 +81,7 @@ describe("the settings for certificate files", () => {
     ]);
   });
 
-  test("reject a certificate without a key or without a NATS URL, and two kinds of credentials", () => {
+  test("reject a certificate without a key, a certificate without a NATS URL, and two kinds of credentials", () => {
     expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile })).toEqual([
       "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither",
     ]);

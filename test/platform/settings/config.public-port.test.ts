@@ -43,7 +43,7 @@ describe("the settings of the public port", () => {
     ]);
   });
 
-  test("require trusted proxies for the PROXY protocol, and exclude it with TLS", () => {
+  test("require trusted proxies for the PROXY protocol, and reject the protocol together with TLS", () => {
     const tls = { PENSTOCK_TLS_CERT: own.certFile, PENSTOCK_TLS_KEY: own.keyFile };
     expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true" })).toEqual([
       expect.stringMatching(/needs PENSTOCK_TRUSTED_/),
@@ -96,27 +96,27 @@ describe("the settings of the public port", () => {
   });
 });
 
-describe("the public and the admin port", () => {
+describe("the public port and the admin port", () => {
   const both = { PENSTOCK_PORT: "8001", PENSTOCK_ADMIN_PORT: "8001" };
 
   test.each([
     ["0.0.0.0", "127.0.0.1"],
     ["127.0.0.1", "127.0.0.1"],
     ["::1", "::"],
-  ])("must differ on %s and %s", (host, adminHost) => {
+  ])("must have different numbers on %s and %s", (host, adminHost) => {
     expect(faultsOf({ ...both, PENSTOCK_HOST: host, PENSTOCK_ADMIN_HOST: adminHost })).toEqual([
       "PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are 8001; they must differ",
     ]);
   });
 
-  test("may have one number on two addresses, or any free numbers", () => {
+  test("may have the same number on two addresses, or any free numbers", () => {
     expect(faultsOf({ ...both, PENSTOCK_HOST: "127.0.0.1", PENSTOCK_ADMIN_HOST: "::1" })).toEqual(
       [],
     );
     expect(faultsOf({ PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0" })).toEqual([]);
   });
 
-  test("may equal the port of the effects in a gateway", () => {
+  test("may have the number of the effects' port in a gateway", () => {
     expect(faultsOf({ ...both, PENSTOCK_ADMIN_PORT: "0", PENSTOCK_EFFECTS_PORT: "8001" })).toEqual(
       [],
     );

@@ -37,11 +37,14 @@ test.each([
   "PENSTOCK-X",
   "PENSTOK_COLOUR",
   `PENSTOCK_${"PORT".repeat(10_000)}`,
-])("the unknown variable %.40s is an error without a suggestion", (variable) => {
-  expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
-});
+])(
+  "an unknown variable that resembles no setting is an error without a suggestion: row %#",
+  (variable) => {
+    expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
+  },
+);
 
-test("several unknown variables are reported together; those of other programs are ignored", () => {
+test("several unknown variables are reported together, but not those of other programs", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
   expect(faultsOf(env)).toHaveLength(3);
 });

@@ -18,7 +18,7 @@ import {
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("a consumer recreates its deleted durable at its position, and sends a notice", async () => {
+test("a consumer recreates its deleted durable at the same position, and sends a notice", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(30));
   const { take, takeAndAck, notices } = reader(nats, { durable: "deleted" });
@@ -53,7 +53,7 @@ test("a consumer reads a recreated stream from its first message, and sends a no
   for (const frame of frames) frame.ack();
 });
 
-test("a consumer redelivers returned frames of a deleted stream before newer ones", async () => {
+test("a consumer redelivers returned frames of a deleted stream before the frames of the new stream", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(6));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -114,7 +114,7 @@ test("a consumer reads partitions that are added later", async () => {
   expect(idsOf(await takeAndAck(3)).sort()).toEqual(ids.sort());
 });
 
-test("a consumer loses and duplicates nothing through restarts and a lost connection", async () => {
+test("a consumer loses and duplicates nothing over restarts and a lost connection", async () => {
   const connection = await freshStreams(nats);
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
   const ids = await stored(connection, framesOf(60));
@@ -134,7 +134,7 @@ test("a consumer loses and duplicates nothing through restarts and a lost connec
   expect(others).toEqual(["consumer_created"]);
 });
 
-test("a program that holds the maximum of frames gets more after a lost connection", async () => {
+test("a program that holds the maximum of frames gets more frames after a lost connection", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(20));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -147,7 +147,7 @@ test("a program that holds the maximum of frames gets more after a lost connecti
   expect(idsOf([...held, ...rest])).toEqual(ids);
 });
 
-test("a consumer sends a notice about a frozen nats-server, and continues when it resumes", async () => {
+test("a consumer sends a notice about a frozen nats-server, and continues when the server resumes", async () => {
   const connection = await freshStreams(nats);
   onTestFinished(() => nats.thaw());
   const ids = await stored(connection, framesOf(10));
@@ -160,7 +160,7 @@ test("a consumer sends a notice about a frozen nats-server, and continues when i
   expect(idsOf([...first, ...rest])).toEqual(ids);
 });
 
-test("a consumer looks up its NATS address before each connection", async () => {
+test("a consumer looks up the NATS address before each connection", async () => {
   const connection = await freshStreams(nats);
   const [id] = await stored(connection, [frameOf("shop")]);
   let asked = 0;
@@ -173,7 +173,7 @@ test("a consumer looks up its NATS address before each connection", async () => 
   expect(notices[0]).toEqual({ type: "disconnected", reason: "no such file" });
 });
 
-test("a consumer sends a notice about messages that leave the stream unread", async () => {
+test("a consumer sends a notice about messages that expired before it read them", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(30));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -198,7 +198,7 @@ test("a consumer rejects an existing durable of another kind", async () => {
   await expect(take(1)).rejects.toThrow("not a pull consumer with explicit acknowledgement");
 });
 
-test("a consumer stops reading at an unknown schema", async () => {
+test("a consumer stops reading at a message with an unknown schema", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, [frameOf("shop", { schema: "2" })]);
   const { take } = reader(nats);

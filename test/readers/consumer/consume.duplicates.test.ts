@@ -38,7 +38,7 @@ async function remove(connection: NatsConnection, sequence: number): Promise<voi
   await (await jetstreamManager(connection)).streams.deleteMessage(live, sequence);
 }
 
-test("an event whose frame leaves the stream before it is acknowledged is delivered from its duplicate", async () => {
+test("a duplicate is delivered if the first frame with the event left the stream unacknowledged", async () => {
   const connection = await freshStreams(nats);
   const [first, last] = [frameOf("shop"), frameOf("shop")];
   await stored(connection, [first, again(first), last]);
@@ -53,7 +53,7 @@ test("an event whose frame leaves the stream before it is acknowledged is delive
   expect(idsOf(await two.takeAndAck(2))).toEqual([first.messageId, ...later]);
 });
 
-test("an event whose frame leaves the stream is delivered from its duplicate, with the acknowledged events of that frame", async () => {
+test("a frame with a duplicate is redelivered whole if the first frame with the event left the stream unacknowledged", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -68,7 +68,7 @@ test("an event whose frame leaves the stream is delivered from its duplicate, wi
   expect(idsOf(await two.takeAndAck(1))).toEqual(second.events.map(({ uuid }) => uuid));
 });
 
-test("an event whose stream was recreated with the same frames is delivered again", async () => {
+test("events of a recreated stream are delivered again if their frames were not acknowledged", async () => {
   const connection = await freshStreams(nats);
   const frames = framesOf(3);
   const one = reader(nats, { lanes, durable: "recreated" });
@@ -88,7 +88,7 @@ test("an event whose stream was recreated with the same frames is delivered agai
   expect(idsOf(await two.takeAndAck(3))).toEqual(ids);
 });
 
-test("frames with duplicates are acknowledged when the first frame is acknowledged", async () => {
+test("a frame with duplicates is acknowledged when the first frame with the events is acknowledged", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -101,7 +101,7 @@ test("frames with duplicates are acknowledged when the first frame is acknowledg
   await expect.poll(pending).toBe(0);
 });
 
-test("a first frame that is returned is redelivered, while the frames with its duplicates wait", async () => {
+test("a returned first frame is redelivered, while the frames with its duplicates wait", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -119,7 +119,7 @@ test("a first frame that is returned is redelivered, while the frames with its d
   await expect.poll(pending).toBe(0);
 });
 
-test("frames that wait for a frame in progress do not time out", async () => {
+test("a frame that waits for a frame in progress does not time out", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -153,7 +153,7 @@ test("a program gets the maximum of frames that it may hold, with or without dup
   expect(idsOf(await takeAndAck(2))).toEqual(more.map(({ messageId }) => messageId));
 });
 
-test("stop() waits only for the first frame, and acknowledges those with its duplicates", async () => {
+test("stop() waits for the first frame with an event, and then also acknowledges the frames with its duplicates", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -167,7 +167,7 @@ test("stop() waits only for the first frame, and acknowledges those with its dup
   expect(floor.stream_seq).toBe(3);
 });
 
-test("stop() waits for a frame that its stream has lost if other frames wait for it", async () => {
+test("stop() waits for a frame that its stream has lost if other frames wait for that frame", async () => {
   const connection = await freshStreams(nats);
   const frame = frameOf("shop");
   await stored(connection, [frame]);
@@ -188,7 +188,7 @@ test("stop() waits for a frame that its stream has lost if other frames wait for
   expect((await infoOf(connection, "lost")).ack_floor.stream_seq).toBe(2);
 });
 
-test("two frames that each hold a duplicate of the other are acknowledged when both are processed", async () => {
+test("two frames that hold duplicates of each other are acknowledged when both are processed", async () => {
   const connection = await freshStreams(nats);
   const [one, other, filler] = framesOf(3);
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
@@ -206,7 +206,7 @@ test("two frames that each hold a duplicate of the other are acknowledged when b
   await expect.poll(floor).toBe(3);
 });
 
-test("stop() does not wait for frames with duplicates of a returned frame, and does not acknowledge them", async () => {
+test("stop() neither waits for nor acknowledges frames with duplicates of a returned frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -221,7 +221,7 @@ test("stop() does not wait for frames with duplicates of a returned frame, and d
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
 
-test("the next frame is delivered after a late acknowledgement, even if that waits for another frame", async () => {
+test("the next frame is delivered after a late acknowledgement, even if the acknowledged frame waits for another one", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];

@@ -26,7 +26,7 @@ async function readSome(file: string, frames: number): Promise<void> {
   await ended;
 }
 
-test("a consumer that is killed repeatedly loses nothing and keeps the order", async () => {
+test("a consumer that is killed repeatedly loses no event and keeps the order", async () => {
   const connection = await freshStreams(nats);
   const file = path.join(temporaryFolder(), "read.txt");
   const ids: string[] = [];

@@ -26,7 +26,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect(JSON.parse(frames[0]!.lines[0]!)).toEqual(frames[0]!.events[0]);
   });
 
-  test("continues after the acknowledged frames of another consumer, immediately and in order", async () => {
+  test("continues immediately and in order after the frames that another consumer acknowledged", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(100));
     const first = reader(nats, { durable: "passed_on" });
@@ -53,7 +53,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect([info.ack_floor.stream_seq, info.num_ack_pending]).toEqual([20, 0]);
   });
 
-  test("redelivers a returned frame and all later ones, in order", async () => {
+  test("redelivers a returned frame and all later frames, in order", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(12));
     const { take, takeAndAck } = reader(nats);
@@ -67,7 +67,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     );
   });
 
-  test("delivers no more frames at a time than requested", async () => {
+  test("delivers no more unacknowledged frames than requested", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(50));
     const { take, takeAndAck } = reader(nats, { durable: "bounded", maxAckPending: 5 });

@@ -7,7 +7,7 @@ import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from ".
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("a stopped consumer accepts acknowledgements of delivered frames, then ends", async () => {
+test("a stopped consumer accepts acknowledgements of delivered frames, and then ends", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, consumer } = reader(nats, { durable: "stopped" });
@@ -80,7 +80,7 @@ test("the server does not redeliver a frame in progress", async () => {
   expect(types(notices)).not.toContain("processing_timed_out");
 });
 
-test("for lines that are not events, one notice is sent per frame and reason", async () => {
+test("a consumer sends one notice per frame and reason for lines that are not events", async () => {
   const connection = await freshStreams(nats);
   const line = (uuid: string) =>
     storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");
@@ -108,7 +108,7 @@ test("for lines that are not events, one notice is sent per frame and reason", a
   await waiting;
 });
 
-test("an event that repeats within the deduplication window is omitted", async () => {
+test("a consumer omits an event that repeats within the deduplication window", async () => {
   const connection = await freshStreams(nats);
   const one = frameOf("shop");
   const again = { ...one, messageId: `${one.messageId}-again` };

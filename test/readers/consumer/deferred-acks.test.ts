@@ -6,7 +6,7 @@ function collected() {
   return { acks, sent, ack: (id: number) => acks.acknowledge(id, () => sent.push(id)) };
 }
 
-test("a frame is acknowledged after the frames that hold its omitted duplicates", () => {
+test("a frame is acknowledged after the frames that hold the duplicates that it omits", () => {
   const { acks, sent, ack } = collected();
   for (const id of [1, 2]) acks.deliver(id, []);
   acks.deliver(3, [1, 2]);
@@ -23,7 +23,7 @@ test("a frame is acknowledged after the frames that hold its omitted duplicates"
   expect([sent, acks.isDeferred(3)]).toEqual([[1, 2, 3, 3], false]);
 });
 
-test("a frame is acknowledged immediately if it omits nothing or omits only acknowledged events", () => {
+test("a frame is acknowledged immediately if it omits nothing, or only acknowledged events", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   ack(1);
@@ -44,7 +44,7 @@ test("two frames that each omit an event of the other are both acknowledged", ()
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame waits also for the frames for which the frame with its omitted events waits", () => {
+test("a frame that waits for a second frame also waits for the frames that the second one awaits", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -59,7 +59,7 @@ test("a frame waits also for the frames for which the frame with its omitted eve
   expect(sent.sort()).toEqual([1, 2, 3, 4]);
 });
 
-test("a redelivered frame waits for the events that it omits at its redelivery", () => {
+test("a redelivered frame waits only for the events that it omits when it is redelivered", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -20,7 +20,7 @@ function frameOf(names: readonly { readonly event: string; readonly id: string }
   return Buffer.from(`${lines.join("\n")}\n`);
 }
 
-test("deduplication keys have a constant size, however long the name and distinct id of an event are", () => {
+test("deduplication keys have a constant size, however long an event's name and distinct id are", () => {
   const window = new ToldWindow({ maxUuids: 100, windowMs: 1_000, monotonicMs: () => 0 });
   const long = "n".repeat(500_000);
   const data = frameOf([
@@ -43,7 +43,7 @@ function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
   return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
 }
 
-test("the deduplication window finds a duplicate in another frame of the project, not in the event's own frame", () => {
+test("the deduplication window finds a duplicate in another frame of the same project, but not in the same frame", () => {
   const window = windowAt({ ms: 0 });
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
@@ -59,7 +59,7 @@ test("the deduplication window holds a maximum number of events, and drops the o
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
 });
 
-test("the deduplication window is limited in time", () => {
+test("the deduplication window forgets an event after its time limit", () => {
   const clock = { ms: 0 };
   const window = windowAt(clock);
   window.duplicateOf("shop/a", 1);

@@ -6,7 +6,7 @@ function message(seq: number): JsMsg {
   return { seq, data: new Uint8Array(10) } as unknown as JsMsg;
 }
 
-test("the held frames are incomplete until all frames sent to an earlier consumer have arrived", () => {
+test("the held frames are incomplete until all frames that an earlier consumer got have arrived", () => {
   const hand = new HeldFrames();
   hand.expect(2, 7);
   expect(hand.isComplete).toBe(false);
@@ -18,7 +18,7 @@ test("the held frames are incomplete until all frames sent to an earlier consume
   expect(hand.lowest).toBe(5);
 });
 
-test("a frame is acknowledged only once, until the server has confirmed that", () => {
+test("a frame is acknowledged only once, and forgotten when the server has confirmed the acknowledgement", () => {
   const hand = new HeldFrames();
   const [first, second] = [hand.add(message(1)), hand.add(message(2))];
   expect([hand.ack(second), hand.ack(second), hand.isAcked(2)]).toEqual([true, false, true]);
@@ -39,7 +39,7 @@ test("frames that the stream no longer has cannot be acknowledged", () => {
   expect([hand.ack(frames[2]!), hand.isAcked(2), hand.size]).toEqual([false, false, 1]);
 });
 
-test("frames are held in stored order, including those that the stream has lost", () => {
+test("frames are held in the order in which they were stored, including frames that the stream has lost", () => {
   const hand = new HeldFrames();
   const add = (...sequences: number[]) => {
     for (const sequence of sequences) hand.add(message(sequence));

@@ -48,7 +48,7 @@ test("the consumer package depends only on the NATS client", () => {
 });
 
 describe.each([process.execPath, "node"])("the consumer package on %s", (node) => {
-  test("runs the guide's program, which reads and then ends on request", {
+  test("runs the guide's program, which reads events and ends on request", {
     timeout: 120_000,
   }, async () => {
     const connection = await freshStreams(nats);

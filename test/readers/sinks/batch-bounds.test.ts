@@ -33,7 +33,7 @@ class CountingTarget implements SinkTarget {
   async close(): Promise<void> {}
 }
 
-test("a batch ends with the frame that reaches its limit, including rejected lines", async () => {
+test("a batch ends with the frame that reaches the limit, which includes rejected lines", async () => {
   await makeStreams(connection);
   const frames = Array.from({ length: 6 }, (_, n) => ({
     ...({ lane: "live", projectId: "shop", messageId: `m${n}`, events: [] } as const),
@@ -73,7 +73,7 @@ test("reading a frame of many lines yields to the event loop", async () => {
   expect(builder.lines).toBe(singleMax);
 });
 
-test("rejected lines of a frame beyond 10,000 are combined into one", async () => {
+test("the rejected lines of a frame beyond the first 10,000 are combined into one", async () => {
   const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "d", receivedAtMs: 0 };
   const record = storedLine(event, "shop", "live");
   const head = "1\n".repeat(10_000);
@@ -82,18 +82,18 @@ test("rejected lines of a frame beyond 10,000 are combined into one", async () =
   const { events, rejected } = builder.take();
   expect(events.map(({ line }) => line)).toEqual([10_001, 10_004]);
   expect(rejected.length).toBe(10_001);
-  expect(rejected.at(-2)).toMatchObject({ line: 9_999, detail: "it is no object" });
+  expect(rejected.at(-2)).toMatchObject({ line: 9_999, detail: "it is not an object" });
   const last = rejected.at(-1)!;
   expect(last).toMatchObject({
     ...{ line: 10_000, projectId: "shop", reason: "not_a_record" },
-    detail: "3 lines; the first: it is no object",
+    detail: "3 lines; the first: it is not an object",
   });
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
 });
 
-test("a single rejected line beyond 10,000 is listed by itself", async () => {
+test("a single rejected line beyond the first 10,000 is listed by itself", async () => {
   const builder = builderWith("1\n".repeat(10_001));
   await builder.addWaiting(least);
   const { rejected } = builder.take();
-  expect(rejected.at(-1)).toMatchObject({ line: 10_000, detail: "it is no object" });
+  expect(rejected.at(-1)).toMatchObject({ line: 10_000, detail: "it is not an object" });
 });

@@ -59,7 +59,7 @@ async function storeEvents(): Promise<void> {
   await storeFrames(connection, frames);
 }
 
-test("a sink halves its batches until one is written in time, and reports that", async () => {
+test("a sink halves its batches until one is written in time, and reports this", async () => {
   await storeEvents();
   const target = new SlowTarget(new TooSlowError("it took too long"));
   const said: string[] = [];

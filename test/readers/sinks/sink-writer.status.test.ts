@@ -42,7 +42,7 @@ async function store(messageId: string, count = 1): Promise<void> {
   await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
 }
 
-test("a sink reports continuously that its target refuses a batch, with the target's position", async () => {
+test("a sink reports without interruption that its target refuses a batch, with the position in the target", async () => {
   await makeStreams(connection);
   const target = new PickyTarget();
   target.refuses = "";
@@ -86,7 +86,7 @@ test("a sink reports continuously that its target refuses a batch, with the targ
   ]);
 });
 
-test("a sink reports a target that rejects over 100 events in a row until it accepts one", async () => {
+test("a sink reports that its target rejected over 100 events in a row, until the target accepts one", async () => {
   await deleteStreams(connection, nats);
   await makeStreams(connection);
   const target = new PickyTarget();
@@ -99,11 +99,11 @@ test("a sink reports a target that rejects over 100 events in a row until it acc
   await expect.poll(() => counts.rejected).toBe(100);
   expect(writer.status(Date.now()).reasons).toEqual([]);
   await store("2");
-  const reason = /has refused the last 101 events and accepted none/;
+  const reason = /has accepted none of the last 101 events/;
   await expect
     .poll(() => writer.status(Date.now()).reasons)
     .toEqual([expect.stringMatching(reason)]);
-  expect(warned).toEqual(["events rejected: check the target's table"]);
+  expect(warned).toEqual(["the target accepts no events: check its table"]);
   target.rejects = false;
   await store("3");
   await expect.poll(() => counts.events).toBe(1);

@@ -49,7 +49,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     await expect.poll(kindsIn(place), within).toEqual(["stream_made_anew"]);
   });
 
-  test("a sink stops at messages that left their stream unread until an operator accepts the gap", async () => {
+  test("a sink stops at messages that expired unread, until an operator accepts the gap", async () => {
     const place = await newPlace();
     const target = place.target();
     const first = startSink(connection, target);

@@ -42,7 +42,7 @@ test("the time until unread events expire follows from the age of the oldest one
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("the time until unread events expire is infinite if all are written", async () => {
+test("the time until unread events expire is infinite if all events are written", async () => {
   const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([
@@ -53,17 +53,20 @@ test("the time until unread events expire is infinite if all are written", async
 test.each([
   [DiscardPolicy.Old, true],
   [DiscardPolicy.New, false],
-])("the time until unread events expire by size, with discard %s: %s", async (discard, leaves) => {
-  const name = `C${discard}`;
-  const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
-  const nowMs = Date.now();
-  await watch.ask(manager, nowMs);
-  await publish(10);
-  await watch.ask(manager, nowMs + 10_000);
-  const [one] = watch.streams(nowMs + 10_000);
-  const seconds = one?.expirySeconds ?? 0;
-  // One message a second, and room for some 75 more before the oldest unread one is discarded.
-  if (leaves) expect(seconds).toBeGreaterThan(60);
-  if (leaves) expect(seconds).toBeLessThan(90);
-  else expect(seconds).toBe(Number.POSITIVE_INFINITY);
-});
+])(
+  "the time until unread events expire by size, with discard %s, is %s",
+  async (discard, leaves) => {
+    const name = `C${discard}`;
+    const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
+    const nowMs = Date.now();
+    await watch.ask(manager, nowMs);
+    await publish(10);
+    await watch.ask(manager, nowMs + 10_000);
+    const [one] = watch.streams(nowMs + 10_000);
+    const seconds = one?.expirySeconds ?? 0;
+    // One message a second, and room for some 75 more before the oldest unread one is discarded.
+    if (leaves) expect(seconds).toBeGreaterThan(60);
+    if (leaves) expect(seconds).toBeLessThan(90);
+    else expect(seconds).toBe(Number.POSITIVE_INFINITY);
+  },
+);

@@ -42,7 +42,7 @@ test("the event limit of a batch doubles after 16 successes, up to the maximum",
   expect(limit.events).toBe(100);
 });
 
-test("the event limit of a batch counts successes from the last slow one", async () => {
+test("the event limit of a batch counts the successes since the last slow batch", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 80);
   succeed(limit, 15);
@@ -51,7 +51,7 @@ test("the event limit of a batch counts successes from the last slow one", async
   expect(limit.events).toBe(20);
 });
 
-test("the event limit of a batch is halved from the second failed transaction in a row", async () => {
+test("the event limit of a batch is halved at the second and each further failed transaction in a row", async () => {
   const limit = new BatchLimit(100);
   const fail = async (): Promise<number> => {
     await fails(limit, 80, new Error("the disk is full"));

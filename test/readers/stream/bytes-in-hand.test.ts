@@ -4,7 +4,7 @@ import { BytesInHand } from "../../../src/readers/stream/bytes-in-hand.ts";
 
 function ignore(): void {}
 
-test("one stream may hold half of the reading memory; the rest is left for others", () => {
+test("a stream may hold half of the reading memory that other streams leave", () => {
   const bytes = new BytesInHand(1_000);
   const one = bytes.join(ignore);
   expect(one.room()).toBe(500);
@@ -18,7 +18,7 @@ test("one stream may hold half of the reading memory; the rest is left for other
   expect(bytes.used).toBe(100);
 });
 
-test("a stream that holds nothing may hold one frame, however much others hold", () => {
+test("a stream without frames in memory may read one, however much memory other streams use", () => {
   const bytes = new BytesInHand(1_000);
   const [one, other] = [bytes.join(ignore), bytes.join(ignore)];
   one.add(5_000);
@@ -28,7 +28,7 @@ test("a stream that holds nothing may hold one frame, however much others hold",
   expect(other.room()).toBe(0);
 });
 
-test("streams that are still read are asked to continue when memory is free", () => {
+test("streams that still read are asked to continue when memory is freed", () => {
   const bytes = new BytesInHand(1_000);
   const asked: string[] = [];
   const one = bytes.join(() => asked.push("one"));
@@ -46,7 +46,7 @@ test("streams that are still read are asked to continue when memory is free", ()
   expect(other.room()).toBe(499);
 });
 
-test("the number of messages to request is at least one, and follows from the size of earlier ones", () => {
+test("the number of messages to request is at least one, and depends on the size of earlier messages", () => {
   const share = new BytesInHand(1e9).join(ignore);
   expect(share.messagesIn(1)).toBe(1);
   for (let frame = 0; frame < 200; frame++) share.add(1_000);

@@ -83,7 +83,7 @@ async function taken(streams: EventStreams, count: number): Promise<string[]> {
   return said;
 }
 
-test("every message is read once and in order, through lost connections and restarts", async () => {
+test("every message is read once and in order, over lost connections and restarts", async () => {
   await freshStreams();
   const streams = reading();
   const before = frames(40);
@@ -113,7 +113,7 @@ test("a large lag is reported while more messages wait than the memory holds", a
   expect(streams.isFarBehind).toBe(false);
 });
 
-test("reading stays within its memory budget; no stream waits for another", async () => {
+test("reading stays within its memory budget, and no stream waits for another", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));
   const roomBytes = 40_000;
@@ -143,7 +143,7 @@ test("a stream that is deleted and recreated while it is read continues in a new
   expect(await taken(streams, 3)).toEqual(["stream_made_anew", ...ids]);
 });
 
-test("a fully read stream may be removed, and is read when it exists again", async () => {
+test("a stream that was read to its end may be removed, and is read when it exists again", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, [frame("p"), frame("p", { lane: "historical" })]);
@@ -164,7 +164,7 @@ test("a fully read stream may be removed, and is read when it exists again", asy
   expect(shown()).toEqual(["live", "historical"]);
 });
 
-test("a stream that is removed before it was read to its end is an error", async () => {
+test("a stream that is removed before it was read to its end causes an error", async () => {
   await freshStreams();
   // Room for one message in hand.
   const streams = reading(1);
@@ -202,7 +202,7 @@ test("new messages are read when the server returns with an older copy", async (
   expect(all).toEqual(["tail_lost", ...ids]);
 });
 
-test("deleted messages are skipped; only a stream with an unknown schema stops", async () => {
+test("deleted messages are skipped, and a message with an unknown schema stops only its own stream", async () => {
   await freshStreams();
   const manager = await jetstreamManager(connection);
   const some = frames(5);
@@ -222,7 +222,7 @@ test("deleted messages are skipped; only a stream with an unknown schema stops",
     .toContain('has the schema "2"');
 });
 
-test("the lag is that of the oldest uncommitted message, and unknown without NATS", async () => {
+test("the lag is the age of the oldest uncommitted message, and is unknown without NATS", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(2));

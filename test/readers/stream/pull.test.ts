@@ -36,7 +36,7 @@ function release(messages: readonly PulledMessage[]): void {
   for (const { share, message } of messages) share.release(message.data.length);
 }
 
-test("a pull delivers all messages from its start in order, then is drained", async () => {
+test("a pull delivers all messages from its start in order, and is then drained", async () => {
   const { pull, bytes } = await opened({ frames: 30, from: 4, max: 1e6 });
   const sequences: number[] = [];
   while (sequences.length < 27) {

@@ -75,7 +75,7 @@ describe("an unchanged stream", () => {
     expect(found).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("continues if everything that was read has expired, but nothing else", async () => {
+  test("continues if exactly the messages that were read have expired", async () => {
     const asked = stream({ from: 4, ids: letters("de") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
@@ -94,14 +94,14 @@ test("a recreated stream is read from its first message, in a new epoch", async 
   });
 });
 
-test("a stream that is first read late reports how many messages had expired", async () => {
+test("a stream whose first messages expired before it was first read reports their number", async () => {
   expect(await resumed(undefined, stream({ from: 4, ids: letters("de") }))).toEqual({
     ...{ epoch: 1, sequence: 3, fault: undefined },
     incidents: [["begun_late", 3]],
   });
 });
 
-test("messages that expired unread stop the stream, until an operator accepts the gap", async () => {
+test("a stream stops at messages that expired unread, until an operator accepts the gap", async () => {
   const asked = stream({ from: 6, ids: letters("fg") });
   const incidents = [["expired_unread", 2]];
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
@@ -114,7 +114,7 @@ test("messages that expired unread stop the stream, until an operator accepts th
   });
 });
 
-test("after a restore of an older copy, no message is omitted, and known messages are not repeated", async () => {
+test("the restore of an older copy omits no message, and repeats none that is known", async () => {
   const id = fc.integer({ min: 0, max: 999_999 }).map(String);
   const history = fc.record({
     shared: fc.uniqueArray(id, { maxLength: 60 }),
@@ -174,7 +174,7 @@ describe("a stream without the newest messages that were read", () => {
     ["friday", 0, 4],
     ["monday", 9_000, 2],
   ])(
-    "whatever its clock says, stops until an operator accepts it: %s, %d ms",
+    "stops until an operator accepts it, whatever its clock says: %s, %d ms",
     async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
@@ -191,7 +191,7 @@ describe("a stream without the newest messages that were read", () => {
     },
   );
 
-  test("stops, or is read as recreated, if its messages differ from those that were read at the same sequences", async () => {
+  test("stops if only some of its messages differ from those that were read, and is read as recreated if all differ", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
@@ -201,7 +201,7 @@ describe("a stream without the newest messages that were read", () => {
     });
   });
 
-  test("also stops if messages that may have been unread have expired", async () => {
+  test("also stops if messages have expired that may not have been read", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
@@ -224,7 +224,7 @@ describe("a stream created before the last message that was read", () => {
     ["older messages than were read", { ids: letters("xyz") }],
     ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
     ["none at all", { ids: [] }],
-  ])("stops with %s until an operator accepts it", async (_, held) => {
+  ])("stops with %s, until an operator accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(position, asked);
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
@@ -257,7 +257,7 @@ const empty: AskedStream = {
   messageFrom: async () => undefined,
 };
 
-test("reported messages are remembered until the reading has passed them; earlier ones are not added meanwhile", () => {
+test("the end of reported messages is remembered until the reading has passed it", () => {
   const before = [entry(1), entry(2)];
   let trail = [...trailReportedTo(before, 8)];
   expect(reportedTo({ sequence: 2, trail: before })).toBe(0);
@@ -270,7 +270,7 @@ test("reported messages are remembered until the reading has passed them; earlie
   expect(trail.map(({ sequence }) => sequence)).toEqual([1, 2, 8, 9]);
 });
 
-test("messages that expired unread are not reported again", async () => {
+test("messages that expired unread are reported only once", async () => {
   const place = { epoch: 1, created: "monday", sequence: 4, trail: trailReportedTo([], 8) };
   const state = { created: "monday", firstSequence: 12, lastSequence: 20, beginsAt: 1 };
   const { incidents } = await resume(place, empty, state, { acceptExpired: false });

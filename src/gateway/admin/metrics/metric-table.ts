@@ -25,7 +25,7 @@ export const metricTable = {
     "Requests whose client disconnected before the answer, by phase: head, body, answer.",
   ),
   penstock_passed_requests_total: counter(
-    "Requests for the upstream, by kind and outcome: passed (the upstream's answer), fresh (a fresh cached answer), kept (an older cached answer, while the upstream is away), failed (503: the upstream is away), full (503: too many requests in progress), gone (the client disconnected).",
+    "Requests for the upstream, by kind and outcome: passed (the upstream's answer), fresh (a fresh cached answer), kept (an older cached answer, while the upstream is unavailable), failed (503: the upstream is unavailable), full (503: too many requests in progress), gone (the client disconnected).",
   ),
   penstock_passed_inflight: optionalGauge(
     "sum",
@@ -43,7 +43,9 @@ export const metricTable = {
   penstock_slow_path_items_total: counter(
     "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   ),
-  penstock_distinct_ids_cut_total: counter("Distinct ids of more than 400 characters, shortened."),
+  penstock_distinct_ids_cut_total: counter(
+    "Distinct ids that were shortened because they have more than 400 characters.",
+  ),
   penstock_frames_total: counter("Frames sent to JetStream, by lane; retries not counted."),
   penstock_frame_events: histogram("Events per frame."),
   penstock_frame_bytes: histogram("Payload bytes per frame."),
@@ -58,16 +60,18 @@ export const metricTable = {
   penstock_acks_failed_total: counter(
     "Sends that no PubAck confirmed as stored, by cause; an atomic batch is one send.",
   ),
-  penstock_duplicate_frames_total: counter("Frames the stream already had, by lane."),
-  penstock_duplicate_events_total: counter("Events in frames the stream already had, by lane."),
+  penstock_duplicate_frames_total: counter("Frames that the stream already had, by lane."),
+  penstock_duplicate_events_total: counter(
+    "Events in frames that the stream already had, by lane.",
+  ),
   penstock_stream_regressions_total: counter(
-    "Number of times that a stream lacked messages that it had acknowledged, by lane and cause: cut_back, made_anew.",
+    "Losses of acknowledged messages by a stream, by lane and cause: cut_back (the stream ends at a lower sequence), made_anew (the stream was created again).",
   ),
   penstock_frames_unacked: gauge("sum", "Frames sent and not yet acknowledged."),
   penstock_connections: gauge("sum", "Connections open on the public port."),
   penstock_connections_max: gauge("sum", "Maximum number of open connections."),
   penstock_connections_refused_total: counter(
-    "Connections closed as they opened, by the exceeded limit: total, address.",
+    "Connections closed as soon as they opened, by the exceeded limit: total, address.",
   ),
   penstock_connections_closed_early_total: counter(
     "Open connections closed early, by reason: newcomer (all were in use, and a new one replaced it), idle (three quarters were in use).",
@@ -82,7 +86,7 @@ export const metricTable = {
   penstock_inflight_bytes: gauge("sum", "Bytes in flight: bodies in memory, unacknowledged lines."),
   penstock_inflight_bytes_max: gauge(
     "sum",
-    "The budget of bytes in flight; if it is used up, requests get 503 overloaded.",
+    "The budget of bytes in flight; beyond it, requests get 503 overloaded.",
   ),
   penstock_nats_connected: gauge("min", "1 while NATS is connected, else 0."),
   penstock_stream_bytes: gauge(

@@ -87,7 +87,7 @@ export class KnownProjects {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
     if (this.#lags)
-      return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
+      return `it ends at entry ${this.#readTo}, although entry ${sequence} was read earlier`;
     if (this.#undeleted.size > 0) {
       const names = firstOf(this.#undeleted).join(", ");
       return `it contains deleted projects again (${names}): remove them again, or rotate their keys to restore them`;

@@ -41,7 +41,7 @@ function hadNoReceiver(error: unknown): boolean {
 
 function timeoutMessage({ message }: Error, waitedMs: number): string {
   return (
-    `${message}: waited ${waitedMs / 1_000} s for it. A NATS cluster elects a leader within seconds when more than half of its servers ` +
+    `${message}: waited ${waitedMs / 1_000} s. A NATS cluster elects a leader within seconds when more than half of its servers ` +
     "run and reach one another: check `nats server report jetstream`, start the missing servers, and try again"
   );
 }

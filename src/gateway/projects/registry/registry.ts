@@ -178,8 +178,8 @@ export class Registry implements ProjectLookup {
   #bucketMissing(): void {
     this.#known.bucketMissing();
     const { size } = this.#known;
-    const projects = size === 1 ? "the 1 project" : `the ${size} projects`;
-    const lost = size === 0 ? "" : `, with ${projects} known from it`;
+    const projects = size === 1 ? "1 project" : `${size} projects`;
+    const lost = size === 0 ? "" : `, and this gateway knows ${projects} that it had`;
     this.#bucketFault = `it no longer exists${lost}; ${lossAdvice}`;
     this.#readingDone();
   }

@@ -81,7 +81,7 @@ function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
   if (!hasUuid(record)) return reject("invalid_field", "its uuid is not a UUID");
-  if (record.projectId === "") return reject("invalid_field", "its project_id is invalid");
+  if (record.projectId === "") return reject("invalid_field", "its project_id is not an id");
   if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is not text");
   const { profileType: profile } = record;
   return isNothing(profile) || profile === TokenType.True || profile === TokenType.False

@@ -6,11 +6,11 @@ import type { MetricRow } from "../../../platform/metrics/table.ts";
 export const effectsMetricTable = {
   penstock_effects_events_total: {
     type: "counter",
-    help: "Events applied and committed, by lane and usage class; without duplicates.",
+    help: "Events applied and committed, by lane and usage class, not counting duplicates.",
   },
   penstock_effects_duplicates_total: {
     type: "counter",
-    help: "Duplicate events, by lane. They are counted, but not applied.",
+    help: "Duplicates of earlier events, by lane; they are counted, but not applied.",
   },
   penstock_effects_frames_total: {
     type: "counter",
@@ -18,15 +18,15 @@ export const effectsMetricTable = {
   },
   penstock_effects_rejected_total: {
     type: "counter",
-    help: "Parts of events that could not be applied, by reason. The rest of each event was applied.",
+    help: "Parts of events that could not be applied, by reason; the rest of each event was applied.",
   },
   penstock_effects_incidents_total: {
     type: "counter",
-    help: "Incidents: a stream was replaced, or had lost messages that were not applied yet, by kind.",
+    help: "Incidents of streams, by kind, such as a replaced stream or messages that expired before they were applied.",
   },
   penstock_effects_links_total: {
     type: "counter",
-    help: "Links between ids, by outcome; refused ones are not errors.",
+    help: "Links between ids, by outcome; the outcomes that begin with refused are not errors.",
   },
   penstock_effects_commits_total: {
     type: "counter",
@@ -42,7 +42,7 @@ export const effectsMetricTable = {
   },
   penstock_effects_lag_seconds: {
     type: "gauge",
-    help: "Time since the oldest message that is not applied was stored, by lane; absent while NATS does not answer.",
+    help: "Age of the oldest message that is not applied yet, by lane; absent while NATS does not answer.",
   },
   penstock_effects_ready: {
     type: "gauge",
@@ -54,7 +54,7 @@ export const effectsMetricTable = {
   penstock_effects_incidents: { type: "gauge", help: "Incidents in the database." },
   penstock_effects_rejected: {
     type: "gauge",
-    help: "Rejections since the database was created; it keeps the newest 10,000 of each project.",
+    help: "Rejections since the database was created. The database retains the newest 10,000 of each project.",
   },
   penstock_effects_cache_bytes: {
     type: "gauge",
@@ -70,9 +70,12 @@ export const effectsMetricTable = {
   },
   penstock_effects_duplicates_window_minutes: {
     type: "gauge",
-    help: "How far back duplicates are detected, in the stream that remembers least: 30 to 60 once events have arrived for that long; less if more events arrive than its memory holds.",
+    help: "Minutes for which events are remembered to detect duplicates, in the stream with the shortest time: 30 to 60, less until events have arrived for that long, or if more events arrive than the memory holds.",
   },
-  penstock_effects_waits: { type: "gauge", help: "Requests that wait for a sequence." },
+  penstock_effects_waits: {
+    type: "gauge",
+    help: "HTTP requests that wait until a message is applied.",
+  },
 } as const satisfies Record<string, MetricRow>;
 
 export type EffectsMetricName = keyof typeof effectsMetricTable;

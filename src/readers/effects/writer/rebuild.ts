@@ -190,7 +190,7 @@ class Building {
     await this.#findGoals();
     if (this.#missing > 0 && !acceptMissing)
       throw new RebuildError(
-        `the streams no longer have ${this.#missing} of the applied messages. The new database would lack their effects. To accept this, use --accept-missing`,
+        `the streams no longer have ${this.#missing} of the applied messages. The new database would lack the effects of those messages. To accept this, use --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     await this.#applier.apply(
@@ -215,7 +215,7 @@ class Building {
     this.#missing += lost;
     if (lost > 0 && !acceptMissing)
       throw new RebuildError(
-        `${lost} messages left the streams before they were read. The new database would lack their effects. To accept this, run again with --accept-missing`,
+        `${lost} messages left the streams before the rebuild read them. The new database would lack the effects of those messages. To accept this, run the command again with --accept-missing`,
       );
   }
 
@@ -363,7 +363,7 @@ class Building {
 }
 
 const changedMeanwhile =
-  "a stream was deleted, recreated or replaced by an older copy meanwhile. Retry";
+  "a stream was deleted, recreated or replaced by an older copy during the rebuild. Retry";
 
 function positionItem(
   { name }: Goal,

@@ -178,11 +178,11 @@ class Comparison {
     const explained: string[] = [];
     if (ofLinks > 0)
       explained.push(
-        `${ofLinks} lines differ by conflicting links: which of them is refused depends on the order in which the streams were read`,
+        `${ofLinks} lines differ because of conflicting links: which link is rejected depends on the order in which the streams were read`,
       );
     if (ofErasures > 0)
       explained.push(
-        `${ofErasures} lines of usage, active people and spikes differ by an erasure: the erased events had been counted`,
+        `${ofErasures} lines of usage, active people and spikes differ because of an erasure: the erased events had been counted`,
       );
     return { differences, explained };
   }

@@ -276,7 +276,7 @@ export function readAddress(text: string): ClickHouseAddress {
     if (name === authority) continue;
     if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
       throw new StoreError(
-        `cannot read ClickHouse's URL: the parameter ${name} is not a server setting. Use user:password@host for the login, --database for the database, and ?${authority}=FILE for a certificate authority`,
+        `cannot read ClickHouse's URL: unknown parameter ${name}. Use user:password@host for the login, --database for the database, and ?${authority}=FILE for a CA certificate`,
       );
     settings[name] = value;
   }

@@ -23,7 +23,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_incidents_total: {
     type: "counter",
-    help: "Incidents: a stream was replaced, or had lost messages that were not read yet, by kind.",
+    help: "Incidents of streams, by kind, such as a replaced stream or messages that expired before they were read.",
   },
   penstock_sink_commits_total: {
     type: "counter",
@@ -35,15 +35,15 @@ export const sinkMetricTable = {
   },
   penstock_sink_lag_messages: {
     type: "gauge",
-    help: "Messages that are stored but not yet in the target, by lane; for Parquet, not yet committed. Uses the last known state of the target. Absent on standby and while NATS does not respond.",
+    help: "Messages that are stored but not yet in the target, by lane; for Parquet files, not yet committed. Uses the last known state of the target. Absent on standby and while NATS does not answer.",
   },
   penstock_sink_lag_seconds: {
     type: "gauge",
-    help: "Time since the oldest message that is not yet in the target was stored, by lane. Absent on standby and while NATS does not respond.",
+    help: "Age of the oldest message that is not in the target, by lane. Absent on standby and while NATS does not answer.",
   },
   penstock_sink_expiry_seconds: {
     type: "gauge",
-    help: "Time until the oldest message that is not yet in the target leaves its stream, by lane. It leaves at its maximum age or, if the stream discards old messages when it is full, when it is full at the current rate. Absent if no message waits, or if messages do not leave.",
+    help: "Time until the oldest message that is not in the target leaves its stream, by lane. It leaves by age or, if the stream discards old messages, by size at the current rate. Absent if no message waits or none would leave.",
   },
   penstock_sink_retention_seconds: {
     type: "gauge",
@@ -59,7 +59,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_requests_total: {
     type: "counter",
-    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (sent again in two parts, because the upstream refuses an event in it), refused (the sink rejects its events), stopped (an operator must intervene).",
+    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (the upstream refuses something in it), refused (the upstream refuses its only event, which is rejected), stopped (an operator must intervene).",
   },
   penstock_sink_waiting_projects: {
     type: "gauge",

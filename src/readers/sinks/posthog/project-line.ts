@@ -241,6 +241,6 @@ export class RequestBounds {
   }
 
   refusesAll(why: string): string {
-    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink retries and rejects no more events; to reject every refused event, use --accept-refused`;
+    return `the upstream has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink now retries instead of rejecting more events; to reject every event that the upstream refuses, use --accept-refused`;
   }
 }

@@ -30,7 +30,7 @@ test.each([
     ]);
 });
 
-describe("import reads objects that are written as JSON text", () => {
+describe("an object in an imported line", () => {
   const track = { type: "track", messageId: "m", userId: "u", event: "e", timestamp: time };
   const own = { event: "e", distinct_id: "u", timestamp: time };
   test.each<[string, JsonObject, JsonObject]>([
@@ -95,20 +95,23 @@ describe("import reads objects that are written as JSON text", () => {
       { ...own, properties: {}, elements: text([{ tag_name: "a" }]) },
       { properties: { $elements: [{ tag_name: "a" }] } },
     ],
-  ])("%s", async (_, line, event) => {
+  ])("may be JSON text: %s", async (_, line, event) => {
     const { batch, notes } = await converted(line);
     expect(notes).toEqual([]);
     expect(batch).toMatchObject([event]);
   });
 
-  test.each(["[]", [], "", null, "null", " { } "])("%j as an empty object", async (value) => {
-    const { batch, notes } = await converted({ ...track, properties: value, context: value });
-    expect(notes).toEqual([]);
-    expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
-  });
+  test.each(["[]", [], "", null, "null", " { } "])(
+    "may be %j, which counts as an empty object",
+    async (value) => {
+      const { batch, notes } = await converted({ ...track, properties: value, context: value });
+      expect(notes).toEqual([]);
+      expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
+    },
+  );
 
   test.each(["{'a': 1}", "plain", [1], 7, true, "[1,2]"])(
-    "except %j, which counts as a loss, with a note",
+    "must not be %j, which counts as a loss, with a note",
     async (value) => {
       for (const field of ["properties", "context"]) {
         const { batch, notes } = await converted({ ...track, [field]: value });
@@ -122,7 +125,7 @@ describe("import reads objects that are written as JSON text", () => {
   );
 });
 
-describe("import reads numeric times", () => {
+describe("a numeric time in an imported line", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
     posthog: (at) => `{"event":"e","distinct_id":"u","uuid":"${uuid}","timestamp":${at}}`,
     mixpanel: (at) => `{"event":"e","properties":{"distinct_id":"u","time":${at}}}`,
@@ -135,7 +138,7 @@ describe("import reads numeric times", () => {
     ...["1720267200.0", '"1720267200"', '"1720267200000"', '"1720267200000000"'],
   ];
 
-  test.each(Object.entries(lineOf))("in %s", async (format, line) => {
+  test.each(Object.entries(lineOf))("is read in %s", async (format, line) => {
     for (const at of times) {
       const { batch } = await converted(line(at), format);
       if (format === "posthog" && at.startsWith('"')) continue;
@@ -145,7 +148,7 @@ describe("import reads numeric times", () => {
     expect(batch[0]!["timestamp"]).toBe("2024-07-06T12:00:00.125Z");
   });
 
-  test.each(Object.entries(lineOf))("except a zero in %s", async (format, line) => {
+  test.each(Object.entries(lineOf))("is missing if it is zero: %s", async (format, line) => {
     const file = fileWith(`${line("0")}\n`);
     const { err } = await runImport(["--dry-run", "--format", format, file]);
     expect(err).toContain(`${file}:1: stored: missing_timestamp`);
@@ -153,7 +156,7 @@ describe("import reads numeric times", () => {
 
   // A day, a day with a time, and ambiguous units.
   test.each(["20240706", "20240706120000", "2024", "50000000000"])(
-    "%s as milliseconds",
+    "is milliseconds if its unit is ambiguous: %s",
     async (at) => {
       for (const [format, line] of Object.entries(lineOf)) {
         const { batch } = await converted(line(at), format);
@@ -162,14 +165,14 @@ describe("import reads numeric times", () => {
     },
   );
 
-  test("and uses the first valid one of several times of a call", async () => {
+  test("is used if the earlier time fields of the call are invalid", async () => {
     const call = { type: "track", event: "e", userId: "u", timestamp: "", originalTimestamp: 0 };
     const { batch } = await converted({ ...call, sentAt: 1720267200000 });
     expect(batch[0]!["timestamp"]).toBe(time);
   });
 });
 
-describe("import from a line with several times", () => {
+describe("a line with several time fields", () => {
   const call = { type: "track", event: "e", userId: "u" };
   const amplitude = { event_type: "e", user_id: "u" };
   const hidden = [
@@ -178,7 +181,7 @@ describe("import from a line with several times", () => {
     ...["9999-12-31T23:59:59Z", "2026-02-29T10:00:00Z"],
   ];
 
-  test.each(hidden)("uses the first valid one, and skips %j", async (bad) => {
+  test.each(hidden)("is imported with the first valid one, after the invalid %j", async (bad) => {
     const calls = ["originalTimestamp", "original_timestamp", "sentAt", "sent_at"].map((name) => ({
       ...{ ...call, timestamp: bad, received_at: "2024-07-07T00:00:00Z", [name]: time },
     }));
@@ -201,7 +204,7 @@ describe("import from a line with several times", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("counts a loss if all times are invalid, but none if the line has no time", async () => {
+  test("counts as a loss if all fields are invalid, but not if they are empty or zero", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],
@@ -233,7 +236,7 @@ describe("a loss in an imported line", () => {
     ["an unknown call", { type: "merge", userId: "u" }, "not stored: unknown_call"],
     ["half a line after a complete one", `${text(call)}{"type":"track"`, "not stored: not_json"],
     ["no distinct id", { ...call, userId: " " }, "not stored: no_distinct_id"],
-  ])("is counted and fails the import: %s", async (_, line, said) => {
+  ])("is counted for every line, and fails the import: %s", async (_, line, said) => {
     const bad = typeof line === "string" ? line : text(line);
     const good = text("event_type" in Object(line) ? amplitude : call);
     const file = fileWith(`${good}\n${`${bad}\n`.repeat(12)}`);
@@ -247,14 +250,14 @@ describe("a loss in an imported line", () => {
     expect(allowed).toBeUndefined();
   });
 
-  test("for lines and parts of lines, with the number of each", async () => {
+  test("is counted separately for lines and for parts of lines", async () => {
     const unreadable = text({ ...call, properties: "{" });
     const file = fileWith(`${text(call)}\n${unreadable}\n{"type":"track"\n`);
     const { error } = await runImport(["--dry-run", file]);
     expect(error?.message).toContain("not stored: 1 line and 1 part of stored lines, listed above");
   });
 
-  test("but not for an intended omission or a missing field", async () => {
+  test("is not counted for an intended omission or a missing field", async () => {
     const lines = [
       amplitude,
       { ...amplitude, event_type: "session_start" },
@@ -266,7 +269,7 @@ describe("a loss in an imported line", () => {
     expect([error, out]).toEqual([undefined, expect.stringContaining("3 events would be stored")]);
   });
 
-  test("is counted with a note for bytes that are not UTF-8 in a converted line", async () => {
+  test("is noted for bytes that are not UTF-8 in a converted line", async () => {
     const bytes = Buffer.from(`${text({ ...call, properties: { a: "?" } })}\n`);
     bytes[bytes.indexOf("?")] = 0xff;
     const { notes } = await bodiesOf([bytes]);

@@ -12,13 +12,16 @@ test.each([
   ["1720267200", "1"],
   ["1720267200.00000000000000000", "1"],
   ["1720267200000.0", '"1234567890123456"'],
-])("import from Mixpanel reads the time %s in a line with the number %s", async (seconds, long) => {
-  const { bodies } = await bodiesOf([
-    `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
-  ]);
-  const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
-  expect(batch[0]!["timestamp"]).toBe(time);
-});
+])(
+  "import from Mixpanel reads the time %s in a line that also has the number %s",
+  async (seconds, long) => {
+    const { bodies } = await bodiesOf([
+      `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
+    ]);
+    const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
+    expect(batch[0]!["timestamp"]).toBe(time);
+  },
+);
 
 describe("import", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
@@ -75,14 +78,14 @@ test.each([
     }
 });
 
-test("import detects the format despite an invalid member", () => {
+test("import detects the format of a line with an invalid member", () => {
   for (const type of ["12345678901234567890", '{"toString":1}'])
     expect(detectFormat([`{"event":"e","distinct_id":"u","uuid":"1","type":${type}}`])).toBe(
       formatNamed("posthog"),
     );
 });
 
-describe("a line that is not an object", () => {
+describe("a line that is not an event", () => {
   const event = '{"event":"seen","distinct_id":"u","timestamp":"2024-07-06T12:00:00.000Z"}';
 
   test.each(["[]", "[1]", "null", "42", '"text"', '{"event":"seen","properties":{'])(
@@ -105,7 +108,7 @@ describe("a line that is not an object", () => {
     ["an array", ["[", `${event},`, event, "]"]],
     ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
     ["an array that begins on the line of its first object", [`[${event},`, event, "]"]],
-  ])("is rejected with its file if that is %s", (_, lines) => {
+  ])("is rejected with its whole file if the file is %s", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/it is a JSON array/);
   });
 
@@ -118,12 +121,12 @@ describe("a line that is not an object", () => {
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["a response", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])("is rejected with its file if it is part of %s over several lines", (_, lines) => {
+  ])("is rejected with its whole file if it is part of %s over several lines", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/not whole JSON objects/);
   });
 
   test.each([[["42", "null"]], [["event,distinct_id", "7"]]])(
-    "is rejected with its file if no line is an object: %j",
+    "is rejected with its whole file if no line is an object: %j",
     (lines) => {
       expect(detectFormat(lines)).toMatch(/not JSON objects/);
     },

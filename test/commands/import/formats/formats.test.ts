@@ -286,7 +286,7 @@ test.each([
   ["mixpanel", { event: "constructor", properties: { time: 1, distinct_id: "u", toString: 1 } }],
   ["amplitude", { event_type: "constructor", device_type: "toString", user_id: "u" }],
   ["segment", { type: "track", event: "constructor", userId: "u", properties: { valueOf: 1 } }],
-])("import from %s treats names of Object.prototype like others", async (_, line) => {
+])("import from %s treats names of Object.prototype like other names", async (_, line) => {
   const { bodies } = await bodiesOf([`${JSON.stringify(line)}\n`]);
   const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
   expect(batch[0]).toMatchObject({ event: "constructor", distinct_id: "u" });
@@ -307,7 +307,7 @@ test("import from Amplitude skips and reports a session event", async () => {
   expect(notes).toMatchObject([{ line: 1, code: "session_start", isStored: false }]);
 });
 
-describe("import rejects a file of unknown format and states the fix", () => {
+describe("import rejects a file of unknown format, and the error states the fix", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
     ['{"results": [', /one per line: convert it with jq/],
@@ -317,7 +317,7 @@ describe("import rejects a file of unknown format and states the fix", () => {
     expect(detectFormat([line])).toMatch(said);
   });
 
-  test("lines of two formats", () => {
+  test("for lines of two formats", () => {
     const lines = cases.slice(1, 6).map(({ line }) => {
       return JSON.stringify(line, (_, value: unknown) => (typeof value === "bigint" ? 1 : value));
     });

@@ -25,7 +25,7 @@ const view = (properties: JsonObject): JsonObject => ({
 });
 const uuidOf = async (line: JsonObject) => (await eventsOf([line])).batch[0]!["uuid"];
 
-describe("in all Mixpanel exports, an event", () => {
+describe("a Mixpanel event", () => {
   const monday = view({ distinct_id: "$device:d", $device_id: "d", mp_processing_time_ms: 1 });
   const before = { $distinct_id_before_identity: "$device:d" };
   test.each([
@@ -41,18 +41,18 @@ describe("in all Mixpanel exports, an event", () => {
         $mp_api_timestamp_ms: 3,
       }),
     ],
-  ])("has one uuid even if %s", async (_, line) => {
+  ])("has the same uuid in another export even if %s", async (_, line) => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
-  test("has one uuid and one distinct id, that of the device that sent it", async () => {
+  test("has the uuid and distinct id of the device that sent it, also in a later export", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
     expect(batch[2]).toMatchObject({ properties: { $anon_distinct_id: "$device:d" } });
   });
 
-  test("has one uuid even without a device", async () => {
+  test("has the same uuid in another export even without a device", async () => {
     const later = view({ distinct_id: "canonical", $distinct_id_before_identity: "a" });
     expect(await uuidOf(later)).toBe(await uuidOf(view({ distinct_id: "a" })));
   });
@@ -82,7 +82,7 @@ describe("in all Mixpanel exports, an event", () => {
         { distinct_id: "u", time: seconds },
       ],
     ),
-  ])("has one uuid whether %s is a string or a number", async (_, one, other) => {
+  ])("has the same uuid whether %s is a string or a number", async (_, one, other) => {
     expect(await uuidOf(view(one))).toBe(await uuidOf(view(other)));
   });
 
@@ -91,11 +91,11 @@ describe("in all Mixpanel exports, an event", () => {
     ["a different second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
     ["a different insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
     ["a different name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
-  ])("has another uuid with %s", async (_, line) => {
+  ])("has another uuid if it has %s", async (_, line) => {
     expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
   });
 
-  test("has a different uuid for each of two users with the nil UUID as insert id", async () => {
+  test("gets a uuid of its own if its insert id is the nil UUID", async () => {
     const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
     const { batch } = await eventsOf([view(nil), view(nil)]);
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
@@ -105,13 +105,13 @@ describe("in all Mixpanel exports, an event", () => {
 const uuid = "3b241101-e2bb-4255-8caf-4136c566a962";
 const oldDevice = "17d5d4b7f5b6a1-0e5c8b4a1b2c3d-1f396452-1ea000-17d5d4b7f5c7d0";
 
-describe("import from Mixpanel links", () => {
+describe("import from Mixpanel", () => {
   test.each([
     ["a number", "40000", "anon-k4"],
     ["a numeric JSON value", 40_000, "anon-k4"],
     ["capitals", "EMP-5", uuid],
     ["a word", "ann", "$device:x"],
-  ])("the sending id of an event to its user, who is %s", async (_, user, before) => {
+  ])("links the sending id of an event to its user, who is %s", async (_, user, before) => {
     const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
     const { batch, notes } = await eventsOf([buy, buy]);
     expect(notes).toEqual([]);
@@ -136,7 +136,7 @@ describe("import from Mixpanel links", () => {
       [uuid, uuid.toUpperCase()],
       uuid.toUpperCase(),
     ],
-  ])("ids by a $merge whose main id is a %s of the file", async (_, shown, ids, main) => {
+  ])("links ids of a $merge to the id that is a %s of the file", async (_, shown, ids, main) => {
     const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
     const { batch } = await eventsOf([view(shown), merge]);
     expect(batch.at(-1)).toMatchObject({
@@ -145,7 +145,7 @@ describe("import from Mixpanel links", () => {
     });
   });
 
-  test("1,500 ids of one $merge in linear time", async () => {
+  test("links 1,500 ids of one $merge in linear time", async () => {
     const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);
     const merge = {
       event: "$merge",
@@ -158,7 +158,7 @@ describe("import from Mixpanel links", () => {
 
   const link = { event: "$identify", distinct_id: "u" };
 
-  test("a device to its user once per file, after the event with both", async () => {
+  test("links a device to its user once per file, after the event that has both", async () => {
     const { batch, numbers } = await eventsOf([
       view({ distinct_id: "$device:d", $device_id: "d", $insert_id: "1" }),
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: "2" }),
@@ -174,7 +174,7 @@ describe("import from Mixpanel links", () => {
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(4);
   });
 
-  test("a device to its user without a warning", async () => {
+  test("links a device to its user without a warning", async () => {
     const both = view({ distinct_id: "u", $device_id: "d", $user_id: "u" });
     const file = fileWith(`${JSON.stringify(both)}\n`);
     const { out, error } = await runImport(["--dry-run", "--strict", file]);
@@ -182,7 +182,7 @@ describe("import from Mixpanel links", () => {
     expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
   });
 
-  test("a device to its user with the same uuid in another file", async () => {
+  test("links a device to its user with the same uuid in another file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
     ) as [JsonObject, JsonObject];
@@ -206,14 +206,14 @@ describe("import from Mixpanel links", () => {
       { distinct_id: "m", $identified_id: "u", $anon_id: "a" },
       { $anon_distinct_id: "a" },
     ],
-  ])("a device to its user by a $identify %s", async (_, properties, linked) => {
+  ])("links a device to its user by a $identify %s", async (_, properties, linked) => {
     const { batch } = await eventsOf([
       { event: "$identify", properties: { time: seconds, ...properties } },
     ]);
     expect(batch).toMatchObject([{ ...link, properties: linked }]);
   });
 
-  test("nothing for an event without a distinct id, and uses its user or device instead", async () => {
+  test("uses the user or device of an event without a distinct id, and links nothing", async () => {
     const { batch } = await eventsOf([view({ $user_id: "u" }), view({ $device_id: "d" })]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["u", "$device:d"]);
   });
@@ -232,7 +232,11 @@ describe("import from Mixpanel links", () => {
       [["$device:x1", "CUST-1"]],
     ],
     ["of a UUID", { $distinct_ids: [uuid, "12345"] }, [[uuid, "12345"]]],
-    ["of a UUID behind", { $distinct_ids: ["CUST-100", uuid] }, [[uuid, "CUST-100"]]],
+    [
+      "of a UUID that is the second id",
+      { $distinct_ids: ["CUST-100", uuid] },
+      [[uuid, "CUST-100"]],
+    ],
     [
       "of a UUID in upper case",
       { distinct_id: uuid.toUpperCase(), $distinct_ids: [uuid.toUpperCase(), "ABC-9"] },
@@ -248,7 +252,7 @@ describe("import from Mixpanel links", () => {
         ["w", "u"],
       ],
     ],
-  ])("ids by a $merge %s", async (_, properties, links) => {
+  ])("links ids by a $merge %s", async (_, properties, links) => {
     const line = { event: "$merge", properties: { time: seconds, ...properties } };
     const { batch, notes } = await eventsOf([line]);
     expect(notes).toEqual([]);
@@ -261,7 +265,7 @@ describe("import from Mixpanel links", () => {
   });
 
   test.each([[["a"]], [[]], ["x"], [["a", "a"]], [["a", null]]])(
-    "no ids for a $merge of %j, which counts as a loss",
+    "links nothing for a $merge of %j, which counts as a loss",
     async (ids) => {
       const line = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
       const { batch, notes } = await eventsOf([line]);
@@ -320,7 +324,7 @@ describe("the time zone of a Mixpanel project", () => {
       "2026-04-31T00:00",
     ],
     ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
-  ])("counts a loss for %j, which is no valid time", async (time) => {
+  ])("counts a loss for %j, which is not a valid time", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);
     const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);
@@ -340,7 +344,7 @@ describe("the time zone of a Mixpanel project", () => {
     [99_999_999, "1973-03-03T09:46:39.000Z"],
     [86_400, "1970-01-02T00:00:00.000Z"],
     [100_000_000, "1973-03-03T09:46:40.000Z"],
-  ])("is not needed for the number %d, a time in seconds", async (time, timestamp) => {
+  ])("is not needed for the number %d, which is a time in seconds", async (time, timestamp) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })]);
     expect(new Date(`${batch[0]!["timestamp"]}Z`.replace("ZZ", "Z")).toISOString()).toBe(timestamp);
   });
@@ -360,7 +364,7 @@ describe("the time zone of a Mixpanel project", () => {
       '{"event":"e","distinct_id":"u"}\n',
       "has no local times",
     ],
-  ])("is rejected with %s", async (_, args, content, said) => {
+  ])("is rejected if the import has %s", async (_, args, content, said) => {
     const { error } = await runImport(["--dry-run", ...args, fileWith(content)]);
     expect(error?.message).toContain(said);
   });

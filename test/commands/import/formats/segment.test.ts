@@ -39,7 +39,7 @@ test("import of a Segment group call applies its traits to the group, and the tr
   expect(await converted(line)).toEqual([event, ofUser]);
 });
 
-test("import from Segment prefers the groups of the properties to the group of the context", async () => {
+test("import from Segment prefers the groups in the properties to the group in the context", async () => {
   const properties = { $groups: { company: "own", team: "t" } };
   const line = { type: "track", event: "e", userId: "u", context, properties };
   expect(await converted(line)).toMatchObject([{ properties }]);

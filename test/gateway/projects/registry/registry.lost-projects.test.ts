@@ -45,7 +45,7 @@ describe("a registry that lost projects", () => {
     await (await streams()).delete(streamOf(place));
     await expect
       .poll(() => registry.fault, soon)
-      .toContain("it no longer exists, with the 2 projects known from it");
+      .toContain("it no longer exists, and this gateway knows 2 projects that it had");
     expectKept(registry, "shop", "blog");
     expect(errors(registry)).toBe(1);
     const reported = registry.lines.find(({ message }) =>

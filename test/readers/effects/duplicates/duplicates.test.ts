@@ -33,7 +33,7 @@ function feed(duplicates: Duplicates, sequence: number, lines: readonly Sent[]):
   return said;
 }
 
-test("a uuid counts as a duplicate for at least half an hour and at most an hour", () => {
+test("a repeated uuid counts as a duplicate for at least half an hour and at most an hour", () => {
   const duplicates = memory(1e6);
   expect(feed(duplicates, 1, [{ uuid: 1, ms: startMs }])).toEqual([false]);
   expect(feed(duplicates, 2, [{ uuid: 1, ms: startMs }])).toEqual([true]);
@@ -85,7 +85,7 @@ test("the deduplication memory forgets the oldest uuids when it is full, and sta
   expect(budget.bytes).toBe(0);
 });
 
-test("each stream is deduplicated independently; one budget applies to all", () => {
+test("each stream is deduplicated independently, within one budget for all streams", () => {
   const bytesMax = 64 * 1024;
   const streams = [{ lane: "live" }, { lane: "historical" }, { lane: "live" }] as const;
   const uuids = Array.from({ length: 8_000 }, (_, at) => (at * 7) % 2_500);
@@ -172,7 +172,7 @@ describe("deduplication that was stopped, restored or rolled back", () => {
   });
 });
 
-test("a set of hashes holds what was added and not deleted", () => {
+test("a set of hashes holds the hashes that were added and not deleted", () => {
   const word = fc.oneof(fc.constantFrom(0, 1, 2, -1, 0xffffffff), fc.integer());
   const hashes = fc.array(fc.tuple(fc.boolean(), fc.constantFrom(0, 1, 5), word));
   fc.assert(

@@ -97,7 +97,7 @@ describe("the HTTP port of the effects", () => {
     expect(await answerTo(`/projects/shop/${path}`)).toEqual({ status: 200, text });
   });
 
-  test("returns spikes in pages; an open spike has no end", async () => {
+  test("returns spikes in pages, and no end for an open spike", async () => {
     const path = "/projects/shop/spikes?from=1970-01-02&limit=2&after=1%20me";
     expect(JSON.parse((await answerTo(path)).text)).toMatchObject({
       results: [
@@ -119,7 +119,7 @@ describe("the HTTP port of the effects", () => {
   });
 });
 
-describe("on an error the HTTP port of the effects", () => {
+describe("the effects' HTTP port on an error", () => {
   test.each([
     "/",
     "/projects",
@@ -145,7 +145,7 @@ describe("on an error the HTTP port of the effects", () => {
       "no event of a project sohp has been applied; did you mean shop?",
     ],
     ["other/groups?type=company&key=x", "no event of a project other has been applied"],
-  ])("returns 404 for %s with the reason", async (path, detail) => {
+  ])("returns 404 for %s with a reason", async (path, detail) => {
     expect(JSON.parse((await answerTo(`/projects/${path}`)).text)).toMatchObject({ detail });
   });
 
@@ -170,7 +170,7 @@ describe("on an error the HTTP port of the effects", () => {
     ["persons?wait_for=7", "wait_for"],
     ["persons?wait_for=PENSTOCK_LIVE_0:-1", "wait_for"],
     ["persons?wait_for=PENSTOCK_LIVE_0:99999999999999999999", "wait_for"],
-  ])("rejects %s as a bad parameter: %s", async (path, name) => {
+  ])("rejects %s and names the parameter %s", async (path, name) => {
     const { status, text } = await answerTo(`/projects/shop/${path}`);
     expect(status).toBe(400);
     const found = JSON.parse(text) as { code: string; detail: string };
@@ -178,7 +178,7 @@ describe("on an error the HTTP port of the effects", () => {
     expect(found.detail.startsWith(`${name}: `)).toBe(true);
   });
 
-  test("returns 405 for DELETE; it answers HEAD like GET without a body", async () => {
+  test("returns 405 for DELETE, and answers HEAD like GET without a body", async () => {
     const url = `${await effectsHttp(reader)}/projects/shop/persons`;
     const put = await fetch(url, { method: "DELETE" });
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
@@ -188,7 +188,7 @@ describe("on an error the HTTP port of the effects", () => {
     expect(await head.text()).toBe("");
   });
 
-  test("serves no data for the Host header of another server", async () => {
+  test("serves no data to a request whose Host header names another server", async () => {
     const url = new URL(await effectsHttp(reader));
     const statusFor = (path: string, host: string): Promise<number | undefined> =>
       new Promise((resolve, reject) =>
@@ -205,7 +205,7 @@ describe("on an error the HTTP port of the effects", () => {
     expect(await statusFor("/livez", "attacker.example")).toBe(200);
   });
 
-  test("is alive but not ready while the database is unavailable, and returns 503 for data", async () => {
+  test("is alive but not ready, and returns 503 for data, while the database is unavailable", async () => {
     const away = await effectsHttp(undefined);
     const failing = await effectsHttp(
       readerOf({ applied: async () => Promise.reject(new Error("no")) }),

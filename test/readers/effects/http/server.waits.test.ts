@@ -39,7 +39,7 @@ test("a request whose wait takes too long is answered 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("the number of waiting requests is limited; a request that ends frees its slot", async () => {
+test("the number of waiting requests is limited, and a request that ends frees its slot", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -61,7 +61,7 @@ test("the number of waiting requests is limited; a request that ends frees its s
   expect(asked).toBeLessThanOrEqual(askedThen + 2);
 });
 
-test("a waiting request reads the database after the writer's commit if this process writes", async () => {
+test("a waiting request reads the database after the writer's commit if the writer runs in this process", async () => {
   let asked = 0;
   let at = 1;
   const committed = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ test("a waiting request reads the database after the writer's commit if this pro
   expect(asked).toBe(3);
 });
 
-test("a waiting request polls the database if that lags behind its writer, or if the writer has ended", async () => {
+test("a waiting request polls the database if the database lags behind its writer, or if the writer has ended", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };
@@ -117,7 +117,7 @@ test("a request that waited for a writer leaves nothing in memory", async () => 
   expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
-test("a client that does not read its answer is disconnected; large answers wait until then", async () => {
+test("a client that does not read its answer is disconnected, and other large answers wait until then", async () => {
   const text = JSON.stringify("x".repeat(30_000_000));
   const reader = readerOf({
     personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),
@@ -159,7 +159,7 @@ test("an answered request leaves nothing in memory", async () => {
   socket.destroy();
 });
 
-test("waiting requests end when the port closes", async () => {
+test("a waiting request ends when the port closes", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const port = Number(new URL(url).port);
   const socket = createConnection(port, "127.0.0.1");
@@ -170,7 +170,7 @@ test("waiting requests end when the port closes", async () => {
   await expect.poll(() => http.waits).toBe(0);
 });
 
-test("pipelined requests end with their connection", async () => {
+test("pipelined requests end when their connection ends", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const socket = createConnection(Number(new URL(url).port), "127.0.0.1").resume();
   socket.on("error", () => {});

@@ -16,7 +16,7 @@ const good = recordOf();
 const hourMs = 3_600_000;
 
 describe("a line of a stored frame", () => {
-  test("has its times, its position and its ids", () => {
+  test("has its time, its position and its ids", () => {
     const { lines } = readFrame(frameOf(`${good}\n${recordOf({ $set: { a: 1 } })}\n`));
     expect(lines.get(1)).toMatchObject({ projectId: "p", distinctId: "u", receivedAtMs, timeMs });
     const place = { lane: "live", partition: 0, epoch: 1, sequence: 1, line: 1 };
@@ -47,7 +47,7 @@ describe("a line of a stored frame", () => {
     expect(line).toMatchObject({ receivedAtMs: hourMs, timeMs: hourMs });
   });
 
-  test("has its own time if the clock of the gateway is an hour ahead", () => {
+  test("keeps its own time of receipt if the clock of the gateway is an hour ahead", () => {
     const line = readLine(good, { storedAtMs: receivedAtMs - hourMs });
     expect(line).toMatchObject({ receivedAtMs, timeMs });
   });
@@ -59,7 +59,7 @@ describe("a line of a stored frame", () => {
     expect(readLine(recordOf({ kind: "new" })).usageClass).toBe("identified");
   });
 
-  test("has the same hash for any case of its uuid; in another project the hash differs", () => {
+  test("has the same hash for any case of its uuid, and another hash for another event or project", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
     // Another event under the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
@@ -137,7 +137,7 @@ describe("an unreadable line of a stored frame", () => {
     expect([...unreadable.keys()]).toEqual([1, 2]);
   });
 
-  test("names its project only if the frame may have lines of several projects", () => {
+  test("has its own project if the frame is shared and the line states one", () => {
     const text = `${recordOf({ uuid: 7, project_id: "q" })}\n7\n${recordOf({ project_id: "r" })}`;
     const { lines, unreadable } = readFrame(frameOf(text, { projectId: undefined }));
     expect(unreadable.get(0)).toMatchObject({ projectId: "q" });
@@ -179,7 +179,7 @@ describe("a stored frame", () => {
     // As long as the first one, with another text between timestamp and properties.
     ...[recordOf({ kind: "survey" }), recordOf({ received_at: "2026-01-02T03:04:05.699Z" })],
   );
-  test("gives the same result for each line as the line alone", () => {
+  test("gives the same result for each line as that line alone", () => {
     fc.assert(
       fc.property(fc.array(someLines, { maxLength: 8 }), (texts) => {
         const { lines, unreadable } = readFrame(frameOf(texts.map((each) => `${each}\n`).join("")));

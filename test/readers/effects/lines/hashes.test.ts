@@ -24,7 +24,7 @@ function numbered(number: number, place: "first" | "last"): string {
 }
 
 test.each(["first", "last"] as const)(
-  "event hashes of uuids that differ in their %s digits are unrelated",
+  "event hashes of uuids that differ only in their %s digits are unrelated",
   (place) => {
     const count = 8_000;
     const hashes = Array.from({ length: count }, (_, n) => hashOf("p", numbered(n, place)));
@@ -42,7 +42,7 @@ test.each(["first", "last"] as const)(
   },
 );
 
-test("event hashes depend on the project and its case, but not on the case of the uuid", () => {
+test("event hashes depend on the project, including upper and lower case, but not on the case of the uuid", () => {
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid.toUpperCase())).toBe(hashOf("p", uuid));
   const projects = ["p", "q", "P", "pp", "", ...Array.from({ length: 5_000 }, (_, n) => `p${n}`)];
@@ -50,7 +50,7 @@ test("event hashes depend on the project and its case, but not on the case of th
   expect(hashOf("p", uuid)).toBe(hashOf("p", uuid));
 });
 
-test("event hashes have a random key, so collisions cannot be predicted", () => {
+test("event hashes have a random key, so that collisions cannot be predicted", () => {
   const other = new EventHash(randomFillSync(new Uint32Array(2)));
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid, other)).not.toBe(hashOf("p", uuid));

@@ -4,7 +4,7 @@ import { FencedError } from "../../../../src/readers/effects/store/port.ts";
 import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
 
-test("metrics count a commit when it is stored; a failed commit is not counted", async () => {
+test("metrics count a commit when it is stored, and do not count a failed commit", async () => {
   const metrics = new EffectsMetrics();
   const zero = await metrics.text();
   expect(zero).toContain('penstock_effects_rejected_total{reason="too_deep"} 0');
@@ -42,7 +42,7 @@ test("metrics count a commit when it is stored; a failed commit is not counted",
   expect(text).not.toContain(project);
 });
 
-test("metrics count a commit in pieces when it is complete; what was rolled back is not counted", async () => {
+test("metrics count a commit in several pieces when it is complete, and do not count a rolled-back one", async () => {
   const metrics = new EffectsMetrics();
   let fault: Error | undefined;
   const commit = async (): Promise<void> => {

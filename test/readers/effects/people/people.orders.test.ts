@@ -111,8 +111,8 @@ function shuffled<T>(list: readonly T[], keys: Iterator<number>): T[] {
 
 const keys = fc.infiniteStream(fc.nat());
 
-describe("with any batches, cache size and failed commits", () => {
-  test("the same events without refused links give the same people in any order, also repeated", () => {
+describe("people", () => {
+  test("are the same for events without refused links in any order, even if some events are repeated", () => {
     fc.assert(
       fc.property(histories(["merge"]), keys, ways, (effects, key, way) => {
         const linkOrder = effects.filter(({ link }) => link !== undefined);
@@ -127,7 +127,7 @@ describe("with any batches, cache size and failed commits", () => {
     );
   });
 
-  test("events give the same people in any order that keeps the order of the links", () => {
+  test("are the same for events in any order that keeps the order of the links", () => {
     const kinds = ["identify", "alias", "merge"] as const;
     const caps = fc.constantFrom(2, 3, 100);
     fc.assert(

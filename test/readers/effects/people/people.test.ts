@@ -51,7 +51,7 @@ describe("an event of an unknown distinct id", () => {
     });
   });
 
-  test("creates only that person, even if another event of the same hour follows", () => {
+  test("creates only that person, and another event of the same hour changes nothing", () => {
     const { people, rows, run } = world();
     run({ timeMs: 10, distinctId: "a" });
     expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);
@@ -64,8 +64,8 @@ describe("an event of an unknown distinct id", () => {
   });
 });
 
-describe("links", () => {
-  test.each(["identify", "alias", "merge"] as const)("merge two persons into one: %s", (kind) => {
+describe("a link", () => {
+  test.each(["identify", "alias", "merge"] as const)("merges two persons into one: %s", (kind) => {
     const { rows, run } = world();
     run({ timeMs: 1, distinctId: "anon" }, { timeMs: 2, distinctId: "user" });
     const changes = run(link(kind, "anon", "user", 3));
@@ -84,14 +84,14 @@ describe("links", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("create ids that are new, the event's own id first", () => {
+  test("creates ids that are new, the event's own id first", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
     expect(rows.personOf("w")?.person).toMatchObject({ firstId: "v", mainId: "w" });
   });
 
-  test("merge two known persons only with $merge_dangerously", () => {
+  test("merges two known persons only if it is a $merge_dangerously", () => {
     const { rows, run } = world();
     run(link("identify", "anon1", "one"), link("identify", "anon2", "two"));
     expect(run(link("identify", "one", "two")).links[0]?.outcome).toBe("refused_both_known");
@@ -101,7 +101,7 @@ describe("links", () => {
     expect(rows.personOf("anon1")?.person).toMatchObject({ idsTotal: 4, mainId: "two" });
   });
 
-  test("make the target of an identify known, even if the link is refused because both ids are known", () => {
+  test("makes the target of an identify known, even if it is refused because both ids are known", () => {
     const { rows, run } = world();
     run(link("identify", "anon", "one"));
     expect(run(link("identify", "one", "new")).links[0]?.outcome).toBe("refused_both_known");
@@ -136,7 +136,7 @@ describe("links", () => {
       "a\ufffd",
       " id ",
     ],
-  ])("of the illegal id %j never merge or create persons", (illegal) => {
+  ])("of the illegal id %j neither merges nor creates a person", (illegal) => {
     const { rows, run } = world();
     const changes = run(link("identify", illegal, "user"), link("alias", "user", illegal));
     expect(changes.links.map(({ outcome }) => outcome)).toEqual(
@@ -146,13 +146,13 @@ describe("links", () => {
   });
 
   test.each(["person2", "-2", "00", "ids", '"', "'user\"", "person"])(
-    "of the id %j merge and create persons",
+    "of the id %j merges and creates persons",
     (id) => {
       expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
     },
   );
 
-  test("above the maximum of ids are refused; the other id is not created", () => {
+  test("is refused above the maximum of ids, and does not create the other id", () => {
     const { rows, run } = world({ idsMax: 3 });
     const outcomes = run(
       link("alias", "a", "b"),
@@ -173,7 +173,7 @@ describe("links", () => {
     expect(rows.members.has("d")).toBe(false);
   });
 
-  test("that are refused do not block the other effects of their event", () => {
+  test("that is refused does not block the other effects of its event", () => {
     const { rows, run } = world();
     run({ ...link("alias", "a", "id"), person: { set: [["plan", '"pro"']] } });
     expect(valuesOf(rows.personOf("a")?.person)).toEqual({ plan: '"pro"' });
@@ -181,7 +181,7 @@ describe("links", () => {
 });
 
 describe("properties", () => {
-  test("keep the newest $set, the oldest $set_once and each $unset", () => {
+  test("follow the newest $set, the oldest $set_once and the newest $unset", () => {
     const { rows, run } = world();
     const shown = () => valuesOf(rows.personOf("a")?.person);
     run({ timeMs: 20, distinctId: "a", person: { set: [["x", "20"]], once: [["y", "20"]] } });
@@ -194,7 +194,7 @@ describe("properties", () => {
     expect(shown()).toEqual({ x: "31", y: "10" });
   });
 
-  test("of one event apply $set_once, then $set, then $unset", () => {
+  test("of one event are changed by $set_once, then $set, then $unset", () => {
     const { rows, run } = world();
     const writes: Step["person"] = {
       once: [
@@ -243,7 +243,7 @@ describe("properties", () => {
     ]);
   });
 
-  test("above the size limit are rejected by name; the others are set", () => {
+  test("above the size limit are rejected by name, and the others are set", () => {
     const { rows, run } = world({ propertyBytesMax: 500 });
     const set = [
       ["a", "1"],
@@ -273,7 +273,7 @@ describe("groups", () => {
     expect(rows.members.size).toBe(0);
   });
 
-  test("have the ids seen with them as members, whether the group exists or not", () => {
+  test("have as members the ids that were seen with them, whether the group exists or not", () => {
     const { rows, run } = world();
     const memberOf = [{ type: "company", key: "acme" }];
     run({ timeMs: 5, distinctId: "a", memberOf });
@@ -378,7 +378,7 @@ describe("a stored row whose properties were damaged by hand", () => {
     row: { project_id: projectId, uuid: personUuid(projectId, "a") },
   };
 
-  test("loses them with a log line; processing continues", () => {
+  test("loses them, with a log line, and further events are applied", () => {
     const { people, rows, logged, group } = editedWorld();
     const set = [["team", '"red"']] as const;
     applyAll(people, rows, [

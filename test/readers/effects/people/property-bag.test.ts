@@ -111,7 +111,7 @@ test("properties that were stored and read again accept further writes", () => {
   );
 });
 
-test("the value is the newest $set, or else the oldest $set_once; $unset removes a $set", () => {
+test("the value of a property is the newest $set or else the oldest $set_once, and $unset removes a $set", () => {
   const bag = new PropertyBag();
   const write = (n: number, parts: Partial<PropertyWrites>) =>
     bag.write(writesOf(parts), stampOf(n), room());
@@ -123,7 +123,7 @@ test("the value is the newest $set, or else the oldest $set_once; $unset removes
   expect(bag.columns().json).toBe('{"first":3}');
 });
 
-test("a property beyond the size limit is rejected and reported; nothing changes", () => {
+test("a property beyond the size limit is rejected and reported, and nothing changes", () => {
   const bag = new PropertyBag();
   const bounded = room(400);
   expect(bag.write(writesOf({ set: [["a", "1"]] }), stampOf(1), bounded)).toBe(true);

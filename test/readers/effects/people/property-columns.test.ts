@@ -60,7 +60,7 @@ test("stamps sort by time, then by stream position", () => {
   );
 });
 
-describe("the two columns of properties", () => {
+describe("the two columns of a row's properties", () => {
   test("are read back unchanged, including all digits", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(names, properties)), (entries) => {
@@ -86,7 +86,7 @@ describe("the two columns of properties", () => {
     );
   });
 
-  test("give nothing if they do not match", () => {
+  test("are rejected if they do not match", () => {
     const stamp = { timeMs: 1, rank: "r" };
     const columns = toColumns(new Map([["a", { write: { stamp, json: "1" }, once: undefined }]]));
     for (const json of ['{"a": 1}', "{}", '{"ab":1', "x", '{"ab":}'])
@@ -109,7 +109,7 @@ test.each([
   ['{"plan":"pro"}', "[[],[6,5,-1,-1],[],[]]"],
   ['{"plan":"pro"}', '[[1,"r"],[6,5,7,-1],[],[]]'],
 ])(
-  "the two columns of properties give nothing if the state names a missing stamp: %s %s",
+  "the two columns of a row's properties are rejected if the state names a missing stamp: %s %s",
   (json, state) => {
     expect(fromColumns({ json, state })).toBeUndefined();
   },

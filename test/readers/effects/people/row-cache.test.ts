@@ -50,7 +50,7 @@ test("the row cache evicts nothing while the younger generation is below half of
   expect(cache.generation).not.toBe(generation);
 });
 
-test("the row cache keeps a changed row until its commit is stored", () => {
+test("the row cache holds a changed row until its commit is stored", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);
@@ -68,7 +68,7 @@ test("the row cache keeps a changed row until its commit is stored", () => {
   expect(cache.get(project, "one")).toBeUndefined();
 });
 
-test("the row cache keeps a row that changes again during its commit for the next commit", () => {
+test("the row cache holds a row that changes again during its commit for the next commit", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);

@@ -14,7 +14,7 @@ function written(members: string, more: Readonly<Record<string, unknown>> = {}):
     .effect;
 }
 
-describe("the property value", () => {
+describe("a property value", () => {
   test.each([
     ...["1", "-0", "1.50", "1E3", "1e400", "-1e-10000", "9007199254740993", "0.1e+2"],
     ...["1234567890".repeat(40), '"x"', '"é😀"', "true", "false", "null", '""', "[]", "{}"],
@@ -27,19 +27,19 @@ describe("the property value", () => {
   });
 });
 
-describe("the unusual property value", () => {
+describe("an unusual property value", () => {
   test.each([
     ['"a\\u0000b"', '"a\ufffdb"'],
     ['"\\ud800"', '"\ufffd"'],
     ['{"\\u0000":"\\udc00"}', '{"\ufffd":"\ufffd"}'],
     ['"\\u00e9\\/\\n"', '"é/\\n"'],
     ['[ 1 , { "a" : 1.0 } ]', '[1,{"a":1.0}]'],
-  ])("%s is stored normalised as %s", (json, plain) => {
+  ])("%s is normalised and stored as %s", (json, plain) => {
     expect(written(`"a":${json}`).person?.set).toEqual([["a", plain]]);
   });
 });
 
-describe("an invalid property is rejected and the others are written", () => {
+describe("an invalid property", () => {
   test.each([
     ["1e10001", "number_out_of_range"],
     ["-1E-99999999999999999999", "number_out_of_range"],
@@ -48,16 +48,19 @@ describe("an invalid property is rejected and the others are written", () => {
     [`${"[".repeat(101)}${"]".repeat(101)}`, "too_deep"],
     [`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`, "too_deep"],
     [`${"[ ".repeat(100_000)}${"]".repeat(100_000)}`, "too_deep"],
-  ])("if its value is %.40s", (json, reason) => {
-    const { person, rejections } = written(`"before":1,"a":${json},"behind":2`);
-    expect(person?.set).toEqual([
-      ["before", "1"],
-      ["behind", "2"],
-    ]);
-    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be stored' }]);
-  });
+  ])(
+    "is rejected, and the others are written, if its value is out of range or too deep: row %#",
+    (json, reason) => {
+      const { person, rejections } = written(`"before":1,"a":${json},"behind":2`);
+      expect(person?.set).toEqual([
+        ["before", "1"],
+        ["behind", "2"],
+      ]);
+      expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be stored' }]);
+    },
+  );
 
-  test("if its name is too long", () => {
+  test("is rejected, and the others are written, if its name is too long", () => {
     const longest = "é".repeat(200);
     const { person, rejections } = written(
       `"${longest}":1,"${longest}x":2,"${"\\u00e9".repeat(200)}":3`,
@@ -67,7 +70,7 @@ describe("an invalid property is rejected and the others are written", () => {
     expect(written(`"${"x".repeat(1_000_000)}":1`).rejections[0]?.detail.length).toBeLessThan(200);
   });
 
-  test("if the event has no room for it", () => {
+  test("is rejected, and the others are written, if the event has no space left for it", () => {
     const half = JSON.stringify("x".repeat(262_000));
     const { person, rejections } = written(`"b":${half},"c":1`, {
       $set_once: { a: "x".repeat(262_000), tiny: 1 },
@@ -84,7 +87,7 @@ describe("an invalid property is rejected and the others are written", () => {
   });
 });
 
-test("an event writes at most 1,000 properties; one rejection per field reports the others", () => {
+test("an event writes at most 1,000 properties, and one rejection per field reports the others", () => {
   const names = (letter: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${letter}${at}`);
   const objectOf = (all: readonly string[]) => Object.fromEntries(all.map((name) => [name, 1]));
@@ -110,7 +113,7 @@ test("an event writes at most 1,000 properties; one rejection per field reports 
   );
 });
 
-describe("property names", () => {
+describe("a property name", () => {
   test.each(["__proto__", "constructor", "toString", "", " ", "é", "😀", "a.b", "$set"])(
     "may be %j",
     (name) => {
@@ -121,7 +124,7 @@ describe("property names", () => {
     },
   );
 
-  test("are unescaped; the last of each is written", () => {
+  test("is unescaped, and the last value of a repeated name is written", () => {
     const { person } = written('"a":1,"\\u0061":2,"b\\u0000":1,"b\ufffd":2,"\\ud800":3');
     expect(person?.set).toEqual([
       ["a", "2"],
@@ -130,7 +133,7 @@ describe("property names", () => {
     ]);
   });
 
-  test("are written only if their last value is valid", () => {
+  test("is written only if its last value is valid", () => {
     expect(written('"a":1,"a":1e99999').person).toBeUndefined();
     expect(written('"a":1e99999,"a":1')).toMatchObject({
       person: { set: [["a", "1"]] },
@@ -138,7 +141,7 @@ describe("property names", () => {
     });
   });
 
-  test("that are invalid in a list are rejected together", () => {
+  test("is the only valid member of a list, and invalid members are rejected together", () => {
     const { person, rejections } = readLine(recordOf({ $unset: ["a", 7, ["b"], "a"] })).effect;
     expect(person?.unset).toEqual(["a"]);
     const detail = "$unset holds a value that is not a name (and 1 more of $unset)";

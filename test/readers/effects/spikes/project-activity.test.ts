@@ -62,7 +62,7 @@ class Project {
 }
 
 describe("a project's spike", () => {
-  test("begins after two minutes above the threshold; it ends after five minutes below three quarters of it", () => {
+  test("begins after two minutes above the threshold, and ends after five minutes below three quarters of it", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
     // The baseline is the mean of 60 minutes with 10 events and one that is limited to 500.
@@ -110,7 +110,7 @@ describe("a project's spike", () => {
     expect(unsteady.minutes(3_000, 3_000).spikes()).toHaveLength(1);
   });
 
-  test("is compared with the same hour of earlier days, and half with the adjacent hours", () => {
+  test("is compared with the same hour of earlier days, and with the adjacent hours at half weight", () => {
     const project = new Project();
     for (let day = 0; day < 3; day++)
       project
@@ -122,7 +122,7 @@ describe("a project's spike", () => {
     expect(project.spikes()).toMatchObject([{ from: 3 * dayMinutes + 600, baseline: 150 }]);
   });
 
-  test("is compared with the same weekday with triple weight", () => {
+  test("is compared with the same weekday at triple weight", () => {
     const project = new Project();
     for (let day = 0; day < 7; day++) project.for(dayMinutes, day === 0 ? 300 : 0);
     project.for(600, 0).minutes(10_000, 10_000);
@@ -141,7 +141,7 @@ describe("a project's spike", () => {
     expect(baseline).toBeLessThan(1_500);
   });
 
-  test("does not begin because of late events, which count in their own hour", () => {
+  test("does not begin through late events, which count in their own hour", () => {
     const project = new Project().for(61, 10).late(58, 9_000).late(59, 9_000).for(8, 10);
     expect(project.spikes()).toEqual([]);
     const { baseline } = project.minutes(9_000, 9_000, 0).spikes()[0] as { baseline: number };
@@ -163,7 +163,7 @@ describe("a hot id", () => {
     expect(project.spikes()[2]).toMatchObject({ peak: 7_000, events: 6_600 + 7_000 });
   });
 
-  test("is found among many ids; no other id is reported instead", () => {
+  test("is found among many ids, and no other id is reported instead", () => {
     const ids: Record<string, number> = {};
     for (let at = 0; at < 300; at++) ids[`cold ${at}`] = 30;
     ids["hot"] = 7_000;

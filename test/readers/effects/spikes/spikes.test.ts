@@ -123,7 +123,7 @@ describe("a spike", () => {
     });
   });
 
-  test("ends, for a project that stopped sending, with the next events of its partition", () => {
+  test("ends with the next events of the partition if the project has stopped sending", () => {
     const elsewhere = at(90, { projectId: "q", partition: 1 });
     expect(keptOf([...twoMinutesAbove, elsewhere]).spikes.size).toBe(0);
     const same = keptOf([...twoMinutesAbove, at(90, { projectId: "q", isDuplicate: true })]);
@@ -131,12 +131,12 @@ describe("a spike", () => {
     expect(same.outbox.size).toBe(2);
   });
 
-  test("does not begin because of duplicates", () => {
+  test("does not begin through duplicates", () => {
     const twice = [at(0), ...[60, 61, 80].map((m) => at(m, { events: 800, isDuplicate: true }))];
     expect(keptOf(twice).spikes.size).toBe(0);
   });
 
-  test("does not begin because of imported events", () => {
+  test("does not begin through imported events", () => {
     const spikes = new Spikes({ prefix: "penstock" });
     const frame = storedFrame({ lane: "historical" });
     for (const minute of [0, 60, 61, 80]) {
@@ -147,7 +147,7 @@ describe("a spike", () => {
   });
 });
 
-test("spikes of a project with events in two partitions do not depend on where batches end", () => {
+test("the spikes of a project with events in two partitions do not depend on where batches end", () => {
   const hot = { projectId: "x", distinctId: "hot" };
   const bursts = [
     at(0, { projectId: "z" }),
@@ -169,7 +169,7 @@ test("spikes of a project with events in two partitions do not depend on where b
   expect(kept.dump()).toEqual(keptOf(bursts).dump());
 });
 
-test("events of a clock that is a year ahead count at the time of storage", () => {
+test("events from a clock that is a year ahead count at the time of storage", () => {
   const spikes = new Spikes({ prefix: "penstock" });
   for (const minute of [0, 60, 61, 70]) {
     const storedAtMs = startMs + minute * minuteMs;

@@ -25,8 +25,8 @@ function spikeRow(subject: string): SpikeRow {
   return { projectId, subject, startedAtMs: 1, endedAtMs: undefined, ...rest };
 }
 
-describe.each(databases)("erasing a person in $kind", (of) => {
-  test("removes everything about the person, who returns as a new one", async () => {
+describe.each(databases)("the erasure of a person in $kind", (of) => {
+  test("removes everything about the person, who returns as a new person", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const members = [
@@ -106,7 +106,7 @@ describe.each(databases)("erasing a person in $kind", (of) => {
     "ü",
     "😀".slice(0, 1).toWellFormed(),
     "more than 100 group types",
-  ])("keeps the rejections of other persons if its id is %j", async (id) => {
+  ])("keeps the rejections of other persons if the id of the erased person is %j", async (id) => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];
@@ -144,7 +144,7 @@ describe.each(databases)("erasing a person in $kind", (of) => {
     await store.close();
   });
 
-  test("fails and creates nothing if the database does not exist", async () => {
+  test("fails, and creates nothing, if the database does not exist", async () => {
     const place =
       of.kind === "SQLite"
         ? ({ kind: "sqlite", file: "/nowhere/none.sqlite" } as const)

@@ -91,7 +91,7 @@ test("the PostgreSQL store uses TLS if the server supports it", async () => {
   await server.restart();
 });
 
-test("the PostgreSQL tables have times, JSON and stable ids for queries", async () => {
+test("the PostgreSQL tables have columns of time and JSON, and stable ids, for queries", async () => {
   const url = await newDatabase(server);
   const store = new PostgresStore({ url });
   await store.open();
@@ -117,7 +117,7 @@ test("the PostgreSQL tables have times, JSON and stable ids for queries", async 
   expect(odd).toEqual([]);
 });
 
-test("the PostgreSQL store counts large properties in a database of an older release", async () => {
+test("the PostgreSQL store counts the large properties in a database of an older release", async () => {
   const url = await newDatabase(server);
   const before = new PostgresStore({ url });
   await before.open();

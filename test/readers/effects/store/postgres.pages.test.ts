@@ -21,7 +21,7 @@ test("a page has all rows if there are no more than the limit", async () => {
   expect(page).toEqual({ results: ["a", "b"], next: undefined });
 });
 
-test("a page omits the row beyond the limit; its last row leads to the next page", async () => {
+test("a page omits the row beyond the limit, and its last row leads to the next page", async () => {
   const { page, read } = await pageOf([1, 1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: "key-b" });
   expect(read).toBe(2);
@@ -34,7 +34,7 @@ test("a page ends before its bytes exceed the maximum", async () => {
   });
 });
 
-test("a page has a first row that exceeds the maximum by itself", async () => {
+test("a page may have a first row that alone exceeds the maximum", async () => {
   expect((await pageOf([11, 1], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: ["a"],
     next: "key-a",

@@ -95,7 +95,7 @@ test("the PostgreSQL store reports the older last commit after a restore from an
 });
 
 test.each(["stop", "kill"] as const)(
-  "the PostgreSQL store fails a commit after a %s of the server, but not the next one",
+  "the PostgreSQL store fails the commit after a %s of the server, but not the next commit",
   async (how) => {
     const { url, store } = await newStore();
     await store.commit(annCommit);
@@ -150,7 +150,7 @@ test("a writer that lost its connection and its lock to another writer cannot co
   expect(await store.members(project, ["bob", "eve"])).toEqual([personRow("eve")]);
 });
 
-test("an earlier connection of a writer that the server still holds cannot commit", async () => {
+test("the earlier connection of a writer, which the server still holds, cannot commit", async () => {
   const direct = await newDatabase(server);
   const relay = await startRelay(server.port);
   const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
@@ -238,7 +238,7 @@ test("the PostgreSQL store looks up rows by index, however many a project has", 
   expect(Number(counted?.["rows"])).toBeLessThan(5_000);
 });
 
-test("the PostgreSQL store reads only the persons that fit a page; the pages list all persons", async () => {
+test("the PostgreSQL store reads only the persons that fit into a page, and the pages list all persons", async () => {
   const { url, store } = await newStore();
   const members = Array.from({ length: 1_000 }, (_, index) => personRow(`id-${index}`));
   await store.commit(commitOf(0, { members }));

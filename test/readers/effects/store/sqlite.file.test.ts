@@ -78,7 +78,7 @@ test("another process cannot write the SQLite database alongside the writer", as
   expect(inProcess("open", file)).toEqual(["opened"]);
 });
 
-test("a removed lock file blocks no process; its writer detects that the lock is lost", async () => {
+test("a removed lock file blocks no process, and its writer detects that the lock is lost", async () => {
   const file = newFile();
   const store = await newStore(file);
   expect(await store.holdsLock()).toBe(true);
@@ -108,7 +108,7 @@ test("after a kill -9, every SQLite commit is complete and the lock is free", as
   expect((await store.reader.totals()).persons).toBe(2 * commits);
 });
 
-test("a SQLite commit that does not fit on the disk leaves nothing; the next one works", () => {
+test("a SQLite commit that does not fit on the disk leaves nothing, and the next commit works", () => {
   const file = newFile();
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
@@ -119,7 +119,7 @@ test("a SQLite commit that does not fit on the disk leaves nothing; the next one
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
 });
 
-test("a large SQLite database is written if only its own folder is writable", () => {
+test("a large SQLite database is written even if only its own folder is writable", () => {
   const file = newFile();
   const command = inOneFolder(path.dirname(file), [process.execPath, child, "writeMany", file]);
   const { TMPDIR: _, SQLITE_TMPDIR: __, ...env } = process.env;
@@ -127,7 +127,7 @@ test("a large SQLite database is written if only its own folder is writable", ()
   expect(JSON.parse(printed)).toMatchObject({ persons: 20_200 });
 });
 
-test("a SQLite writer whose thread has ended reopens with its lock", async () => {
+test("a SQLite writer whose thread has ended can be opened again with its lock", async () => {
   const threads: Worker[] = [];
   const note = (thread: Worker) => void threads.push(thread);
   process.on("worker", note);
@@ -146,7 +146,7 @@ test("a SQLite writer whose thread has ended reopens with its lock", async () =>
   expect(inProcess("open", file)[0]).toContain("another `penstock effects` writes to it");
 });
 
-test("the SQLite files are accessible to their owner only; a mode that was set later is kept", async () => {
+test("the SQLite files are accessible only to their owner, unless the mode is changed later", async () => {
   const file = newFile();
   const store = await newStore(file);
   await store.commit(commitOf(0, {}));
@@ -198,7 +198,7 @@ test("reading a damaged SQLite database reports the damage", async () => {
   await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy of it");
 });
 
-test("a SQLite database of an older release gets its large properties counted", async () => {
+test("the large properties of a SQLite database of an older release are counted", async () => {
   const file = newFile();
   const store = await newStore(file);
   const large = (id: string, propertyBytes: number) => {

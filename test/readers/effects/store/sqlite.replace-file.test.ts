@@ -69,7 +69,7 @@ function numberIn(file: string): unknown {
   }
 }
 
-test("replacing a database retains the old one under another name, with those retained before", async () => {
+test("replacing a database retains the old database, and those retained before, under other names", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(kept, 1);
   await make(file, 2);
@@ -80,7 +80,7 @@ test("replacing a database retains the old one under another name, with those re
   expect(existsSync(rebuilt)).toBe(false);
 });
 
-test("replacing a database removes a temporary name that a killed process left", async () => {
+test("replacing a database removes a temporary file that a killed process left", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(file, 2);
   await make(rebuilt, 3);
@@ -130,7 +130,7 @@ test("a database on a file system without hard links is not replaced", async () 
 });
 
 const isRoot = process.getuid?.() === 0;
-test("a replacement gets the owner and mode of the old database, even if another user creates it", async () => {
+test("a replacement gets the owner and mode of the old database, even if another user creates the replacement", async () => {
   const { file, rebuilt } = newNames();
   await make(file, 2);
   if (isRoot) chownSync(file, 65_534, 65_534);
@@ -173,7 +173,7 @@ test("a replacement that fails leaves the old database in place", async () => {
   expect(await numberOf(file)).toBe(2);
 });
 
-test("readers that query occasionally get the replacement afterwards", async () => {
+test("readers that query occasionally read the new database after a replacement", async () => {
   const { file, rebuilt } = newNames();
   await make(file, 2);
   await make(rebuilt, 3);

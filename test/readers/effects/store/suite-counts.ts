@@ -18,7 +18,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function countTests(now: { readonly rig: StoreRig }): void {
-  test("belongs to one installation, by its record or else by its streams", async () => {
+  test("belongs to one installation, by its own record or else by its streams", async () => {
     const { store } = now.rig;
     const { reader } = store;
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));

@@ -13,7 +13,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function groupTests(now: { readonly rig: StoreRig }): void {
-  test("returns groups as they were written, also after they are written again", async () => {
+  test("returns groups as they were last written", async () => {
     const acme = groupRow("acme", { properties: propertiesOf({ seats: "10" }), propertyBytes: 39 });
     const other = groupRow("acme", { type: "team", version: 3 });
     await now.rig.store.commit(commitOf(0, { groups: [acme, other] }));
@@ -47,7 +47,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect(kept).toEqual([{ projectId: "proj_b", type: "team" }]);
   });
 
-  test("stores the earliest time at which a group's member was seen", async () => {
+  test("stores the earliest time at which a member of a group was seen", async () => {
     const member = { projectId: project, type: "company", key: "acme", distinctId: "ann" };
     for (const [after, time] of [noon, noon + 5, noon - 5].entries())
       await now.rig.store.commit(

@@ -20,7 +20,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function peopleTests(now: { readonly rig: StoreRig }): void {
-  test("returns a person as it was written, also after it is written again", async () => {
+  test("returns a person as it was last written", async () => {
     const full = personRow("ann", {
       firstId: "anon",
       firstStamp: stampOf(0),
@@ -68,7 +68,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.members("proj_b", ["leaf"])).toEqual([]);
   });
 
-  test("refuses to look up rows together whose properties are too large in total", async () => {
+  test("rejects a lookup of rows whose properties are too large in total", async () => {
     const large = { propertyBytes: 20 * 1_048_576, properties: propertiesOf({ n: "1" }) };
     const rows = ["ann", "bob"].map((id) => personRow(id, large));
     const groups = ["a", "b"].map((key) => groupRow(key, large));
@@ -137,7 +137,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(person?.mergedFrom).toEqual(ids.slice(1, 101).map((id) => personUuid(project, id)));
   });
 
-  test("reports damage if a row points to a missing one", async () => {
+  test("reports damage if a row points to a missing row", async () => {
     const members = [personRow("ann", { idsTotal: 2 }), mergedRow("anon", "ann")];
     await now.rig.store.commit(commitOf(0, { members }));
     await now.rig.deleteAll("members WHERE distinct_id = 'ann'");

@@ -54,7 +54,7 @@ test("the estimate of a sketch is 0 for no ids, and exact for few ids", () => {
   for (const total of [1, 2, 5]) expect(sketchOf(numbered(total, String)).estimate()).toBe(total);
 });
 
-test("joined sketches equal the sketch of all ids byte for byte, whatever the order of joining", () => {
+test("joined sketches equal the sketch of all ids byte for byte, in whatever order they are joined", () => {
   // Parts on both sides of the size at which a sketch is no longer a list.
   const parts = fc.array(fc.tuple(fc.nat(1_000), fc.nat(600)), { minLength: 1, maxLength: 6 });
   fc.assert(

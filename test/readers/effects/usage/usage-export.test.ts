@@ -14,7 +14,7 @@ const options = {
   revision: 1,
 };
 
-test("the usage export has a line per closed day, stream and class: a CloudEvent with its own id", () => {
+test("the usage export has one line per closed day, stream and class, which is a CloudEvent with its own id", () => {
   const lines = usageExport(days, options).map((line) => JSON.parse(line) as unknown);
   expect(lines).toMatchObject([
     {

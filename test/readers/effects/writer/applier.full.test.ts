@@ -56,7 +56,7 @@ async function framesUntilFull(applier: Applier, next: () => StreamItem): Promis
   throw new Error("it is never full");
 }
 
-test("a batch is full by the bytes of its large properties", async () => {
+test("a batch is full when its large properties reach the limit of bytes", async () => {
   const text = "x".repeat(100_000);
   const next = () =>
     frameOf(
@@ -80,7 +80,7 @@ test("a batch counts a changed person with all its properties", async () => {
   expect(await framesUntilFull(applier, next)).toBeLessThan(150);
 });
 
-test("a batch is full by the number of its persons, not by their events", async () => {
+test("a batch is full when it has the maximum of persons, however many events they have", async () => {
   const applier = newApplier();
   const few = () =>
     frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${at % 5}`, set: { at } })));
@@ -91,7 +91,7 @@ test("a batch is full by the number of its persons, not by their events", async 
   expect(await framesUntilFull(applier, many)).toBe(20);
 });
 
-test("applying one large frame yields to other work on the event loop", async () => {
+test("applying a large frame yields to other work on the event loop", async () => {
   const events = Array.from({ length: 30_000 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
   const frame = frameOf(events);
   let turns = 0;

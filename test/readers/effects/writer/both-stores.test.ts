@@ -120,7 +120,7 @@ const poison: readonly (readonly [string | Buffer, string | undefined])[] = [
   [lineWith({}, { properties: { $groups: { "nul\0type": "nul\0key" } } }), undefined],
 ];
 
-test("both databases reject only the invalid lines; the stored numbers keep their digits", async () => {
+test("both databases reject only the invalid lines, and stored numbers keep their digits", async () => {
   const lines = poison.flatMap(([line], nth) => {
     const well = event({ distinctId: `well-${nth}` });
     return [line, "\n", storedLine(well, "shop", "live"), "\n"];
@@ -161,13 +161,13 @@ test("both databases reject only the invalid lines; the stored numbers keep thei
   expect(rows).toEqual([{ b: `1${"0".repeat(400)}`, c: "9007199254740993" }]);
 });
 
-describe("over HTTP, both databases", () => {
+describe("the HTTP port on both databases", () => {
   const identify = (anonymous: string, id: string): Partial<TestEvent> => {
     const properties = { $anon_distinct_id: anonymous };
     return { distinctId: id, event: "$identify", kind: "identify", properties };
   };
 
-  test("return the same for every request", async () => {
+  test("returns the same for every request", async () => {
     const running = await appliedOnBoth([
       frame([
         event({ distinctId: "ada", set: { plan: "pro", n: 1.5 } }),
@@ -220,7 +220,7 @@ describe("over HTTP, both databases", () => {
     expect(of(200).length).toBe(Object.keys(statuses).length - 9);
   });
 
-  test("return no answer with half a merge during a burst of links, and include what a request waits for", async () => {
+  test("returns no answer with half a merge during a burst of links, and includes the events for which a request waits", async () => {
     const running = await Promise.all(databases.map(startOn));
     const count = 30;
     const own = Array.from({ length: count }, (_, n) =>

@@ -60,7 +60,7 @@ test("outbox rows are published under their ids, with or without a stream, and t
   expect((await manager.streams.info("KEPT")).state.messages).toBe(1);
 });
 
-test("a refused outbox row is retried without blocking others; the outbox is limited", async () => {
+test("a refused outbox row is retried without blocking others, and the outbox is limited", async () => {
   const { connection, manager, store } = await parts();
   const full = { name: "FULL", subjects: ["penstock.spike.full"], discard: DiscardPolicy.New };
   await manager.streams.add({ ...full, max_msgs: 1 });

@@ -34,7 +34,7 @@ test("deduplication after a failed commit recognises duplicates of committed eve
   expect([20, 30, 10].map((uuid, at) => apply(stream, 2 + at, uuid))).toEqual([false, false, true]);
 });
 
-test("deduplication starts again if the store has another position", () => {
+test("deduplication starts again if the position in the store has changed", () => {
   const stream = begun();
   apply(stream, 1, 10);
   stream.position();
@@ -44,7 +44,7 @@ test("deduplication starts again if the store has another position", () => {
   expect(stream.returnTo(stream.position())).toBe(false);
 });
 
-test("deduplication after a restart is not stored before all earlier events are read again", () => {
+test("the state of deduplication after a restart is stored only when all earlier events have been read again", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const position = stream.position();

@@ -26,7 +26,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "a writer with a rate waits after a batch, and ends at once while it waits",
+    "pauses after a batch if its rate is limited, and ends immediately during the pause",
     async () => {
       const [slowStore, freeStore] = [await rig.openStore(), await rig.openStore()];
       const slow = rig.startWriter({ store: slowStore, eventsPerSecondMax: 0.001 });
@@ -50,7 +50,7 @@ export function batchTests(rig: WriterRig): void {
     },
   );
 
-  testWithSqlite("a spike is said in the log when it is committed", async () => {
+  testWithSqlite("logs a spike when the spike is committed", async () => {
     const store = await rig.openStore();
     const said: { message: string; isThere: boolean }[] = [];
     let isThere = false;
@@ -73,30 +73,33 @@ export function batchTests(rig: WriterRig): void {
     await expect.poll(() => said).toContainEqual({ message: "a spike began", isThere: true });
   });
 
-  testWithSqlite("writes what arrives during a commit with one more", async () => {
-    const store = await rig.openStore();
-    const commit = store.commit.bind(store);
-    const begun = Promise.withResolvers<void>();
-    const released = Promise.withResolvers<void>();
-    let commits = 0;
-    store.commit = async (changes) => {
-      commits++;
-      begun.resolve();
-      await released.promise;
-      await commit(changes);
-    };
-    const writer = rig.startWriter({ store });
-    await begun.promise;
-    const frames = randomFrames(numbersFrom(5), { count: 20 });
-    for (const frame of frames) await storeFrames(connection, [frame]);
-    await expect.poll(() => writer.counts.frames).toBe(20);
-    released.resolve();
-    await untilApplied(store.reader, connection);
-    expect(commits).toBe(2);
-  });
+  testWithSqlite(
+    "writes all events that arrive during a commit with one further commit",
+    async () => {
+      const store = await rig.openStore();
+      const commit = store.commit.bind(store);
+      const begun = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      let commits = 0;
+      store.commit = async (changes) => {
+        commits++;
+        begun.resolve();
+        await released.promise;
+        await commit(changes);
+      };
+      const writer = rig.startWriter({ store });
+      await begun.promise;
+      const frames = randomFrames(numbersFrom(5), { count: 20 });
+      for (const frame of frames) await storeFrames(connection, [frame]);
+      await expect.poll(() => writer.counts.frames).toBe(20);
+      released.resolve();
+      await untilApplied(store.reader, connection);
+      expect(commits).toBe(2);
+    },
+  );
 
   testWithSqlite(
-    "measures the lag by the oldest message of thousands that are not applied",
+    "reports the age of the oldest of thousands of unapplied messages as the lag",
     async () => {
       const store = await rig.openStore();
       const commit = store.commit.bind(store);
@@ -134,7 +137,7 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "waits for more soon after a commit, until a caller waits for it, or the end",
+    "delays the next commit until a caller waits for it or the writer ends",
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, commitEveryMs: 3_600_000 });
@@ -192,7 +195,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "gives the same result for frames in another order, and one lane after the other",
+    "gives the same result for frames in another order, and for one lane after the other",
     async () => {
       const lanes = ["live", "historical"] as const;
       const frames = randomFrames(numbersFrom(4), {
@@ -238,7 +241,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "finds the same duplicates in a rebuild, even if their memory was full",
+    "finds the same duplicates in a rebuild, even if the memory of duplicates was full",
     async () => {
       const partitions = 2;
       await makeStreams(connection, partitions);
@@ -269,7 +272,7 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "differs in a rebuild with other turns of the lanes only by the links that exclude each other",
+    "differs from a rebuild that reads the lanes in another order only by links that exclude each other",
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, batchEventsMax: 15 });
@@ -285,12 +288,12 @@ export function batchTests(rig: WriterRig): void {
       const into = await rig.openStore();
       const verified = await verify({ connection, prefix: "penstock", reader: store.reader, into });
       expect(verified).toMatchObject({ messages: 90, missing: 0, differences: [] });
-      expect(verified.explained.join()).toMatch(/^\d+ lines differ by conflicting links/);
+      expect(verified.explained.join()).toMatch(/^\d+ lines differ because of conflicting links/);
     },
   );
 
   testWithSqlite(
-    "may refuse the other of two links that exclude each other in a rebuild",
+    "may differ from a rebuild in which of two links that exclude each other is rejected",
     async () => {
       await makeStreams(connection, 2);
       const store = await rig.openStore();

@@ -115,7 +115,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(reader))).toEqual([]);
   });
 
-  test("recovers from failed commits and requests, even if the commit was written", async () => {
+  test("recovers from failed commits and requests, even if the failed commit was written", async () => {
     let nth = 0;
     const store = await rig.openStore();
     failTogether(store);
@@ -135,7 +135,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("stores a frame whose rows are written in parts completely or not at all", async () => {
+  test("stores a frame completely or not at all, even if its rows are written in several parts", async () => {
     await storeFrames(connection, [manyLinks("live"), manyLinks("historical")]);
     const small = { changedBytesMax: 50_000, people: { cacheBytesMax: 0 } };
     let writes = 0;
@@ -184,7 +184,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("continues from a restored database while it holds the lock", async () => {
+  test("continues after a commit from outside while it holds the lock, as after a restore of the database", async () => {
     let nth = 0;
     const store = await rig.openStore();
     disturb(store, async (commit, undisturbed) => {

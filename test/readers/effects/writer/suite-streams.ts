@@ -113,7 +113,7 @@ export function streamTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "does not count an older copy again that is read once more on request",
+    "counts events of an older copy once, even if it reads the copy again on request",
     async () => {
       const store = await rig.openStore();
       const random = numbersFrom(18);
@@ -147,42 +147,47 @@ export function streamTests(rig: WriterRig): void {
     },
   );
 
-  testWithSqlite("counts all of a stream that is recreated instead of restored", async () => {
-    const store = await rig.openStore();
-    const random = numbersFrom(19);
-    const [before, lost, later] = [
-      liveFrames(random, 30),
-      liveFrames(random, 15),
-      liveFrames(random, 15),
-    ];
-    const first = rig.startWriter({ store });
-    await storeFrames(connection, before);
-    await untilApplied(store.reader, connection);
-    await (await jetstreamManager(connection)).streams.purge(live);
-    const putBack = await copyOfStreams();
-    await storeFrames(connection, lost);
-    await untilApplied(store.reader, connection);
-    await first.close();
-    await putBack();
-    for (let nth = 0; nth < 2; nth++) {
-      const stopped = rig.startWriter({ store });
-      await expect.poll(() => stopped.status(0).reasons.join()).toContain("it is unknown whether");
-      const unknown = [live, "place_unknown", before.length];
-      await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
-      await stopped.close();
-    }
-    await deleteStreams(connection, nats);
-    await makeStreams(connection);
-    const restarted = rig.startWriter({ store });
-    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
-    await restarted.close();
-    await storeFrames(connection, later);
-    const last = rig.startWriter({ store });
-    await untilApplied(store.reader, connection);
-    await last.close();
-    expect(later.length).toBeLessThan(before.length);
-    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
-  });
+  testWithSqlite(
+    "counts all events of a stream that is recreated instead of restored",
+    async () => {
+      const store = await rig.openStore();
+      const random = numbersFrom(19);
+      const [before, lost, later] = [
+        liveFrames(random, 30),
+        liveFrames(random, 15),
+        liveFrames(random, 15),
+      ];
+      const first = rig.startWriter({ store });
+      await storeFrames(connection, before);
+      await untilApplied(store.reader, connection);
+      await (await jetstreamManager(connection)).streams.purge(live);
+      const putBack = await copyOfStreams();
+      await storeFrames(connection, lost);
+      await untilApplied(store.reader, connection);
+      await first.close();
+      await putBack();
+      for (let nth = 0; nth < 2; nth++) {
+        const stopped = rig.startWriter({ store });
+        await expect
+          .poll(() => stopped.status(0).reasons.join())
+          .toContain("it is unknown whether");
+        const unknown = [live, "place_unknown", before.length];
+        await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
+        await stopped.close();
+      }
+      await deleteStreams(connection, nats);
+      await makeStreams(connection);
+      const restarted = rig.startWriter({ store });
+      await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+      await restarted.close();
+      await storeFrames(connection, later);
+      const last = rig.startWriter({ store });
+      await untilApplied(store.reader, connection);
+      await last.close();
+      expect(later.length).toBeLessThan(before.length);
+      expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+    },
+  );
 
   test("stops at messages that expired unread, until an operator accepts the gap", async () => {
     const store = await rig.openStore();
@@ -210,7 +215,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
   });
 
-  test("copies unpublished spike announcements in a rebuild, and no others", async () => {
+  test("copies unpublished spike announcements into a rebuilt database, and no others", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, liveFrames(numbersFrom(19), 5));
@@ -226,7 +231,7 @@ export function streamTests(rig: WriterRig): void {
 
   // How it reads the streams does not depend on the database.
   if (databases.kind === "SQLite") {
-    test("counts messages missing from the middle of a stream in a rebuild", async () => {
+    test("counts messages that are missing from the middle of a stream in a rebuild", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       const random = numbersFrom(13);
@@ -253,7 +258,7 @@ export function streamTests(rig: WriterRig): void {
       // A frame of each stream is in hand at the first commit.
       const few = { bytesMax: 1, batchEventsMax: 1 };
       await expect(rebuild({ ...common, ...few, into: purgingOnce })).rejects.toThrow(
-        "1 messages left the streams before they were read",
+        "1 messages left the streams before the rebuild read them",
       );
       await manager.streams.deleteMessage(live, 2);
       const into = await rig.openStore();
@@ -265,7 +270,7 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
-    test("verifies a database with deleted messages, which are reported as missing", async () => {
+    test("verifies a database after messages were deleted, and reports these as missing", async () => {
       await storeFrames(connection, liveFrames(numbersFrom(17), 12));
       const manager = await jetstreamManager(connection);
       for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
@@ -299,7 +304,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
     });
 
-    test("ends a rebuild when it is interrupted, stands still, or cannot write", async () => {
+    test("ends a rebuild that is interrupted, makes no progress, or cannot write", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
@@ -361,7 +366,7 @@ export function streamTests(rig: WriterRig): void {
       expect(verified).toEqual({ messages: 24, missing: 0, differences: [], explained: [] });
     });
 
-    test("continues a rebuild when NATS returns, and reports if NATS stays away", async () => {
+    test("continues a rebuild when NATS returns, and fails if NATS stays unreachable", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(11), { count: 40 }));

@@ -176,7 +176,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(counts).toMatchObject({ events: good.length, duplicates: 0 });
   });
 
-  test("does not report a wrong table because of many times outside ClickHouse's range", async () => {
+  test("does not report many timestamps outside ClickHouse's range as a wrong table", async () => {
     const lines = Array.from({ length: 120 }, () => line({ timeMs: Date.UTC(9999, 0) }));
     const half = line({ event: "half" }).replace('"half"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${[...lines, half, line({})].join("\n")}\n`)]);
@@ -198,7 +198,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(2);
   });
 
-  test("writes the first of repeated events that ClickHouse accepts", async () => {
+  test("writes the first of several equal events that ClickHouse accepts", async () => {
     const one = uuid();
     const half = line({ uuid: one, event: "half" }).replace('"half"', '"\\ud800"');
     const late = line({ uuid: one, event: "first", timeMs: Date.UTC(9999, 0) });
@@ -217,7 +217,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(counts).toMatchObject({ events: 3, duplicates: 1 });
   });
 
-  test("rejects an event before it writes another event with the same uuid", async () => {
+  test("records the rejection of an event before it writes another event with the same uuid", async () => {
     const one = uuid();
     const half = line({ uuid: one }).replace('"d"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
@@ -286,7 +286,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("waits for a server that was killed, and for one that is frozen", async () => {
+  test("waits for a server that was killed or is frozen", async () => {
     const frames = randomFrames(numbersFrom(5), { count: 40, partitions: 2 });
     const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
     await storeFrames(connection, frames.slice(0, 20));
@@ -300,7 +300,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("waits for a server without memory for a batch, and reports it without row content", async () => {
+  test("waits for a server that has too little memory for a batch, and reports it without the content of rows", async () => {
     await clickhouse.restart({ settings: { max_memory_usage: "2000000" } });
     const reasons: string[] = [];
     const { writer } = startSink(connection, new ClickHouseTarget({ url, database }), {
@@ -319,7 +319,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(1);
   });
 
-  test("reports a wrong password without showing it, and reports a table without a required column", async () => {
+  test("reports a wrong password without showing it, and a table without a required column", async () => {
     const wrong = new ClickHouseTarget({
       url: url.replace(clickhouse.password, "hunter2"),
       database,

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { ClickHouseClient, readAddress } from "../../../../src/readers/sinks/clickhouse/client.ts";
 
-test("the ClickHouse error for a port without TLS states that", async () => {
+test("the ClickHouse error for a port without TLS states the cause", async () => {
   const server = createServer();
   onTestFinished(() => void server.close());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -28,7 +28,7 @@ test.each([
   expect(readAddress(text)).toMatchObject({ shown, path });
 });
 
-test("the user and password of a ClickHouse URL are sent as headers; its query is sent as settings", () => {
+test("the user and password of a ClickHouse URL are sent as headers, and its query is sent as settings", () => {
   const address = readAddress("https://me%40x:p%3Ass@[::1]/?insert_quorum=2&async_insert=0");
   expect(address).toMatchObject({
     host: "::1",

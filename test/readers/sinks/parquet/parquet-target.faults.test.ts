@@ -45,7 +45,7 @@ async function stored(): Promise<TestFrame[]> {
 
 const events = (folder: string) => () => eventsOfParquet(folder).catch(() => []);
 
-test("a Parquet sink stands by while another writes to its folder, and takes over when that one ends", async () => {
+test("a Parquet sink stands by while another sink writes to the folder, and takes over when that one ends", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const first = startSink(connection, target);
@@ -64,7 +64,7 @@ test("a Parquet sink stands by while another writes to its folder, and takes ove
   await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("a Parquet sink does not recreate a folder that was moved away, and continues when it returns", async () => {
+test("a Parquet sink does not recreate a folder that was moved away, and continues when the folder returns", async () => {
   const folder = newFolder();
   const { writer } = startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
   const frames = await stored();
@@ -85,7 +85,7 @@ test("a Parquet sink does not recreate a folder that was moved away, and continu
   expect(reasons()).toBe("");
 });
 
-test("a Parquet sink creates its folder once the first file can be written", async () => {
+test("a Parquet sink creates its folder as soon as it can write the first file there", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "_penstock/folder.json.new");
   mkdirSync(inTheWay, { recursive: true });
@@ -97,7 +97,7 @@ test("a Parquet sink creates its folder once the first file can be written", asy
   await target.close();
 });
 
-test("a Parquet sink does not write to a folder that has events but not the sink's own state", async () => {
+test("a Parquet sink does not write to a folder that has events but no state of a sink", async () => {
   const folder = newFolder();
   mkdirSync(path.join(folder, "events"), { recursive: true });
   const { writer } = startSink(connection, parquetTarget(folder));
@@ -178,7 +178,7 @@ test("a Parquet sink that was killed before its manifest was written reads the s
 });
 
 test.each([1, 2])(
-  "a Parquet sink that was killed moves the remaining %i files into place",
+  "a Parquet sink that was killed moves the remaining %i files to their final names",
   async (n) => {
     const { folder, back } = await twoCommits();
     back(n);
@@ -203,7 +203,7 @@ test.each([
   ["before its manifest", "_penstock/manifest.json.new"],
   ["after its manifest", "events/project_id=shop/day=2026-11-23"],
 ])(
-  "if its commit failed %s, a Parquet sink adds no batch to the segment until it is committed",
+  "a Parquet sink whose commit failed %s adds no batch to the segment until the segment is committed",
   async (_, name) => {
     const folder = newFolder();
     const target = parquetTarget(folder, { segmentBytesMax: 1 });

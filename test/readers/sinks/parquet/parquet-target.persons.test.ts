@@ -13,7 +13,7 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-test("a Parquet sink writes the person of each event or null; without --with-person the column is null", async () => {
+test("a Parquet sink writes the person of each event or null, and only null without --with-person", async () => {
   await makeStreams(connection);
   const frames = randomFrames(numbersFrom(1), { count: 40, linkedLanes: [] });
   await storeFrames(connection, frames);

@@ -212,7 +212,7 @@ test("a Parquet sink continues from the last commit in a copy of its folder", as
   expect([...new Set(found)]).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("a Parquet sink writes the events of many projects to one file each", async () => {
+test("a Parquet sink writes the events of each of many projects to one file", async () => {
   const folder = newFolder();
   const projects = Array.from({ length: 60 }, (_, index) => `p${index}`);
   await storeFrames(
@@ -233,7 +233,7 @@ test("a Parquet sink writes the events of many projects to one file each", async
   );
 });
 
-test("a Parquet sink reads only its own folder if its name looks like a pattern", async () => {
+test("a Parquet sink reads only its own folder if the folder's name looks like a pattern", async () => {
   const above = newFolder();
   const names = ["w*y", "way", "w?y", "[w]ay"];
   await storeFrames(connection, randomFrames(numbersFrom(2), { count: 20, partitions: 2 }));

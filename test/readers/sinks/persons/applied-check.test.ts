@@ -24,12 +24,15 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
     undefined,
   ],
   ["in a stream of a different NATS server", { created: late, epoch: 1 }, true],
-])("a sink decides whether to wait for effects whose position is %s", (_, found, isOther) => {
-  const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
-  expect(missing?.isOther).toBe(isOther);
-});
+])(
+  "a sink writes, waits for the effects or checks the streams if the position of the effects is %s",
+  (_, found, isOther) => {
+    const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
+    expect(missing?.isOther).toBe(isOther);
+  },
+);
 
-test("a sink waits for the effects to see a recreated stream, whatever its sequences are", () => {
+test("a sink checks the streams again if the effects have not seen that a stream was recreated, whatever its sequences are", () => {
   const recreated = { ...needed, created: late, sequence: 1 };
   expect(notApplied([recreated], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
@@ -37,7 +40,7 @@ test("a sink waits for the effects to see a recreated stream, whatever its seque
   });
 });
 
-test("a sink that waits for the effects names the one missing stream of several", () => {
+test("a sink that waits for the effects names the one stream of several that is missing", () => {
   const other = { ...needed, stream: "T" };
   expect(notApplied([needed, other], [applied])?.why).toBe(
     "the effects have applied nothing of T yet",

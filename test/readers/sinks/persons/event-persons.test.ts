@@ -70,7 +70,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(there, within).toBe(sequence);
   }
 
-  test("a sink with persons writes the uuid of each event's person, after merges too, or null", async () => {
+  test("a sink with persons writes the uuid of each event's person, also after merges, or null", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(1), { count: 80 });
     const live = frames.filter(({ lane }) => lane === "live");
@@ -90,7 +90,7 @@ function tests(rig: WriterRig): void {
     expect(persons.waitSeconds).toBe(0);
   });
 
-  test("a sink with persons writes nothing while the effects lag or are down, and reports that", async () => {
+  test("a sink with persons writes nothing while the effects lag or are down, and reports this", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(2);
     const first = randomFrames(random, { count: 20, linkedLanes: [] });
@@ -118,7 +118,7 @@ function tests(rig: WriterRig): void {
     expect(written).toEqual(wanted);
   });
 
-  test("a sink with persons can be stopped while it waits; the next sink writes the batch", async () => {
+  test("a sink with persons can be stopped while it waits, and the next sink writes the batch", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(3), { count: 20 });
     await storeFrames(connection, frames);
@@ -173,7 +173,7 @@ function tests(rig: WriterRig): void {
   });
 }
 
-test("a sink with persons adds the person_uuid column to a table; a sink without persons keeps the column", async () => {
+test("a sink with persons adds the column person_uuid to a table, and a sink without persons keeps the column", async () => {
   const url = await newDatabase(postgres);
   const batchOf = (sequence: number) => ({
     before: new Map(

@@ -80,7 +80,7 @@ test.each([
     `CREATE DOMAIN place AS text NOT NULL; ALTER TABLE ${table} ALTER ip TYPE place`,
   ],
   ["a type of short texts", `ALTER TABLE ${table} ALTER event TYPE varchar(20)`],
-])("the PostgreSQL sink rejects only what %s does not accept", async (_, added) => {
+])("the PostgreSQL sink rejects only the events that %s does not accept", async (_, added) => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, added);
@@ -93,7 +93,7 @@ test.each([
   expect(outcome).toEqual({ written: 1, duplicates: 0, refused: 1 });
 });
 
-test("the PostgreSQL sink writes the first event with a uuid that the table accepts", async () => {
+test("the PostgreSQL sink writes, of several events with the same uuid, the first that the table accepts", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -115,7 +115,7 @@ test("the PostgreSQL sink writes the first event with a uuid that the table acce
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
-test("the PostgreSQL sink does not report a wrong table because one event is sent and rejected often", async () => {
+test("the PostgreSQL sink does not report one event that is often repeated and rejected as a wrong table", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -140,7 +140,7 @@ test("the PostgreSQL sink does not exhaust the server's locks with hundreds of r
   expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
 });
 
-test("the PostgreSQL sink rejects nothing because of a broken trigger", async () => {
+test("a broken trigger fails the batch of the PostgreSQL sink, which rejects no event for it", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
@@ -151,7 +151,7 @@ test("the PostgreSQL sink rejects nothing because of a broken trigger", async ()
   expect(await target.write(batch)).toMatchObject({ written: 1, refused: 0 });
 });
 
-test("the PostgreSQL sink rejects nothing if the partition of a day was dropped meanwhile", async () => {
+test("a dropped partition of a day fails the batch of the PostgreSQL sink, which rejects no event for it", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);

@@ -105,7 +105,7 @@ test("the PostgreSQL sink does not stop for a constraint, however many events it
   expect(await target.write(good)).toEqual({ written: 1, duplicates: 0, refused: 0 });
 });
 
-test("the PostgreSQL sink writes a rejected event when it is sent again and accepted", async () => {
+test("the PostgreSQL sink writes a rejected event if the table accepts it when it is sent again", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(

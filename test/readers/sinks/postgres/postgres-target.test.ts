@@ -67,7 +67,7 @@ test("the PostgreSQL sink writes every event of every stream once, with its whol
   expect(counts.duplicates).toBe(sent - counts.events);
 });
 
-test("the PostgreSQL sink writes two events with one uuid once each, and recognises keys of older releases", async () => {
+test("the PostgreSQL sink writes two different events with the same uuid once each, and recognises keys of older releases", async () => {
   const url = await newDatabase(postgres);
   const one = { uuid: uuid(), receivedAtMs };
   const events = [
@@ -242,7 +242,7 @@ test("the PostgreSQL sink stands by while another sink writes, and takes over wh
   expect(await eventsAt(url)).toEqual(eventsIn([...frames, ...more, ...last]));
 });
 
-test("the PostgreSQL sink continues after another sink moved the target on, and repeats nothing", async () => {
+test("the PostgreSQL sink continues after another sink has advanced the target's positions, and repeats nothing", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(4), { count: 60, partitions: 2 });
   await storeFrames(connection, frames);

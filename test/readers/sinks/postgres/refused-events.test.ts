@@ -29,9 +29,12 @@ test.each(["08006", "57P01", "F0001", "58030", "XX000", "XX001"])(
   },
 );
 
-test.each(["23505", "40001", "57014"])("the connection is used again after %s", (code) => {
-  expect(leavesConnection(errorOf(code))).toBe(true);
-});
+test.each(["23505", "40001", "57014"])(
+  "the connection is used again after the PostgreSQL error %s",
+  (code) => {
+    expect(leavesConnection(errorOf(code))).toBe(true);
+  },
+);
 
 test.each([
   ["[1e131071]", true],

@@ -43,7 +43,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("behind a pooler, the PostgreSQL sink writes nothing in another sink's session, and reports the reason", async () => {
+test("the PostgreSQL sink behind a pooler writes nothing in another sink's session, and reports the reason", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -57,7 +57,7 @@ test("behind a pooler, the PostgreSQL sink writes nothing in another sink's sess
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-test("behind a pooler, the PostgreSQL sink does not open its target in another session", async () => {
+test("the PostgreSQL sink behind a pooler does not open its target in another session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await changeSession(url, { "penstock.session": "" });
@@ -91,13 +91,13 @@ async function pooled() {
   return { session, holder, work: async (): Promise<string> => "done" };
 }
 
-test("behind a pooler, the PostgreSQL sink does not report a lock as that of another sink", async () => {
+test("the PostgreSQL sink behind a pooler does not report the lock as held by another sink", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("the PostgreSQL sink reports a lock as that of another sink once it has had the lock itself", async () => {
+test("the PostgreSQL sink reports the lock as held by another sink only after it has held the lock itself", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

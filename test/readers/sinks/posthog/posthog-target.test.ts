@@ -110,7 +110,7 @@ test("the PostHog sink delivers an event as it was stored, with its address and 
   });
 });
 
-test("the PostHog sink delivers each event in order through outages of every kind; it rejects none", async () => {
+test("the PostHog sink delivers each event in order through outages of every kind, and rejects none", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder, limits: { requestEventsMax: 9, answerMsMax: 100 } });
   let asked = 0;
@@ -171,7 +171,7 @@ test("the PostHog sink rejects one event that the upstream rejects, with the rea
   expect(upstream.events().map(({ uuid }) => uuid)).toEqual(expected);
 });
 
-test("the PostHog sink reduces requests to the upstream's limit, and rejects an event above it", async () => {
+test("the PostHog sink splits requests to the upstream's limit, and rejects an event that alone exceeds it", async () => {
   const folder = newFolder();
   const limit = 150_000;
   upstream.play = ({ bytes }) => (bytes > limit ? { status: 413, body: "too large" } : undefined);
@@ -193,7 +193,7 @@ test("the PostHog sink reduces requests to the upstream's limit, and rejects an 
   expect(upstream.requests.filter(({ bytes }) => bytes > limit).length).toBe(refused);
 });
 
-test("the PostHog sink stops only the project of a rejected key, until the key is accepted", async () => {
+test("the PostHog sink stops only the project whose key is rejected, until the key is accepted", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
@@ -236,7 +236,7 @@ test("the PostHog sink continues with other projects for four batches while one 
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
-test("the PostHog sink is blocked in the end by an event of a stopped project, and names the project", async () => {
+test("the PostHog sink is eventually blocked by an event of a stopped project, and names the project", async () => {
   const others = Array.from({ length: 8 }, (_, n) => `other-${n}`);
   const isTaken = new Set(["fast"]);
   const keyOf = async (project: string) => (isTaken.has(project) ? `key-${project}` : undefined);
@@ -263,7 +263,7 @@ test("the PostHog sink is blocked in the end by an event of a stopped project, a
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("the PostHog sink rejects events of a stopped project that blocks all others, until its key is accepted", async () => {
+test("the PostHog sink rejects the events of a stopped project that blocks all others, until the project's key is accepted", async () => {
   const folder = newFolder();
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-closed" ? { status: 401, body: "API key is not valid" } : undefined;
@@ -287,7 +287,7 @@ test("the PostHog sink rejects events of a stopped project that blocks all other
   expect(counts.rejected).toBe(12);
 });
 
-test("the PostHog sink rejects nothing while an upstream accepts nothing of any project", async () => {
+test("the PostHog sink rejects nothing while the upstream accepts no event of any project", async () => {
   const folder = newFolder();
   upstream.play = () => ({ status: 401, body: "no" });
   const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, rejectAfterMs: 20 };
@@ -314,7 +314,7 @@ test.each([
     },
   ],
 ])(
-  "the PostHog sink stops at an upstream that %s, unless it is configured to reject all",
+  "the PostHog sink stops at an upstream that %s, unless --accept-refused is set",
   async (_, why, play) => {
     const folder = newFolder();
     upstream.play = play;
@@ -324,7 +324,7 @@ test.each([
     const stopped = targetTo(upstream, { folder, limits });
     const first = startSink(connection, stopped);
     const message = new RegExp(
-      `it has refused 8 events in a row, the last with ${why}. .*--accept-refused`,
+      `the upstream has refused 8 events in a row, the last with ${why}. .*--accept-refused`,
     );
     await expect.poll(() => stopped.faults.join(), within).toMatch(message);
     await first.writer.close();
@@ -352,7 +352,7 @@ test("the PostHog sink rejects lines that are not records, and never sends them"
   ]);
 });
 
-test("the PostHog sink reports a project key unknown to the upstream, and still sends the events", async () => {
+test("the PostHog sink reports a project's key that the upstream does not know, and still sends the events", async () => {
   upstream.unknownKeys.add("key-typo");
   const target = targetTo(upstream);
   const { counts } = startSink(connection, target);
@@ -363,7 +363,7 @@ test("the PostHog sink reports a project key unknown to the upstream, and still 
     .toMatch(/for the keys of typo: a PostHog/);
 });
 
-test("a second PostHog sink on the same target retries after two 503 answers, and writes the event once", async () => {
+test("a PostHog sink that takes over a target retries after two 503 answers, and writes the event once", async () => {
   const target = targetTo(upstream);
   await startSink(connection, target).writer.close();
   let refused = 0;

@@ -61,7 +61,7 @@ streamTests(connection, async () => {
   };
 });
 
-test("the PostHog sink continues where the previous one ended, and sends nothing twice", async () => {
+test("the PostHog sink continues at the position of the previous one, and sends nothing twice", async () => {
   const folder = newFolder();
   const frames = [1, 2].map((n) => frameOf("shop", [{ properties: { n } }, {}]));
   for (const frame of frames) {
@@ -146,7 +146,7 @@ test("the PostHog sink does not change a folder that holds the state of another 
   writeFileSync(file, state);
 });
 
-test("the PostHog sink does not follow a link in place of its file of rejected events", async () => {
+test("the PostHog sink does not write through a link that has the name of its rejected file", async () => {
   const folder = newFolder();
   const other = path.join(folder, "other");
   writeFileSync(other, "foreign");
@@ -159,7 +159,7 @@ test("the PostHog sink does not follow a link in place of its file of rejected e
   expect(readFileSync(other, "utf8")).toBe("foreign");
 });
 
-test("the PostHog sink waits while its folder is not writable, and continues when it is", async () => {
+test("the PostHog sink waits while its folder is missing, recreates it, and continues", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
@@ -171,7 +171,7 @@ test("the PostHog sink waits while its folder is not writable, and continues whe
   expect(new Set(upstream.events().map(({ uuid }) => uuid)).size).toBe(1);
 });
 
-test("the PostHog sink sends nothing at the start until its state can be written", async () => {
+test("the PostHog sink sends nothing at its start until it can write its state", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "positions.json.new");
   mkdirSync(inTheWay);

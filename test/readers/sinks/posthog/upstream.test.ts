@@ -30,11 +30,11 @@ test.each([
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
   ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
-])("the PostHog sink reads a 200 as acceptance of all events: %s", (_, said) => {
+])("the PostHog sink reads a 200 as the acceptance of all events: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
 
-test("the PostHog sink rejects only the events that a Penstock gateway drops and names", () => {
+test("the PostHog sink rejects only the events that a Penstock gateway reports as dropped", () => {
   const said = {
     ...{ status: "Ok", accepted: 1, dropped: 2 },
     ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
@@ -71,11 +71,11 @@ test.each([
   [500, "", "retry"],
   [503, "", "retry"],
   [599, "", "retry"],
-] as const)("for the answer %d with %j, the PostHog sink decides: %s", (status, said, kind) => {
+] as const)("the PostHog sink decides for the answer %d with %j: %s", (status, said, kind) => {
   expect(read(status, said).kind).toBe(kind);
 });
 
-test("the wait that an upstream asks for is read in seconds or as a date, and is limited", () => {
+test("the Retry-After of an upstream is read in seconds or as a date, and is limited", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
     return answer.kind === "retry" ? answer.afterMs : undefined;
@@ -90,7 +90,7 @@ test("the wait that an upstream asks for is read in seconds or as a date, and is
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("the error for an upstream answer has one short line of it, and the detail of a problem", () => {
+test("the error for an upstream's answer has one short line of it, or the detail of a problem", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";
