@@ -2,8 +2,8 @@
 // browser cannot: the page's Content-Security-Policy only allows the admin port.
 
 import { dayOf } from "../platform/base/day.ts";
-import { reportedStatus } from "../readers/effects/http/client.ts";
 import { get } from "../platform/base/http-request.ts";
+import { reportedStatus } from "../readers/effects/http/client.ts";
 
 export interface EffectsSnapshot {
   readonly state: string;

@@ -103,7 +103,6 @@ export class Checks {
   }
 }
 
-const cannotStore = "The gateway cannot store events now: send the request again later";
 const tooLate: Problem = {
   code: "timeout",
   detail: "The request timed out before any of it was stored: send it again",

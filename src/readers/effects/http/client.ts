@@ -1,6 +1,6 @@
 // The answer of `/status`, as other processes read it.
 
-import { objectIn } from "../../../platform/base/post-json.ts";
+import { objectIn } from "../../../platform/base/json.ts";
 import { totalLag } from "../streams/lag.ts";
 
 interface StatusAnswer {
