@@ -49,7 +49,7 @@ export async function rebuildEffects(
   options: RebuildCommandOptions,
 ): Promise<void> {
   const place = storePlace(command.config);
-  if (place.kind === "sqlite") requireOwner("rebuild", command, place.file);
+  if (place.kind === "sqlite") requireOwner("rebuild", command, fileAndFolder(place.file));
   await withoutStack("rebuild", async () => {
     if (options.into !== undefined) await intoAnother(command, place, options);
     else if (place.kind === "sqlite") await inPlaceOfFile(command, place.file, options);
@@ -63,7 +63,7 @@ export async function verifyEffects(
 ): Promise<void> {
   const place = storePlace(command.config);
   const dataDir = path.resolve(command.config.dataDir);
-  requireOwner("verify", command, place.kind === "sqlite" ? place.file : dataDir);
+  requireOwner("verify", command, place.kind === "sqlite" ? fileAndFolder(place.file) : [dataDir]);
   const reader = await readerAt(place);
   let folder: string | undefined;
   let into: EffectsStore | undefined;
@@ -324,13 +324,21 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
  * Throws a CommandError if root would write next to files of another user, who could replace a file
  * or folder by a link to any file of the machine.
  */
-function requireOwner(name: string, { context: { host } }: ConfiguredCommand, file: string): void {
+function requireOwner(
+  name: string,
+  { context: { host } }: ConfiguredCommand,
+  files: readonly string[],
+): void {
   if (host.getuid?.() !== 0) return;
-  for (const owned of [file, path.dirname(file)]) {
+  for (const owned of files) {
     const uid = statSync(owned, { throwIfNoEntry: false })?.uid ?? 0;
     if (uid !== 0)
       throw new CommandError(
         `${name}: user ${uid} owns ${owned}: run this as that user, not as root, for example with sudo -u '#${uid}'`,
       );
   }
+}
+
+function fileAndFolder(file: string): readonly string[] {
+  return [file, path.dirname(file)];
 }

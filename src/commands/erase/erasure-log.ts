@@ -90,8 +90,7 @@ export class ErasureLog {
 
   /** Takes the lock, also of an erasure that died. Rejects with a CommandError while one runs. */
   async lock(say: (line: string) => void): Promise<void> {
-    this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
-    this.#heldMonotonicMs = performance.now();
+    if (!(await this.#create())) await this.#takeOver(say);
     this.#beating = setInterval(() => {
       // A concurrent beat would carry a revision that the first beat has already used.
       this.#beat ??= this.#beatOnce().finally(() => {
@@ -162,40 +161,52 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  async #create(): Promise<number | undefined> {
+  /** Stores the lock, or its next beat. */
+  async #hold(write: (value: string) => Promise<number>): Promise<void> {
+    const sentMonotonicMs = performance.now();
+    this.#revision = await write(this.#value());
+    this.#heldMonotonicMs = sentMonotonicMs;
+  }
+
+  /** Returns whether the lock was free. */
+  async #create(): Promise<boolean> {
     try {
-      return await this.#kv.create(lockKey, this.#value());
+      await this.#hold((value) => this.#kv.create(lockKey, value));
+      return true;
     } catch (error) {
-      if (isApiError(error, apiCodes.streamWrongLastSequence)) return undefined;
+      if (isApiError(error, apiCodes.streamWrongLastSequence)) return false;
       throw error;
     }
   }
 
-  async #takeOver(say: (line: string) => void): Promise<number> {
+  async #takeOver(say: (line: string) => void): Promise<void> {
     const first = await this.#kv.get(lockKey);
-    let now = first;
     const { silenceMs } = this.#times;
     const untilMonotonicMs = performance.now() + silenceMs;
-    while (now?.operation === "PUT" && performance.now() < untilMonotonicMs) {
+    let now = first;
+    while (now?.operation === "PUT") {
       const { hostname: where, pid } = now.json<Holder>();
       const holder = `process ${pid} on ${where}`;
-      if (now.revision !== first?.revision)
-        throw new CommandError(`erase: another erasure is running: ${holder}: wait until it ends`);
+      if (now.revision !== first?.revision) throw anotherRuns(holder);
+      if (performance.now() >= untilMonotonicMs) break;
       if (now === first)
         say(`waiting up to ${silenceMs / 1_000} s: the erasure of ${holder} may still run`);
       await delay(pollMs);
       now = await this.#kv.get(lockKey);
     }
-    return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
+    try {
+      // Fails if the owner has sent a beat, or if another erasure has taken the lock.
+      await this.#hold((value) => this.#kv.update(lockKey, value, now?.revision ?? 0));
+    } catch (error) {
+      throw isApiError(error, apiCodes.streamWrongLastSequence) ? anotherRuns() : error;
+    }
   }
 
   /** Never rejects. If no response arrives, the beat may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
-    const sentMonotonicMs = performance.now();
     try {
-      this.#revision = await this.#kv.update(lockKey, this.#value(), this.#revision);
-      this.#heldMonotonicMs = sentMonotonicMs;
+      await this.#hold((value) => this.#kv.update(lockKey, value, this.#revision));
     } catch (error) {
       const entry = await this.#kv.get(lockKey).catch(() => undefined);
       if (entry === undefined) return;
@@ -204,4 +215,9 @@ export class ErasureLog {
       else this.#lost = error as Error;
     }
   }
+}
+
+function anotherRuns(holder?: string): CommandError {
+  const who = holder === undefined ? "" : `: ${holder}`;
+  return new CommandError(`erase: another erasure is running${who}: wait until it ends`);
 }

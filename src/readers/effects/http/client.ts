@@ -26,7 +26,8 @@ interface ReportedStatus extends StatusAnswer {
 /** Returns undefined if the text is not the answer of an effects process. */
 export function reportedStatus(text: string): ReportedStatus | undefined {
   const answer = objectIn(text) as StatusAnswer | undefined;
-  if (typeof answer?.state !== "string") return undefined;
+  if (typeof answer?.state !== "string" || !Array.isArray(answer.streams)) return undefined;
+  if (typeof answer.totals !== "object") return undefined;
   const lags = answer.streams.map(({ lag_messages, lag_seconds }) => {
     return { messages: lag_messages ?? undefined, seconds: lag_seconds ?? undefined };
   });

@@ -35,10 +35,11 @@ export function removeDatabase(file: string): void {
 
 /**
  * Creates an empty file with the owner and mode of the database that it will replace. Throws a
- * StoreError if this user may not set the owner.
+ * StoreError if this user may not set the owner, or if the file system has no hard links.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   removeDatabase(rebuilt);
+  rmSync(backUp(file));
   const { uid, gid, mode } = statSync(file);
   try {
     const descriptor = newFile(rebuilt);
