@@ -113,7 +113,7 @@ function readOptions(): Options {
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
   const { argv, env } = process;
-  refuseNpmOptions(program, { args: argv.slice(2), env, file: "main.ts" });
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "main.ts" });
   return program.parse().opts<Options>();
 }
 

@@ -13,7 +13,7 @@ async function main(): Promise<number> {
   try {
     const { stdout, stderr, env } = process;
     const args = process.argv.slice(2);
-    refuseNpmOptions(commandLine(), { args, env, file: "load.ts" });
+    refuseNpmOptions(commandLine(), { args, env, script: "load.ts" });
     const options = readOptions(args);
     const result = await runLoad(options, {
       host: process,

@@ -1,8 +1,8 @@
 // How this program was started: its launcher, and options that npm has consumed.
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 
 interface Start {
   readonly mainFile: string;
@@ -39,29 +39,77 @@ interface NpmRun {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The file with which the project's npm scripts start the program, such as `run.mjs`. */
-  readonly file: string;
+  readonly script: string;
 }
 
 /** Rejects options that npm has consumed, because the command would run without them. */
-export function refuseNpmOptions(program: Command, { args, env, file }: NpmRun): void {
+export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun): void {
+  const npmScript = env["npm_lifecycle_script"] ?? "";
   // The npm script may belong to another project that starts this program.
-  if (!(env["npm_lifecycle_script"] ?? "").split(/[\s/]/).includes(file)) return;
+  if (!npmScript.split(/[\s/]/).includes(script)) return;
   // An option that has arrived shows that `--` was typed.
   if (args.some((arg) => arg.startsWith("-"))) return;
-  const command = commandNamed(program, args);
-  // npm sets the variable to an empty value for options that are off.
-  const consumed = command.options.filter(
-    ({ long }) => (env[`npm_config_${long?.slice(2).replaceAll("-", "_")}`] ?? "") !== "",
+  const { command, depth } = commandNamed(program, args);
+  const kept = command.options.filter((option) => isKept(option, env));
+  if (kept.length === 0) return;
+  // npm leaves the value of an option among the arguments.
+  const words = args.slice(0, depth + command.registeredArguments.length);
+  const isInScript = words[0] !== undefined && npmScript.endsWith(` ${words[0]}`);
+  const typed = words.slice(isInScript ? 1 : 0).map(shellWord);
+  const shown = [`npm run ${env["npm_lifecycle_event"]} --`, ...typed, ...kept.map(flagsOf)];
+  const names = kept.map(({ long }) => long).join(", ");
+  command.error(
+    `error: npm consumed ${names}: put -- before the options, as in: ${shown.join(" ")}`,
   );
-  if (consumed.length === 0) return;
-  const names = consumed.map(({ long }) => long).join(", ");
-  const script = `npm run ${env["npm_lifecycle_event"]}`;
-  command.error(`error: npm consumed ${names}: put -- after ${script}, as in: ${script} -- …`);
 }
 
-function commandNamed(program: Command, [name, ...rest]: readonly string[]): Command {
-  const next = program.commands.find(
-    (known) => known.name() === name || known.aliases().includes(name ?? ""),
-  );
-  return next === undefined ? program : commandNamed(next, rest);
+/** Returns the command, and the number of arguments that name it as `depth`. */
+function commandNamed(program: Command, args: readonly string[]) {
+  let command = program;
+  let depth = 0;
+  for (const arg of args) {
+    const next = command.commands.find(
+      (known) => known.name() === arg || known.aliases().includes(arg),
+    );
+    if (next === undefined) break;
+    command = next;
+    depth++;
+  }
+  return { command, depth };
+}
+
+function isKept({ long }: Option, env: NpmRun["env"]): boolean {
+  const name = long?.slice("--".length) ?? "";
+  // npm sets the variable to an empty value for options that are off.
+  if ((env[variableOf(name)] ?? "") === "") return false;
+  return !isInNpmrc(name, env);
+}
+
+function variableOf(name: string): string {
+  return `npm_config_${name.replaceAll("-", "_")}`;
+}
+
+/** Returns whether an option is set in a configuration file of npm, so that it was not typed. */
+function isInNpmrc(name: string, env: NpmRun["env"]): boolean {
+  const folder = env["npm_config_local_prefix"];
+  const files = [
+    folder === undefined ? undefined : join(folder, ".npmrc"),
+    env["npm_config_userconfig"],
+    env["npm_config_globalconfig"],
+  ];
+  const line = new RegExp(`^[ \\t]*"?${name}"?[ \\t]*(=|$)`, "m");
+  return files.some((file) => file !== undefined && line.test(textOf(file)));
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Returns the flags without the value, which may be a secret. */
+function flagsOf({ flags }: Option): string {
+  return flags.replace(/^-\w, /, "");
 }

@@ -147,7 +147,7 @@ function delayOf(text: string): number {
 async function main(): Promise<number> {
   const program = commandLine();
   const { argv, env } = process;
-  refuseNpmOptions(program, { args: argv.slice(2), env, file: "run.ts" });
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "run.ts" });
   program.parse();
   const options = program.opts<Options>();
   const chosenNow =
