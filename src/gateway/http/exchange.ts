@@ -392,7 +392,7 @@ export interface ExchangeShared {
   /** Requests that have not ended, including those whose client has disconnected. */
   inflight: number;
   draining: boolean;
-  /** Limits the requests that are answered as they are read, per event loop iteration. */
+  /** Limits the requests per event loop iteration that are answered synchronously. */
   readonly atOnce: TurnBudget;
   /** Called during a drain when no request is in flight any more. */
   idle: () => void;

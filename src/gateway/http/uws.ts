@@ -51,7 +51,7 @@ export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): vo
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Passes no more connections to `app`. Data of already passed ones still reaches it. */
+/** Stops passing new connections to `app`. Connections that it already has stay with it. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

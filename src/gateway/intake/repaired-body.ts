@@ -7,9 +7,9 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** The position of each object's first replacement for malformed bytes, ascending. */
+  /** For each object with malformed bytes, the position of its first U+FFFD. Ascending. */
   readonly malformed: Uint32Array;
-  /** The position of each object's first `null` that replaces NaN or Infinity, ascending. */
+  /** For each object with NaN or Infinity, the position of its first replacement. Ascending. */
   readonly nonFinite: Uint32Array;
 }
 

@@ -276,7 +276,7 @@ export class InFlight {
     if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
-      "stream assigned a sequence twice: the gateway rejects its events until it has checked the stream's leader",
+      "stream assigned a sequence twice: events for it are rejected until its leader has been checked",
     );
     suspend(stream, { from: sequenceBefore, to }, now);
   }

@@ -312,7 +312,7 @@ const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** The leader that acknowledged nothing; "" if there is no cluster. */
+  /** The leader when the silence was logged, "" without a cluster; undefined if it was not logged. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {

@@ -49,7 +49,10 @@ interface HeadParts {
   readonly query: string;
 }
 
-/** Must be called while the request's head is being handled. */
+/**
+ * Returns the parts of a request's head that are passed to the upstream. `request` is valid only
+ * during uWebSockets.js's handler.
+ */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,

@@ -32,7 +32,7 @@ export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
     throw new StoreError(
-      `cannot open ${file}: it is not a regular file, but a link, a folder or similar: remove it`,
+      `cannot open ${file}: it is not a regular file, but a link, a folder or similar: move it away`,
     );
 }
 
@@ -41,7 +41,9 @@ function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links > 1)
-    throw new StoreError(`cannot open ${file}: the file has a second hard link: remove it`);
+    throw new StoreError(
+      `cannot open ${file}: the file has ${links} hard links, but must have one: remove the others (find -samefile finds them)`,
+    );
 }
 
 /** Creates a folder and its parents. Node's recursive mkdir may retry forever below /proc. */

@@ -153,7 +153,7 @@ class WatchedLink implements NatsLink {
     this.#protocol = protocolOf(connection);
     this.#messageBytesMax = connection.info?.max_payload ?? 0;
     this.#follow().catch((error: unknown) =>
-      log.error({ err: error }, "bug: following the NATS connection failed"),
+      log.error({ err: error }, "bug: the task that follows the NATS connection threw an error"),
     );
   }
 

@@ -173,7 +173,7 @@ export class SinkWriter {
     if (error instanceof MovedError)
       log.warn(
         { reason },
-        "another program wrote to the target; starting again from its positions",
+        "another program wrote to the target: starting again from the positions in the target",
       );
     else this.#logHindered(reason);
     return undefined;

@@ -1,6 +1,6 @@
 // The scanner's core: one validating pass over a JSON body that records the offsets of its events'
-// parts. Independent of Node; addon.cc binds it. table.ts explains the layout, and a test compares
-// both.
+// parts. Independent of Node; addon.cc binds it. table.ts documents the layout. A test checks that
+// this file and table.ts agree.
 //
 // Lifetime: `text` is read (and its line breaks overwritten) during a call only; no pointer to it
 // is stored.
@@ -14,7 +14,7 @@
 // choose_processor_code. An EventScanner is used by one thread at a time; several may run
 // concurrently. No other thread may write to the text during a call.
 //
-// Memory: an index of at most 17 MiB, however dense the text is, which is kept for the next call
+// Memory: the index of tokens takes at most 17 MiB for any text. The next call uses it again
 // (token_index.h).
 
 #pragma once

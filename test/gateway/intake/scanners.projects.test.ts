@@ -131,7 +131,7 @@ describe("the scanner queue", () => {
     expect(scans).toBe(0);
   });
 
-  test('answers "overloaded" for a body that gets no scanner by its deadline, and scans later bodies', async () => {
+  test('answers "overloaded" for a body that gets no scanner by its deadline, and finishes the bodies that have one', async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;

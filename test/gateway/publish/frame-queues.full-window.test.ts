@@ -4,7 +4,7 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 
 const server = await natsServerForFile();
 
-describe("events that wait for a full window", () => {
+describe("events queued while the window is full", () => {
   test("are sent together when their project's frame is acknowledged", async () => {
     const rig = await startRig(server);
     server.freeze();

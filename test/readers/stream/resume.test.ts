@@ -210,7 +210,7 @@ describe("a stream without the newest messages that were read", () => {
   });
 });
 
-describe("a stream created before the last message that was read", () => {
+describe("a stream whose creation time is before the last message that was read", () => {
   // The messages that were read were stored in the first minutes of 1970.
   const position = {
     ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),

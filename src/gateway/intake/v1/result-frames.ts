@@ -34,7 +34,10 @@ export class ResultFrames extends OwnFrames {
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** Whether the frame's id identifies a retry, and not another client's equal events. */
+  /**
+   * Whether a frame with the same id must be a retry. It may be another client's equal events if an
+   * event has no uuid and the request has no id.
+   */
   #isNamed = true;
   /** Bytes as the client sent them, plus `overheadBytes` for each event. */
   #bytesFilled = 0;

@@ -92,7 +92,10 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /** Returns the slot with the least count. Counts only grow, so no slot is passed twice. */
+  /**
+   * Returns a slot with the least count. Counts only grow, so the search continues at `#passed` until
+   * no slot has that count.
+   */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

@@ -65,7 +65,7 @@ interface WriterStatus {
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** Number of the newest incidents that are read from the store, and not reported again. */
+/** Maximum number of recent incidents to read at the start, so that they are not reported again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was restored to another state";
 

@@ -33,7 +33,10 @@ const comparedMaxDefault = 67_108_864;
 const textCost = 100;
 const tries = 20;
 
-/** `into` must be open and empty. Rejects with a RebuildError if it cannot be built. */
+/**
+ * Builds the effects into `into`, which must be open and empty, and returns how they differ from
+ * those of `reader`. Rejects with a RebuildError if they cannot be built.
+ */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
   const { applied, lines } = await snapshotOf(reader);

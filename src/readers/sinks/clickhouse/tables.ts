@@ -27,7 +27,7 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** `T` is the server's type for timestamps. */
+/** ClickHouse's column types. The server's timestamp type replaces the placeholder `T`. */
 const columnTypes: Readonly<Record<FieldType, string>> = {
   id: "String",
   uuid: "UUID",

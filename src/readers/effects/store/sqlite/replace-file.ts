@@ -112,7 +112,7 @@ function backUp(file: string): string {
   } catch (error) {
     const reason = (error as Error).message;
     throw new StoreError(
-      `cannot retain ${file} as ${backup} (${reason}): if its file system has no hard links, build the new database with --into`,
+      `cannot back up ${file} to ${backup} (${reason}): if the file system has no hard links, build the new database in another file with --into`,
     );
   }
   return backup;
