@@ -42,11 +42,11 @@ const requests: [string, Record<string, string>, number, string][] = [
 describe("a request that stores nothing", () => {
   test.each(
     states.flatMap(([state, prepare, code]) =>
-      requests.map((request) => [state, prepare, code, ...request] as const),
+      requests.map(([line, ...request]) => [state, line, prepare, code, ...request] as const),
     ),
   )(
-    "gets its usual answer while the gateway is %s: %3$s",
-    async (_, prepare, code, line, headers, status, expected) => {
+    "gets its usual answer while the gateway is %s: %s",
+    async (_, line, prepare, code, headers, status, expected) => {
       const server = await startTestServer();
       const [wire, storing] = [await connectTo(server), await connectTo(server)];
       const before = server.admission.bytes;
