@@ -34,6 +34,16 @@ test("an erasure waits for a sign of the lock's owner, and takes the lock only o
   await log.unlock();
 });
 
+test("of two erasures that wait for the lock of a dead one, only one takes it", async () => {
+  const kv = await new Kvm(connection).open(bucket);
+  await kv.put("lock", JSON.stringify({ id: "x", pid: 1, hostname: "here", beats: 1 }));
+  const times = { silenceMs: 1_000, beatMs: 60_000 };
+  const first = locked(times);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await expect(locked(times)).rejects.toThrow("another erasure is running");
+  await (await first).unlock();
+});
+
 test("an erasure keeps its lock while the server is frozen for some heartbeats", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);

@@ -125,7 +125,8 @@ test("a database on a file system without hard links is not replaced", async () 
     throw new Error("EPERM");
   });
   onTestFinished(() => use(link));
-  expect(() => replaceDatabase({ file, rebuilt })).toThrow("has no hard links");
+  for (const begin of [createReplacement, replaceDatabase])
+    expect(() => begin({ file, rebuilt })).toThrow("has no hard links");
   expect([await numberOf(file), await numberOf(rebuilt)]).toEqual([2, 3]);
 });
 

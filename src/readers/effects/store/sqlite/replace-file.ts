@@ -38,8 +38,8 @@ export function removeDatabase(file: string): void {
  * StoreError if this user may not set the owner, or if the file system has no hard links.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
-  removeDatabase(rebuilt);
   rmSync(backUp(file));
+  removeDatabase(rebuilt);
   const { uid, gid, mode } = statSync(file);
   try {
     const descriptor = newFile(rebuilt);
