@@ -72,7 +72,7 @@ export const Header = {
    */
   RepairedBytes: 17,
   /**
-   * In an array, the first item whose key differs from that at KeyType; 0 if there is none. Keys
+   * In an array, the first item whose key differs from that at KeyType, or 0. Keys
    * are equal if their bytes are, or their trimmed ASCII texts of at most `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,

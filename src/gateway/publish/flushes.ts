@@ -144,7 +144,7 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /** Returns the frame that is sent next, without removing it; undefined if there is none. */
+  /** Returns the frame that is sent next, without removing it, or undefined. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
       // If it has no waiters, its lines belong to requests that failed half-way: do not store them.

@@ -104,7 +104,7 @@ export class Frame implements FrameSink {
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
-  /** Bytes before the lines in the last message built in this memory; 0 if there is none. */
+  /** Bytes before the lines in the last message built in this memory, or 0. */
   #headBytes = 0;
   /** Bytes of the message in the stream in addition to its lines; 0 before the first send. */
   #messageOverheadBytes = 0;

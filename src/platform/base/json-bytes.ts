@@ -10,7 +10,7 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Returns where the white space that ends at `end` begins; `end` if there is none. */
+/** Returns where the white space that ends at `end` begins, or `end`. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;

@@ -20,7 +20,7 @@ class ArrayKeys {
 
   /** The first key that an item has; its type is Absent if no item has one. */
   const Token& first() const noexcept { return first_; }
-  /** The number of the first item with a different key; 0 if there is none. */
+  /** The number of the first item with a different key, or 0. */
   uint32_t other_item() const noexcept { return other_item_; }
 
  private:

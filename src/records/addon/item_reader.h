@@ -50,7 +50,7 @@ class ItemReader {
 
   /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first non-empty value in the first `places` of KeyPlace; Absent if there is none. */
+  /** The first non-empty value in the first `places` of KeyPlace, or Absent. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {

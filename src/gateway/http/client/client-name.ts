@@ -11,7 +11,7 @@ const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
-/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" if there is none. */
+/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`, or "". */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);

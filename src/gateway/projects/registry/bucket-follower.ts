@@ -58,7 +58,7 @@ export class BucketFollower {
   readonly #closing = new AbortController();
   /** Whether all entries reported by the last answer have been read. */
   #isUpToDate = false;
-  /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
+  /** When the unanswered query was sent, in monotonic milliseconds, or undefined. */
   #askedMonotonicMs: number | undefined;
   /** Whether the connection was lost since the last reading: the data may differ. */
   #mustReadAgain = false;

@@ -287,7 +287,7 @@ export interface BucketReader {
   readonly name: string;
   /** Returns undefined if there is no bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
-  /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
+  /** Returns the leader's first entry at or after the sequence, or undefined. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 

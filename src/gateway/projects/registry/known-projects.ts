@@ -22,7 +22,7 @@ export interface Reading {
   readonly entries: ReadonlyMap<string, EntryNews>;
   /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** The loss that an empty bucket shows; undefined if there is none. */
+  /** The loss that an empty bucket shows, or undefined. */
   readonly loss?: string | undefined;
 }
 

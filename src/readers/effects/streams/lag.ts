@@ -15,7 +15,7 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** Sequence of the last applied frame; 0 if there is none. */
+  /** Sequence of the last applied frame, or 0. */
   readonly sequence: number;
   readonly lastSequence: number | undefined;
   /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */

@@ -126,7 +126,7 @@ export class SqliteQueries extends ReadingSide {
     return isWriterLocked(this.file);
   }
 
-  /** Returns the row of the person; undefined if there is none, or the pointers form a cycle. */
+  /** Returns the row of the person, or undefined, also if the pointers form a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
