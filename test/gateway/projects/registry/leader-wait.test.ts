@@ -46,7 +46,7 @@ describe("a command on a cluster without a leader", () => {
     const noLeader = () => Promise.reject(new NoLeaderError("KV_penstock_projects"));
     const ended = onceLed(noLeader, { waitMsMax: 300 });
     await expect(ended).rejects.toThrow(
-      /^stream KV_penstock_projects has no leader: waited 0.3 s .*start the missing servers.*try again$/,
+      /^stream KV_penstock_projects has no leader: waited 0\.3 s.*start the missing servers.*try again$/,
     );
   });
 
