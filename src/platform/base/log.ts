@@ -19,7 +19,10 @@ export interface ProcessLog extends Log {
 
 const STANDARD_ERROR = 2;
 
-/** Writes synchronously, so that a process that dies loses no line. `stream` is for tests. */
+/**
+ * Creates a log that writes synchronously, so that no line is lost if the process dies. `stream` is
+ * for tests.
+ */
 export function createLog(
   level: LogLevel,
   stream: { write(line: string): void } = destination({ dest: STANDARD_ERROR, sync: true }),

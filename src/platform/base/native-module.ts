@@ -3,8 +3,8 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * Loads the first of the files that exists: the paths differ in src/ and dist/. Errors name the
- * fix.
+ * Loads the first existing file, because the paths differ in src/ and dist/. Throws an Error that
+ * states the fix.
  */
 export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   const files = urls.map((url) => fileURLToPath(url));

@@ -17,7 +17,9 @@ type SslMode = (typeof sslModes)[number];
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/** Parses a URL, and reads its certificates. Errors contain neither password nor user. */
+/**
+ * Parses a URL, and reads the certificates that it names. Errors contain neither password nor user.
+ */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -53,7 +55,7 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Parses a URL. The error of Node's `URL` would contain the password. */
+/** Parses a URL. Does not show the error of Node's `URL`, which contains the password. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -81,7 +83,10 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/** As in libpq, `require` verifies the server only if a root certificate is given. */
+/**
+ * Returns the TLS options of a mode. As in libpq, `require` verifies the server only with a root
+ * certificate.
+ */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

@@ -1,5 +1,5 @@
-// Opens connections with the same search path, timeouts and value types (`Value`,
-// platform/base/table.ts).
+// Opens connections with the same search path, timeouts and value types. The types are `Value` of
+// platform/base/table.ts.
 
 import {
   Client,
@@ -15,23 +15,29 @@ import { selectRows } from "./select-rows.ts";
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
 export const closeMsMax = 3_000;
-/** The client's timeout is longer than the server's by this time. */
+/** How much longer the client's timeout is than the server's timeout. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
   readonly name: string;
   readonly statementMsMax: number;
-  /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
+  /**
+   * Timeout between the statements of a transaction; 0 for no timeout. Default: the statement
+   * timeout.
+   */
   readonly idleMsMax?: number;
   readonly schema: string;
   /** The value of penstock.session, which identifies the session. */
   readonly session?: string;
 }
 
-/** Object identifiers of types, which never change. */
+/** Object identifiers of types. They never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/** Type parsers: counts and times are below 2^53, JSON stays text, a boolean is 1 or 0. */
+/**
+ * Parses integers as numbers, because all counts and times are below 2^53. JSON stays text. A
+ * boolean becomes 1 or 0.
+ */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -92,7 +98,7 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
 
 async function connected(config: ClientConfig, options: ConnectOptions): Promise<Client> {
   const client = new Client(config);
-  // Without a listener, a connection that is lost while idle would end the process.
+  // Without a listener, the loss of an idle connection would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -105,8 +111,9 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Sets the parameters by a statement, because poolers reject them in the start-up message. Other
- * defaults would change how values are read. JIT compilation takes longer than the statements.
+ * Sets the session's parameters by a statement, because poolers reject them in the start-up
+ * message. The server's own defaults could change how values are read. JIT compilation would take
+ * longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
@@ -122,7 +129,7 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes a connection without waiting for a response, which may never arrive. */
+/** Closes a connection without waiting for the server, which may never respond. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
@@ -130,7 +137,7 @@ export function destroy(client: ClientBase): void {
 }
 
 /**
- * Rejects a database that is not in UTF-8, which would fail only at the first text it cannot store.
+ * Rejects a database that is not in UTF-8. Such a database would reject some texts, but only later.
  */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
