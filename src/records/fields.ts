@@ -1,5 +1,5 @@
 // The fields of a stored record, in the order in which they are written. The reference page, the
-// columns of the sinks and the test of the consumer's types are derived from this table.
+// columns of the sinks and a test of the consumer's types are derived from this table.
 
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
@@ -7,8 +7,8 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /**
- * The type of a field. `object` and `names` are JSON: an object and an array of strings. `time` is
- * UTC with milliseconds.
+ * The type of a field. `object` is a JSON object. `names` is a JSON array of strings. `time` is UTC
+ * with milliseconds.
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
@@ -28,7 +28,7 @@ export const Part = {
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** The groups of the properties, of which the addon returns only the type. */
+  /** The groups of the properties. The addon returns only their type. */
   Groups: 14,
   Count: 15,
 } as const;
@@ -42,7 +42,7 @@ export interface RecordField {
   /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if the field has none. */
+  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if there is no column. */
   readonly column?: string;
   /** A description in one sentence of Markdown. */
   readonly description: string;
