@@ -1,11 +1,11 @@
-// The order of historical bodies that are placed later than they arrive. A body's project and lane
-// may be known only after its scan.
+// Keeps historical bodies in the order of their arrival, even if their lines are copied into frames
+// later. A body's project and lane may be known only after its scan.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/** How long a body of unknown project blocks later history: about the time that its scan takes. */
+/** How long a body of unknown project blocks later history. Its scan takes about this long. */
 const unknownMsMax = 50;
 
 export interface Arrival {
@@ -27,7 +27,8 @@ interface Entry extends Arrival {
 
 export class Arrivals {
   /**
-   * The bodies that are or may be historical, by project id ("" if unknown), in order of arrival.
+   * The bodies that are or may be historical, by project id, in order of arrival. The id is "" if
+   * unknown.
    */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
@@ -80,7 +81,7 @@ export class Arrivals {
     );
   }
 
-  /** Returns a promise for the body's turn; undefined if it does not have to wait. */
+  /** Returns a promise for the body's turn; undefined if the body need not wait. */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const entry = arrival as Entry;
     return this.#entryBefore(entry) === undefined ? undefined : this.#wait(entry);
@@ -103,7 +104,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for, which itself waits for the ones before it. */
+  /** Returns the last earlier body to wait for. This body itself waits for earlier bodies. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
