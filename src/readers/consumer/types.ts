@@ -6,24 +6,24 @@ export interface ConsumeOptions {
   readonly nats: ConnectionOptions | (() => ConnectionOptions | Promise<ConnectionOptions>);
   /** Name of the durable consumers. Each stream stores the position under this name. */
   readonly durable: string;
-  /** First part of the stream and subject names; `penstock` by default. */
+  /** First part of the stream and subject names. Default: `penstock`. */
   readonly prefix?: string | undefined;
-  /** Ids of the projects to read; all projects by default. */
+  /** Ids of the projects to read. Default: all projects. */
   readonly projects?: readonly string[] | undefined;
-  /** Lanes to read; both by default. */
+  /** Lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Maximum number of unacknowledged frames of each stream; 64 by default. */
+  /** Maximum number of unacknowledged frames of each stream. Default: 64. */
   readonly maxAckPending?: number | undefined;
   /**
-   * Approximate maximum number of bytes of frames in memory; 64 MiB by default. Each stream may
+   * Approximate maximum number of bytes of frames in memory. Default: 64 MiB. Each stream may
    * always hold one frame.
    */
   readonly maxBytes?: number | undefined;
-  /** Time in ms until the frames of a dead program are redelivered; 30,000 by default. */
+  /** Time in ms until the frames of a dead program are redelivered. Default: 30,000. */
   readonly ackWaitMs?: number | undefined;
   /**
-   * Time in ms after which a frame is redelivered if neither `ack` nor `working` was called;
-   * 300,000 by default.
+   * Time in ms after which a frame is redelivered if neither `ack` nor `working` was called.
+   * Default: 300,000.
    */
   readonly processingTimeoutMs?: number | undefined;
   /** Events with the same project, `uuid`, `event` and `distinct_id` are delivered once. */
@@ -33,9 +33,9 @@ export interface ConsumeOptions {
 }
 
 export interface DeduplicationOptions {
-  /** Maximum number of remembered events; 200,000 by default; 0 turns deduplication off. */
+  /** Maximum number of remembered events. Default: 200,000. 0 turns deduplication off. */
   readonly maxUuids?: number | undefined;
-  /** Time in ms for which an event is remembered; 600,000 by default. */
+  /** Time in ms for which an event is remembered. Default: 600,000. */
   readonly windowMs?: number | undefined;
 }
 
@@ -58,7 +58,9 @@ export interface StoredEvent {
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
-  /** The sent values of fields that could not be stored as sent, by field name, such as `$set`. */
+  /**
+   * The sent values of fields that could not be stored unchanged, by field name, such as `$set`.
+   */
   readonly replaced?: Readonly<Record<string, unknown>>;
 }
 
@@ -79,7 +81,7 @@ export interface Frame {
   readonly partition: number;
   readonly sequence: number;
   readonly storedAt: Date;
-  /** Events of the selected projects, without duplicates; at least one. */
+  /** Events of the selected projects, without duplicates. There is at least one event. */
   readonly events: readonly StoredEvent[];
   /** Stored JSON texts of the events, in the order of `events`. */
   readonly lines: readonly string[];
@@ -88,7 +90,7 @@ export interface Frame {
   /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
   /**
-   * Acknowledges all events of the frame. If some were skipped as duplicates of an unacknowledged
+   * Acknowledges all events of the frame. If events were skipped as duplicates of an unacknowledged
    * frame, takes effect only when that frame is acknowledged. Until then, this frame may be
    * delivered again, with the skipped events.
    */
@@ -100,7 +102,10 @@ export interface Frame {
 }
 
 export interface EventConsumer extends AsyncIterableIterator<Frame> {
-  /** Stops the delivery, waits up to `timeoutMs` (30,000) for acknowledgements, and disconnects. */
+  /**
+   * Stops the delivery, waits up to `timeoutMs` (default: 30,000) for acknowledgements, and
+   * disconnects.
+   */
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
@@ -111,7 +116,7 @@ export type Notice =
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
   | { readonly type: "stream_missing"; readonly stream: string }
-  /** A new stream has replaced the stream. Reading starts at `sequence` of the new one. */
+  /** A new stream has replaced the stream. Reading starts at `sequence` of the new stream. */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;
@@ -125,8 +130,8 @@ export type Notice =
       readonly from: number;
     }
   /**
-   * Messages were removed from the stream before they were read. The range is an upper bound, and
-   * covers all projects.
+   * Messages were removed from the stream before they were read. The range is an upper bound for
+   * all projects.
    */
   | {
       readonly type: "messages_expired";
@@ -134,7 +139,10 @@ export type Notice =
       readonly from: number;
       readonly to: number;
     }
-  /** `lines` lines of a frame, from `line` on, are not events. All its events are delivered. */
+  /**
+   * `lines` lines of a frame, from `line` on, are not events. All events of the frame are
+   * delivered.
+   */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;
@@ -145,12 +153,12 @@ export type Notice =
       readonly text: string;
     }
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
-  /** Any other error. The reader retries. `stream` is undefined if all streams are concerned. */
+  /** Any other error. The reader retries. If all streams are affected, `stream` is undefined. */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];
 
-/** An error that ends the iteration: the options or the version of Penstock must change. */
+/** An error that ends the iteration, because the options or the version of Penstock must change. */
 export class ConsumeError extends Error {
   override name = "ConsumeError";
 }

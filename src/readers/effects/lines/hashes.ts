@@ -47,7 +47,9 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /** Derives the project's key from its id, so that clients cannot compute it. */
+  /**
+   * Derives the project's key from its id and the secret key, so that clients cannot compute it.
+   */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {
@@ -67,7 +69,10 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** Returns the maximum number of words of a text: one per four bytes, the rest, the length. */
+/**
+ * Returns the maximum number of words of a text: one per four bytes, one for the rest, one for the
+ * length.
+ */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
@@ -85,8 +90,8 @@ function addText(
 }
 
 /**
- * The hash of a distinct id. Databases store values derived from it, so it must never change.
- * Clients can choose ids that collide.
+ * The hash of a distinct id. Databases store values derived from this hash, so it must never
+ * change. Clients can choose ids that collide.
  */
 export class IdHash {
   high = 0;
@@ -106,7 +111,7 @@ export class IdHash {
   }
 }
 
-/** The finaliser of MurmurHash3. */
+/** Mixes a word with the finaliser of MurmurHash3. */
 function mixed(word: number): number {
   let hash = word;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

@@ -1,6 +1,7 @@
 // Holds people and groups in memory and applies batches of events to them: queues effects, reports
 // missing rows, applies the queue, and returns the changed rows. Rows of a running commit stay in
-// memory, so the next batch need not wait. Uses no clock.
+// memory, so the next batch need not wait. Uses no clock. memory, so the next batch need not wait.
+// Uses no clock.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -36,8 +37,8 @@ export interface PeopleOptions {
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
   /**
-   * Maximum bytes, per project, of the properties of those people and groups that have over 64 KiB
-   * each.
+   * Maximum bytes of large properties per project. The properties of a person or group are large if
+   * they have over 64 KiB.
    */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
@@ -132,8 +133,8 @@ export class People {
   }
 
   /**
-   * Applies a plain line, even before effects that were queued earlier: it only changes the oldest
-   * and the newest time, for which the order of lines does not matter.
+   * Applies a plain line, even before effects that were queued earlier. It only changes the oldest
+   * and the newest time, for which the order of lines is irrelevant.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
@@ -179,7 +180,7 @@ export class People {
   }
 
   /**
-   * Empties the queue and returns its entries as parts that need few rows. Calling a part queues
+   * Empties the queue and returns its entries as parts that need few rows. A call of a part queues
    * its entries again. Used if the rows of a batch are too large together.
    */
   takeParts(): (() => void)[] {
@@ -203,7 +204,7 @@ export class People {
     return parts;
   }
 
-  /** Returns the rows to load and pass to `adopt` before `apply`. */
+  /** Returns the rows to load and pass to `adopt` before `apply`; undefined if none is missing. */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
@@ -220,8 +221,8 @@ export class People {
   }
 
   /**
-   * Applies the next `effectsMax` entries of the queue. Returns whether all are applied; until
-   * then, nothing may be queued. After an error, the caller must call `begin`.
+   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied.
+   * Until they are, nothing may be queued. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -245,7 +246,7 @@ export class People {
 
   /**
    * Returns copies of the rows that changed since the last call. The rows stay in memory until
-   * `committed`. Yields regularly; meanwhile nothing may be applied.
+   * `committed`. Yields regularly. Until the last yield, nothing may be applied.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;

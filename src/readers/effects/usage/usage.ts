@@ -26,7 +26,7 @@ interface ProjectDay {
   /** The UTC day, as days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /** The counts of the current batch, a plain array because there may be many days. */
+  /** The counts of the current batch. A plain array, because there may be many days. */
   readonly counts: number[];
   /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
   sketch: IdSketch | undefined;
@@ -56,7 +56,7 @@ export class Usage {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Allocates memory only for the first line of a project and day in a batch. */
+  /** Counts a line. Allocates memory only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
