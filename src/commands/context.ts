@@ -24,7 +24,7 @@ export interface CommandContext {
 }
 
 /**
- * An expected failure: only its message is shown. If the message is empty, the command has already
+ * An expected failure. Only its message is shown. If the message is empty, the command has already
  * printed the failure.
  */
 export class CommandError extends Error {
@@ -53,10 +53,12 @@ export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }
 
-/** Time in which several signals count as one: terminal, npm and script each forward Ctrl-C. */
+/**
+ * Time in which several signals count as one, because terminal, npm and script each forward Ctrl-C.
+ */
 const sameKeyPressMs = 300;
 
-/** Returns a controller that the first stop signal aborts. A second one ends the process. */
+/** Returns a controller that the first stop signal aborts. A second signal ends the process. */
 export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
   const stop = new AbortController();
   let firstAtMs: number | undefined;

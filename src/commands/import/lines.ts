@@ -69,8 +69,9 @@ function contentOf(line: Buffer): Buffer {
 }
 
 /**
- * Replaces carriage returns between tokens by blanks, like the scanner, so that the hash of a line
- * is the same with and without a scan. Carriage returns in strings stay; they are invalid JSON.
+ * Replaces carriage returns between tokens by blanks, as the scanner does. So the hash of a line is
+ * the same with and without a scan. Carriage returns in strings stay, because they are invalid
+ * JSON.
  */
 function withoutReturns(content: Buffer): Buffer {
   const line = Buffer.from(content);

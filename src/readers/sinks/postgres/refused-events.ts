@@ -65,8 +65,8 @@ export async function insertEach(
 }
 
 /**
- * Returns the columns of the cursor. Times are integers of milliseconds, because doubles have too
- * few digits.
+ * Returns the statement that declares the cursor. Times are integers of milliseconds, because
+ * doubles have too few digits.
  */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
@@ -83,7 +83,10 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Returns the loop. Values are first assigned to a row of the table, which casts them. */
+/**
+ * Returns the statement that inserts the events. First assigns values to a row of the table, which
+ * casts them.
+ */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);
