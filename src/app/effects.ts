@@ -37,9 +37,7 @@ interface ServeOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly acceptExpired: boolean;
-  /**
-   * Whether this is the child process of `up`. The child applies events even if its port is taken.
-   */
+  /** Whether this is the child process of `up`. It applies events even if its port is taken. */
   readonly isChild: boolean;
 }
 

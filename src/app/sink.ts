@@ -167,9 +167,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/**
- * Looks up the named projects. Rejects with a CommandError only if a project is certainly unknown.
- */
+/** Finds the named projects. Rejects with a CommandError only if a project is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

@@ -53,9 +53,7 @@ export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }
 
-/**
- * Time in which several signals count as one, because terminal, npm and script each forward Ctrl-C.
- */
+/** Time in which several signals count as one, as terminal, npm and script each forward Ctrl-C. */
 const sameKeyPressMs = 300;
 
 /** Returns a controller that the first stop signal aborts. A second signal ends the process. */

@@ -235,9 +235,7 @@ export interface Viewer {
   end(): void;
 }
 
-/**
- * A browser that watches the page. A slow browser does not delay other browsers: it loses events.
- */
+/** A browser that watches the page. A slow browser loses events, without delaying others. */
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;

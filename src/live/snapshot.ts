@@ -123,9 +123,7 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /**
-   * Pairs of an upper bound in seconds (null for none) and the number of requests up to that bound.
-   */
+  /** Pairs of an upper bound in seconds (null for none) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

@@ -112,9 +112,7 @@ export class Watch {
     return { session, stop };
   }
 
-  /**
-   * The tails remove their consumers over the session's connection, so the session is closed last.
-   */
+  /** The tails remove their consumers over the session's connection, so it is closed last. */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;

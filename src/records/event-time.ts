@@ -86,9 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/**
- * Parses an integer without creating a string; NaN for anything else. posthog-js sends integers.
- */
+/** Parses an integer, as posthog-js sends it, without creating a string; otherwise NaN. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

@@ -182,9 +182,7 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/**
- * Warns if an event lacks a value that its name requires. The event is stored, but has no effect.
- */
+/** Warns if an event lacks a value that its name requires. Such an event has no effect. */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;

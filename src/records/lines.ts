@@ -44,9 +44,7 @@ export const LineFlag = {
   EscapedEvent: 64,
   Merge: 128,
   Automatic: 256,
-  /**
-   * The bytes between timestamp and properties equal those bytes of an earlier line of the call.
-   */
+  /** The bytes between timestamp and properties equal those of an earlier line of the call. */
   SameOrigin: 512,
 } as const;
 
@@ -74,9 +72,7 @@ export interface LineFunctions {
   ) => number;
 }
 
-/**
- * The record on one line of a frame. A reader reuses one object for all lines, so do not store it.
- */
+/** The record on one line of a frame. Reused for all lines, so do not store it. */
 export class RecordView {
   body: Buffer = Buffer.alloc(0);
   view: DataView = new DataView(new ArrayBuffer(0));

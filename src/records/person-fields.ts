@@ -22,9 +22,7 @@ export interface JsonText {
   readonly end: number;
 }
 
-/**
- * Writes the plain form of the text, and returns its length. Throws if the text has no plain form.
- */
+/** Writes the plain form of the text, and returns its length. Throws if there is none. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
 /** The table's words with the spans of a field at both levels; 0 if the field is absent. */
@@ -171,9 +169,7 @@ export class PersonFields {
   }
 }
 
-/**
- * Returns the span of a list of names; 0 for any other value. Warns of any other value except null.
- */
+/** Returns the span of a list of names; 0 for any other value. Warns of others, except null. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
@@ -248,9 +244,7 @@ class NameObject {
   }
 }
 
-/**
- * Converts an object of names in plain form to an array, in place. Returns the end of the array.
- */
+/** Converts an object of names in plain form to an array, in place. Returns its end. */
 function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;
   let at = start + 1;

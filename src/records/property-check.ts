@@ -61,9 +61,7 @@ export function repairProperties(
   return found;
 }
 
-/**
- * Returns whether the token is an id that is not blank. Warns if the id is too long to be stored.
- */
+/** Returns whether the token is a non-blank id. Warns if the id is too long to be stored. */
 function hasIdText(
   body: Buffer,
   start: number,

@@ -52,9 +52,7 @@ export class RecordTemplate {
   /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /**
-   * The text from the timestamp's end to the properties, by tail. Used from the second record on.
-   */
+  /** The text from the timestamp's end to the properties, by tail. For later records. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 

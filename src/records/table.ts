@@ -38,9 +38,7 @@ export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 /** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /**
-   * TokenType of the root. For any type except Object and Array, the header has no further words.
-   */
+  /** TokenType of the root. Unless it is Object or Array, there are no further words. */
   RootType: 1,
   /**
    * TokenType of `batch`. If the root is an object without `batch`, the body is one event, in row
@@ -197,9 +195,7 @@ export const ExtraShift = {
 export const ItemFlag = {
   /** A key of the item or of its `properties` has an escape. */
   EscapedKey: 1,
-  /**
-   * A key is repeated in `properties` or deeper. A key repeated in the item itself does not count.
-   */
+  /** A key is repeated in `properties` or deeper. Repeats in the item itself do not count. */
   DuplicateKey: 2,
   /** A key or string anywhere in the item has \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
@@ -211,9 +207,7 @@ export const ItemFlag = {
   EscapedInnerKey: 32,
 } as const;
 
-/**
- * Maximum nesting. ClickHouse and simdjson accept about 1,000 levels. Some readers accept only 128.
- */
+/** Maximum nesting. ClickHouse and simdjson accept about 1,000 levels, some readers only 128. */
 export const depthMax = 100;
 /**
  * Maximum digits of a number. Python reads 4,300 digits. No double has more than 309 integer

@@ -131,9 +131,7 @@ interface UuidSourceOptions {
 const digitsPerUuid = 20;
 const entropyDigits = 2 * entropyBytes;
 
-/**
- * Writes new UUIDs, several characters at a time through a view. This takes 45 ns instead of 72 ns.
- */
+/** Writes new UUIDs, several characters at a time through a view. Takes 45 ns instead of 72. */
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);

@@ -24,9 +24,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/**
- * Checks when authorities expire. If an authority expires, certificates of the others stay valid.
- */
+/** Checks when authorities expire. Certificates of the other authorities stay valid. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);

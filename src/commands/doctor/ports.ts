@@ -90,9 +90,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
 /** Stands for an installation that does not report its name, such as a process of 0.1.0. */
 const unnamed = "unnamed";
 
-/**
- * Returns the name of the installation that /livez reports; undefined if it is this installation.
- */
+/** Returns the name of the installation in /livez; undefined if it is this installation. */
 async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;

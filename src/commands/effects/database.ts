@@ -17,9 +17,7 @@ import { withNats } from "../nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 
-/**
- * Runs a function with a reader. Throws a CommandError if the database is missing or unreadable.
- */
+/** Runs `work` with a reader. Throws a CommandError if the database is missing or unreadable. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,

@@ -164,9 +164,7 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/**
- * Builds the new database in a schema next to the old schema, and renames the schemas at the end.
- */
+/** Builds the new database in a schema next to the old schema, then renames both. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },

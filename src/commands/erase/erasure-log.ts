@@ -205,9 +205,7 @@ export class ErasureLog {
     }
   }
 
-  /**
-   * Sends a heartbeat. Never rejects. If no response arrives, the heartbeat may be stored anyway.
-   */
+  /** Sends a heartbeat. Never rejects. Without a response, it may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     try {

@@ -64,9 +64,7 @@ export type EraseStep = "stored" | "noted" | "deleted";
 
 interface Doomed {
   readonly message: JsMsg;
-  /**
-   * The sequence that readers use: the message's own sequence, or that of the message it replaces.
-   */
+  /** The sequence that readers use: that of the message, or of the message it replaces. */
   readonly root: number;
   /**
    * The sequence of the message that first contained the lines. It equals `root`, except for a
@@ -81,9 +79,7 @@ interface Doomed {
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/**
- * Maximum concurrent deletions. Each deletion takes 20 ms, in which the server stores no message.
- */
+/** Maximum concurrent deletions. A deletion takes 20 ms, in which the server stores no message. */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
 /** Matches headers that would be wrong on a replacement. */

@@ -21,9 +21,7 @@ export function isUuidText(value: unknown): value is string {
   return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
 }
 
-/**
- * Returns whether the value is the nil or the max UUID, which some clients send instead of an id.
- */
+/** Returns whether it is the nil or the max UUID, which some clients send instead of an id. */
 export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }

@@ -73,9 +73,7 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /**
-   * Imports the file. Rejects with a CommandError if the import must stop. The position is saved.
-   */
+  /** Imports the file. Rejects with a CommandError if the import must stop. Saves the position. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();

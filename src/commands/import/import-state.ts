@@ -130,9 +130,7 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /**
-   * Saves the state, safe from a power failure. Rejects with a CommandError if it cannot be saved.
-   */
+  /** Saves the state, safe from a power failure. Rejects with a CommandError if it cannot. */
   save(state: ImportState): Promise<void> {
     this.#saved = this.#saved.then(async () => {
       try {

@@ -80,9 +80,7 @@ export class TimeZone {
     });
   }
 
-  /**
-   * Converts a local time, given as if it were UTC. If the time occurs twice, uses the first time.
-   */
+  /** Converts a local time, given as if it were UTC. If the time occurs twice, uses the first. */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);
     for (const offset of [before, this.#offsetMs(wallMs + dayMs)])

@@ -11,9 +11,7 @@ export interface ChunkedBody {
   resumeReading(): void;
 }
 
-/**
- * Chunks per turn after which other bodies are paused. A read of 512 KiB usually has fewer chunks.
- */
+/** Chunks per turn after which other bodies are paused. A read of 512 KiB usually has fewer. */
 export const chunksPerTurn = 5_120;
 /**
  * Chunks per turn after which a body is rejected. All other bodies are paused after
@@ -49,9 +47,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /**
-   * Whether the turn is used up. If so, a body that continues is rejected, and no body may begin.
-   */
+  /** Whether the turn is used up. If so, continued bodies are rejected and none may begin. */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
@@ -145,9 +141,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
 
 /** Rejections per address and second. After these, no chunked body of the address is read. */
 const rejectedPerSecondMax = 4;
-/**
- * Maximum number of tracked addresses. The address with the oldest last rejection is dropped first.
- */
+/** Maximum number of tracked addresses. The oldest rejection is dropped first. */
 const addressesMax = 4_096;
 
 /**

@@ -118,9 +118,7 @@ function inflateMember(
   }
 }
 
-/**
- * Returns the first inflated bytes, to search them for the key. Empty if they cannot be inflated.
- */
+/** Returns the first inflated bytes, to search them for the key. Empty if that fails. */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];

@@ -26,9 +26,7 @@ const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/**
- * Maximum output that grows by copying. For more output, the decoder allocates the maximum at once.
- */
+/** Maximum output that grows by copying. For more, the decoder allocates the maximum. */
 const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
@@ -36,16 +34,12 @@ const UNIT_BYTES_MAX = 3;
 /** Minimum length for which copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
-/**
- * The special codes. `Byte` precedes a character of 8 bits. `Unit` precedes a character of 16 bits.
- */
+/** The special codes. `Byte` precedes a character of 8 bits, `Unit` a character of 16 bits. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
 /** Maximum length of a code. A code and six more bits must fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
 
-/**
- * Base-2 logarithm of the number of phrases in a block of the dictionary. A phrase has two numbers.
- */
+/** Base-2 logarithm of the number of phrases in a block of the dictionary. A phrase takes two. */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;

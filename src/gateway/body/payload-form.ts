@@ -49,9 +49,7 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/**
- * Returns whether the beginning decodes from base64 to gzip or JSON. False for words like `true`.
- */
+/** Returns whether the beginning decodes from base64 to gzip or JSON. Words like `true` do not. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
@@ -68,9 +66,7 @@ export interface FormFields {
   readonly hasDuplicateData: boolean;
 }
 
-/**
- * Maximum bytes of the fields before `data`. Also the number of bytes that are searched after it.
- */
+/** Maximum bytes of the fields before `data`. Also the bytes searched after it. */
 const OTHERS_BYTES_MAX = 4_096;
 const DATA = "data=";
 
@@ -121,9 +117,7 @@ interface Packed {
   readonly layers: number;
 }
 
-/**
- * Returns the compression that the query or form names, else the compression in Content-Encoding.
- */
+/** Returns the compression that the query or form names, else that of Content-Encoding. */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
   const coding = codingOf(body.contentEncoding);

@@ -241,9 +241,7 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
 }
 
 export interface UnpackingWork extends QueuedWork {
-  /**
-   * Whether the group is a project. If not, it is an address. May change while the work has a slot.
-   */
+  /** Whether the group is a project. If not, it is an address. May change during a slot. */
   readonly isKnown: boolean;
   readonly bytesLeft: number;
 }

@@ -26,9 +26,7 @@ import type { Compression } from "./payload-form.ts";
  */
 type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 
-/**
- * Which part of the body has arrived: nothing (`head`), a part (`body`), or all of it (`answer`).
- */
+/** How much of the body has arrived: nothing (`head`), a part (`body`) or all (`answer`). */
 export type RequestPhase = "head" | "body" | "answer";
 
 interface BodyRequest extends Exchange {

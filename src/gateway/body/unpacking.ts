@@ -406,9 +406,7 @@ function base64Start(text: Buffer): Buffer {
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
-/**
- * The memory of all peeks. With a pool per peek, 33 MB of requests without a key would use 2 GB.
- */
+/** The memory of all peeks. With a pool per peek, 33 MB of keyless requests would use 2 GB. */
 const peekMemory = new BodyMemory();
 
 function lzStart(text: Buffer): Buffer {

@@ -15,9 +15,7 @@ const checksBetweenTries = 60;
 /** Maximum length of an RSA key without a warning. Longer keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/**
- * Milliseconds of a signature if the key cannot be read. This is the time of RSA with 3,072 bits.
- */
+/** Milliseconds of a signature if the key cannot be read. RSA with 3,072 bits takes this. */
 const unmeasuredMs = 2.5;
 
 /**

@@ -87,9 +87,7 @@ export class HttpExchange implements Exchange {
    * before an answer, but ends the connection.
    */
   hasUncertainEnd = false;
-  /**
-   * Whether uWS is reading the last piece of the body. The data after this piece is not read yet.
-   */
+  /** Whether uWS is reading the last piece of the body. Later data is not read yet. */
   isBeingRead = false;
   #state: AnswerState = "open";
   /**
@@ -310,9 +308,7 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  /**
-   * Starts a long answer. The request is in flight until the socket has taken all of the answer.
-   */
+  /** Starts a long answer. The request is in flight until the socket has taken it all. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = "writing";
@@ -336,9 +332,7 @@ export class HttpExchange implements Exchange {
     }, CLOSED_AFTER_MS);
   }
 
-  /**
-   * Ends the request. Must be called once. Returns undefined if nothing can be written any more.
-   */
+  /** Ends the request. Must be called once. Returns undefined if nothing can be written now. */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === "done" || this.#state === "deferred") {

@@ -138,9 +138,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/**
- * Returns why a port cannot be opened. uWS does not report the reason, so Node tries the same port.
- */
+/** Returns why a port cannot be opened. uWS reports no reason, so Node tries the same port. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

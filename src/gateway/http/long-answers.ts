@@ -128,9 +128,7 @@ interface PiecewiseOptions {
   /** Writes the status and the headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
   readonly close: boolean;
-  /**
-   * Called when the socket has accepted the whole answer. If `mustClose`, the caller must close.
-   */
+  /** Called when the socket has the whole answer. If `mustClose`, the caller must close. */
   readonly sent: (mustClose: boolean) => void;
 }
 
@@ -160,9 +158,7 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /**
-   * Writes a piece. The next piece follows in the next iteration, or once the socket is writable.
-   */
+  /** Writes a piece. The next follows in the next iteration, or once the socket is writable. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);

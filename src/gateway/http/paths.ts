@@ -102,9 +102,7 @@ function namedSegment(segment: string): string {
 }
 
 const charsComparedMax = 80;
-/**
- * Minimum length of a path that may have one wrong letter. Shorter paths resemble too many others.
- */
+/** Minimum length of a path with one wrong letter. Shorter paths resemble too many others. */
 const oneTypoFrom = 4;
 
 /** Maximum searches per event loop iteration. A search takes at most 0.1 ms. */

@@ -78,9 +78,7 @@ const noFlags = feature(emptyPage);
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 const isKey = /^[!-~]{1,200}$/;
-/**
- * Matches the path of a flag's encrypted payload. SDKs read the body of every answer to this path.
- */
+/** Matches the path of a flag's encrypted payload. SDKs read the body of every answer. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;

@@ -75,9 +75,7 @@ interface HttpServerOptions {
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/**
- * Maximum length of a body that clients send without `Expect`. curl sends `Expect` from 1 KiB on.
- */
+/** Maximum length of a body sent without `Expect`. curl sends `Expect` from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 

@@ -1,7 +1,5 @@
 const smallRequestBytesMax = 262_144;
-/**
- * Share by which small requests may exceed the budget, so that large requests cannot block them.
- */
+/** Share by which small requests may exceed the budget, so that large ones cannot block them. */
 const smallRoomShare = 1 / 8;
 
 /**

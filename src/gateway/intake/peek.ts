@@ -169,9 +169,7 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-/**
- * Returns the key in a member's value; "" if it is not a key. Returns white space alone unchanged.
- */
+/** Returns the key in a member's value; "" if it is not a key. White space alone stays. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);

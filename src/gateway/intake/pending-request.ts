@@ -105,9 +105,7 @@ export class PendingRequest implements RequestWaiter {
     this.#firstFailure ??= code;
   }
 
-  /**
-   * Whether the request has an error. Then the answer cannot be 200, and no more lines are written.
-   */
+  /** Whether the request has an error. Then no more lines are written. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }

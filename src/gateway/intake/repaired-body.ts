@@ -20,9 +20,7 @@ export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table
   return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
-/**
- * Repairs a body for which `isRepairable` is true. Afterwards, the scanner may scan another body.
- */
+/** Repairs a body that `isRepairable` accepts. Afterwards, the scanner may scan another body. */
 export async function repairedBody(
   body: Buffer,
   scanner: Scanner,

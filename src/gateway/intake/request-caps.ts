@@ -19,9 +19,7 @@ import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /**
-   * Maximum stored bytes per sent byte. Each project may exceed this by an allowance per minute.
-   */
+  /** Maximum stored bytes per sent byte. A project may exceed this by an allowance per minute. */
   readonly expansionMax: number;
 }
 

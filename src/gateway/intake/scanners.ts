@@ -11,9 +11,7 @@ import type { Work } from "./work.ts";
 
 /** Maximum number of bodies in progress. Further bodies wait, within the budget in flight. */
 const scannersMax = 6;
-/**
- * Maximum number of bodies in progress per stream, so that a slow stream does not block the others.
- */
+/** Maximum number of bodies in progress per stream, so that a slow stream blocks no other. */
 const ofStreamMax = 3;
 /** Maximum number of bodies in progress per project. All unknown projects count as one project. */
 const ofProjectMax = 2;
@@ -114,9 +112,7 @@ export class Scanners {
     return fits;
   }
 
-  /**
-   * Releases the scanner of a body that waits for its stream. The body must `take` a scanner again.
-   */
+  /** Releases the scanner of a body that waits for its stream. The body must `take` another. */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);

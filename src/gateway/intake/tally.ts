@@ -169,9 +169,7 @@ export class Tally implements IntakeReport {
   }
 }
 
-/**
- * Returns the problem of a request whose items all have errors. It has the code of the first error.
- */
+/** Returns the problem of a request whose items all have errors. It has the first error's code. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   const code = first.code as ItemErrorCode;

@@ -60,9 +60,7 @@ export interface Protocol {
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /**
-   * Returns the frames. `body` is the base of their message ids; undefined if they need no base.
-   */
+  /** Returns the frames. `body` is the base of their message ids, if they need one. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
@@ -99,9 +97,7 @@ export class Work implements RequestFacts {
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  /**
-   * The part of the project's quota that the request has taken. Set when the request is admitted.
-   */
+  /** The part of the project's quota that the request has taken. Set at admission. */
   taken!: Taken;
 
   // Whether events without a timestamp get a warning. Set by `begin`.
@@ -138,9 +134,7 @@ export class Work implements RequestFacts {
     return this.table[Header.RowCount]!;
   }
 
-  /**
-   * Scans the next rows of a batch that does not fit into one table. Returns the number of rows.
-   */
+  /** Scans the next rows of a batch that does not fit into one table. Returns their number. */
   async nextRows(): Promise<number> {
     const { table } = this;
     if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;

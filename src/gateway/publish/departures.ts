@@ -83,9 +83,7 @@ export class Departures<Leaving extends Departing> {
     return this.room > 0 && (this.#queueMayLeave() || this.#ofSplit.length > 0);
   }
 
-  /**
-   * Whether the next live frames are sent as an atomic batch, if enough of them fit into one batch.
-   */
+  /** Whether the next live frames are sent as an atomic batch, if enough of them fit. */
   get batchIsDue(): boolean {
     return this.isBatch(this.#live.length);
   }
@@ -206,9 +204,7 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /**
-   * Records that no frame waits for the batch. `isStored` means that the batch was acknowledged.
-   */
+  /** Records that no frame waits for the batch. `isStored`: the batch was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }

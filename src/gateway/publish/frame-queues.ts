@@ -108,9 +108,7 @@ export class FrameQueues {
   }
 }
 
-/**
- * The queues of one kind by project. Each added queue removes idle queues, to limit their number.
- */
+/** The queues of one kind by project. An added queue removes idle queues. */
 class CachedQueues {
   readonly #queues = new Map<string, { readonly queue: FrameQueue; wasRequested: boolean }>();
   #rotation = this.#queues.entries();
@@ -144,9 +142,7 @@ class CachedQueues {
   }
 }
 
-/**
- * Returns whether the queue can be removed. It must have no frame, neither waiting nor in flight.
- */
+/** Returns whether the queue can be removed. It must have no frame. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }

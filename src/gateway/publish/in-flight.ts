@@ -27,9 +27,7 @@ export interface InFlightOptions {
   readonly metrics: PublishMetrics;
   readonly log: Log;
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /**
-   * Called when some waiters' deadlines are past. The frame stays in flight for the other waiters.
-   */
+  /** Called when some waiters' deadlines are past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
   /** Called when JetStream reports a full stream or server. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;

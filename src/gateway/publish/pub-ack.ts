@@ -16,9 +16,7 @@ export interface PubAck {
   /** Whether the stream had the frame before this send. */
   readonly duplicate?: boolean;
   readonly domain?: string;
-  /**
-   * The id of the stored atomic batch. `seq` is the sequence of its last message, `count` its size.
-   */
+  /** The id of the stored atomic batch. `seq` is its last sequence, `count` its size. */
   readonly batch?: string;
   readonly count?: number;
 }

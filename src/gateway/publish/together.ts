@@ -120,9 +120,7 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /**
-   * Pauses the measurement, because the stream is not saturated after a burst of acknowledgements.
-   */
+  /** Pauses the measurement, because a burst of acknowledgements ends the saturation. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
@@ -158,9 +156,7 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /**
-   * Records that no frame waits for the batch. `isStored` means that the batch was acknowledged.
-   */
+  /** Records that no frame waits for the batch. `isStored`: the batch was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

@@ -22,9 +22,7 @@ export interface StreamSettings {
 }
 
 const duplicateWindowMs = 120_000;
-/**
- * Minimum `max_age`, unless the settings have less, so that readers have time to read the events.
- */
+/** Minimum `max_age`, unless the settings have less, so that readers have time. */
 const readableMs = 3_600_000;
 
 /**

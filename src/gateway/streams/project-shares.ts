@@ -166,9 +166,7 @@ export class StoredShares {
     }
   }
 
-  /**
-   * Exchanges the counts with the other gateways. Never rejects, because the next round retries.
-   */
+  /** Exchanges the counts with the other gateways. Never rejects: the next round retries. */
   async #round(): Promise<void> {
     const { link } = this.#options;
     for (const exchange of this.#exchanges) exchange.read();
@@ -263,9 +261,7 @@ class Exchange {
   }
 }
 
-/**
- * Returns the counts; undefined if the value is not a record, or is a record of an earlier stream.
- */
+/** Returns the counts; undefined if the value is no record, or belongs to an earlier stream. */
 function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

@@ -312,9 +312,7 @@ const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /**
-   * The leader when the silence was logged; "" without a cluster, undefined if it was not logged.
-   */
+  /** The leader when the silence was logged; "" without a cluster, undefined if not logged. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {

@@ -67,9 +67,7 @@ type SharedKind = Extract<PassedKind, "static" | "config">;
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /**
-   * One cache per kind of resource, so that many requests of one kind do not affect the other kind.
-   */
+  /** One cache per kind of resource, so that a flood of one kind does not affect the other. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
   /** Cached answers for flags. Each answer is for one person. */
   readonly #flags: AnswerCache;

@@ -58,9 +58,7 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /**
-   * Starts all workers, and returns the first worker's report. Rejects if any worker cannot start.
-   */
+  /** Starts all workers, and returns the first worker's report. Rejects if any cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();

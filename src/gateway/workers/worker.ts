@@ -43,9 +43,7 @@ interface WorkerOptions {
 /** Interval of the reports. A killed worker loses its counts since the last report. */
 const reportEveryMs = 1_000;
 
-/**
- * Runs a worker until it ends. Returns false if the worker could not start and has reported why.
- */
+/** Runs a worker until it ends. Returns false if it could not start and has reported why. */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
   const ending = AbortSignal.any([stop, stopRequested.signal]);

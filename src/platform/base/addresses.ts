@@ -31,9 +31,7 @@ export function addressOfText(text: string): string {
   return isIpv4Mapped(bytes) ? ipv4Text(bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
 }
 
-/**
- * Returns the key for counting requests: an IPv4 address, or the first bytes of an IPv6 address.
- */
+/** Returns the key for counting: an IPv4 address, or the first bytes of an IPv6 address. */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
 }

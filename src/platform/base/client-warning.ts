@@ -9,9 +9,7 @@ export interface ClientWarningOrigin {
   readonly client: string;
 }
 
-/**
- * A problem with requests. It may contain a path, misspelt names and the start of an unknown key.
- */
+/** A problem with requests. May contain a path, misspelt names and the start of an unknown key. */
 export interface ClientWarning extends ClientWarningOrigin {
   readonly atMs: number;
   /** The number of occurrences. In a flood, only some occurrences per second are counted. */

@@ -4,9 +4,7 @@
 
 export interface QueuedWork {
   readonly deadlineMs: number;
-  /**
-   * The group shares its turns among its items. An item may change its group while it has a slot.
-   */
+  /** The group shares its turns among its items. An item with a slot may change its group. */
   readonly group: string;
   /** Called when the item gets a slot. The item keeps the slot until `again`, `rest` or `leave`. */
   run(): void;
@@ -16,13 +14,9 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /**
-   * Maximum number of begun items of a group. Begun items must have lower ranks than other items.
-   */
+  /** Maximum number of begun items of a group. They must have lower ranks than others. */
   readonly groupBegunMax?: number;
-  /**
-   * Returns the item's rank, each time it begins to wait. In a group, the lowest rank runs first.
-   */
+  /** Returns the rank of an item that begins to wait. In a group, the lowest rank runs first. */
   readonly rank: (work: W) => number;
   /** Returns whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;

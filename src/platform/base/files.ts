@@ -93,9 +93,7 @@ export async function sync(file: string): Promise<void> {
 }
 
 export interface FileLock {
-  /**
-   * Returns whether the locked file still has its name. If not, another process may lock that name.
-   */
+  /** Returns whether the locked file still has its name. If not, another process may lock it. */
   isHeld(): boolean;
   close(): void;
 }

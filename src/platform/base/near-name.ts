@@ -5,9 +5,7 @@ export function typosMax(name: string): number {
   return name.length < twoTyposFrom ? 1 : 2;
 }
 
-/**
- * Returns the first candidate with the smallest distance; undefined if all distances exceed `most`.
- */
+/** Returns the first candidate with the smallest distance; undefined if all exceed `most`. */
 export function nearest<Candidate>(
   candidates: Iterable<Candidate>,
   distanceOf: (candidate: Candidate) => number,

@@ -23,9 +23,7 @@ interface PostOptions {
 /** The client truncates a longer response. */
 const answerBytesMax = 1_048_576;
 
-/**
- * Posts a JSON body. Rejects with an Error that states the cause if no complete response arrives.
- */
+/** Posts a JSON body. Rejects with the cause if no complete response arrives. */
 export async function postJson(
   target: URL,
   body: Buffer,

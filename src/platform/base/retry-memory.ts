@@ -13,9 +13,7 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /**
-   * The values by key, in the order of their last use. Several clients may send the same request.
-   */
+  /** The values by key, in the order of their last use. Clients may send equal requests. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 

@@ -35,9 +35,7 @@ interface WorkClockOptions {
   readonly monotonicMs: () => number;
 }
 
-/**
- * Interval between two reads of the CPU time. Between the reads, the clock counts all time as work.
- */
+/** Interval between two reads of the CPU time. In between, all time counts as work. */
 const askedEveryMs = 0.25;
 
 /** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */

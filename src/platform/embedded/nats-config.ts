@@ -96,9 +96,7 @@ export function monitoringPath(token: string): string {
 export interface WrittenNatsConfig {
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /**
-   * The port of the server; undefined if the server chose the port, or if the file is unreadable.
-   */
+  /** The port of the server; undefined if the server chose it, or if the file is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string | undefined;

@@ -42,14 +42,10 @@ interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /**
-   * The port of the server. Default: the port of the last start. The first start chooses a port.
-   */
+  /** The port of the server. Default: the port of the last start. The first start chooses one. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /**
-   * Aborted when this process stops. A start in progress then rejects, and no server is restarted.
-   */
+  /** Aborted when this process stops. Then a start in progress rejects, and no restart follows. */
   readonly signal?: AbortSignal;
 }
 

@@ -79,9 +79,7 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
   }
 }
 
-/**
- * Returns the error of the failed write that nats-server reports; undefined if it reports no error.
- */
+/** Returns the error of the failed write that nats-server reports; undefined if there is none. */
 async function writeError(healthUrl: string): Promise<string | undefined> {
   try {
     const answer = await fetch(healthUrl, { signal: AbortSignal.timeout(healthMsMax) });

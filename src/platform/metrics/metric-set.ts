@@ -104,9 +104,7 @@ export function watchProcess(): () => Promise<MetricSnapshot[]> {
   return () => metrics.snapshot();
 }
 
-/**
- * The types of prom-client demand its own classes, but its registry uses only `name` and `get()`.
- */
+/** prom-client's types demand its own classes, but its registry uses only `name` and `get()`. */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);
@@ -169,9 +167,7 @@ export class Histogram {
   /** Upper bounds of the buckets, ascending, without `+Inf`. */
   readonly #bounds: readonly number[];
   readonly #labels: Labels;
-  /**
-   * Number of values per bucket, not cumulative. The last bucket has the values above all bounds.
-   */
+  /** Number of values per bucket, not cumulative. The last has the values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 

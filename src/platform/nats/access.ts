@@ -53,9 +53,7 @@ export function signsInBy({
   return { what: `${what} in the URL`, setting: "PENSTOCK_NATS_URL" };
 }
 
-/**
- * Returns the names of the settings that require TLS, separated by commas; "" if there are none.
- */
+/** Returns the names of the settings that require TLS, separated by commas; "" if none does. */
 export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   return [
     ...(asksForTls(natsUrl) ? ["PENSTOCK_NATS_URL"] : []),

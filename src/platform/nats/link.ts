@@ -141,9 +141,7 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /**
-   * Resolves with the server of the next reconnect, or with undefined if the connection is closed.
-   */
+  /** Resolves with the server of the next reconnect, or undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
@@ -214,9 +212,7 @@ class WatchedLink implements NatsLink {
     await connection.close();
   }
 
-  /**
-   * Disconnects, and lets the client connect again. Rejects only if the connection is being closed.
-   */
+  /** Makes the client reconnect. The call fails only if the connection is being closed. */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
   }
@@ -334,9 +330,7 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
   return connection.protocol;
 }
 
-/**
- * Returns the client's socket, because the client cannot close a socket with a full send buffer.
- */
+/** Returns the client's socket, because the client cannot close it if its buffer is full. */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;

@@ -8,9 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/**
- * Returns a project's partition: the 32-bit FNV-1a hash of its id, modulo the number of partitions.
- */
+/** Returns a project's partition: the 32-bit FNV-1a hash of its id, modulo `partitions`. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)

@@ -30,9 +30,7 @@ export interface StreamState {
   ackedMonotonicMs: number;
   /** Time of the last ack timeout; undefined after an acknowledgement. */
   silentMonotonicMs: number | undefined;
-  /**
-   * Why requests are rejected while the stream acknowledges no message. Probes are not rejected.
-   */
+  /** Why requests are rejected while the stream acknowledges no message. Probes may pass. */
   silence: Problem | undefined;
   /**
    * The reason for the last rejected publish; undefined after an acknowledgement or a new
@@ -138,17 +136,13 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
 
 const probeEveryMs = 1_000;
 
-/**
- * Starts rejecting requests to the stream. One request with lines per interval passes as a probe.
- */
+/** Starts rejecting requests to the stream. Per interval, one request with lines may pass. */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/**
- * Returns the reason for rejecting a request to a silent stream; undefined if the request may pass.
- */
+/** Returns the reason for rejecting a request to a silent stream; undefined if it may pass. */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }

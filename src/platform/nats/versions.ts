@@ -136,9 +136,7 @@ export function storesAtomicBatchesWell(version: string): boolean {
   return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
-/**
- * Returns whether the leader stores atomic batches efficiently. `config` must come from the leader.
- */
+/** Returns whether the leader stores atomic batches efficiently. `config` must be the leader's. */
 export function takesAtomicBatches(config: StreamConfig): boolean {
   return (
     config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")

@@ -17,9 +17,7 @@ type SslMode = (typeof sslModes)[number];
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/**
- * Parses a URL, and reads the certificates that it names. Errors contain neither password nor user.
- */
+/** Parses a URL, and reads its certificates. Errors contain neither password nor user. */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;

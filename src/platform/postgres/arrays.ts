@@ -21,9 +21,7 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
   bytes: "bytea",
 };
 
-/**
- * Returns `unnest($1::text[], …) AS name (project_id, …)`. `at` names a column with the row number.
- */
+/** Returns `unnest($1::text[], …) AS name (project_id, …)`. `at` names the row number. */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
     .map((column, index) => `$${index + 1}::${typeNames[types[column]!.type]}[]`)

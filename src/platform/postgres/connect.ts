@@ -136,9 +136,7 @@ export function destroy(client: ClientBase): void {
   stream.destroy();
 }
 
-/**
- * Rejects a database that is not in UTF-8. Such a database would reject some texts, but only later.
- */
+/** Rejects a database that is not in UTF-8. It would later reject some texts. */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

@@ -56,9 +56,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/**
- * Parses a JetStream domain. A domain is one token of a subject: its API is at `$JS.<domain>.API`.
- */
+/** Parses a JetStream domain. It is one token of a subject: `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);

@@ -110,9 +110,7 @@ export class ConsumerPosition {
       throw new ChangedError("the consumer no longer exists");
   }
 
-  /**
-   * Reports lost messages. Rejects with a ChangedError if the stream or the consumer was recreated.
-   */
+  /** Reports lost messages. Rejects with a ChangedError if stream or consumer was recreated. */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
     const state = await this.#state();

@@ -63,9 +63,7 @@ function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/**
- * Updates the settings. Throws a ConsumeError if the subjects differ, or if frames would be lost.
- */
+/** Updates the settings. Throws a ConsumeError if the subjects differ or frames would be lost. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -118,9 +116,7 @@ interface Sent {
   readonly deliverySequence: number;
 }
 
-/**
- * Returns a subject for acknowledging over any connection. The server ignores the constants in it.
- */
+/** Returns a subject to acknowledge over any connection. The server ignores its constants. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }

@@ -101,9 +101,7 @@ interface Noted {
   readonly atMs: number;
 }
 
-/**
- * Remembers which frame delivered an event. Equal events of one frame do not count as duplicates.
- */
+/** Remembers which frame delivered an event. Equal events of one frame are no duplicates. */
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
   readonly #frames = new Map<string, number>();

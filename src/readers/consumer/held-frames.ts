@@ -75,9 +75,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /**
-   * Sets how many messages up to the sequence are missing here although the server has sent them.
-   */
+  /** Sets how many messages up to the sequence the server has sent, but are missing here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;

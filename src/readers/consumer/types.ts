@@ -58,9 +58,7 @@ export interface StoredEvent {
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
-  /**
-   * The sent values of fields that could not be stored unchanged, by field name, such as `$set`.
-   */
+  /** The sent values of fields that could not be stored as sent, by field name, such as `$set`. */
   readonly replaced?: Readonly<Record<string, unknown>>;
 }
 

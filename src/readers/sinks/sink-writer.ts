@@ -53,9 +53,7 @@ const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** If no write happens for this long after a failed write, the failure counts as over. */
 const idleMs = 10_000;
-/**
- * Number of consecutive refused events above which the table is likelier the cause than the events.
- */
+/** With more consecutive refused events, the table is the likelier cause. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -198,9 +196,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /**
-   * Counts 10 s without a write as success, because the batch that failed may have been written.
-   */
+  /** Counts 10 s without a write as success, because the failed batch may have been written. */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);

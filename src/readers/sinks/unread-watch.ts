@@ -10,15 +10,11 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /**
-   * Last sequence of the stream. This field and the next are undefined if NATS does not respond.
-   */
+  /** Last sequence; undefined, like the fields below, if NATS does not respond. */
   readonly lastSequence: number | undefined;
   /** Age of the oldest unwritten frame, or 0. */
   readonly lagSeconds: number | undefined;
-  /**
-   * Time until the oldest unwritten frame leaves the stream; Infinity if no frame will leave it.
-   */
+  /** Time until the oldest unwritten frame leaves the stream; Infinity if none will. */
   readonly expirySeconds: number | undefined;
   /** Time for which frames stay in the stream; Infinity if there is no limit. */
   readonly retentionSeconds: number | undefined;
@@ -50,9 +46,7 @@ export class UnreadWatch {
     this.#written = written;
   }
 
-  /**
-   * Queries until the signal aborts. Never rejects. If a query fails, the state becomes unknown.
-   */
+  /** Queries until the signal aborts. Never rejects. After a failure, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {

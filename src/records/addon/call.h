@@ -52,17 +52,13 @@ napi_value throw_type_error(napi_env env, const char* message);
 /** Describes a function of the module, or a method of a class. */
 napi_property_descriptor method(const char* name, napi_callback callback);
 
-/**
- * Reads a Uint32Array. A detached array is empty. Returns false if the value is not a Uint32Array.
- */
+/** Reads a Uint32Array. A detached array is empty. Returns false for other values. */
 bool get_words(napi_env env, napi_value value, Table& words);
 
 /** Reads a Uint32Array. Returns false if the value is not a Uint32Array with space for a row. */
 bool get_table(napi_env env, napi_value value, Table& table);
 
-/**
- * Reads a Uint8Array. A detached array is empty. Returns false if the value is not a Uint8Array.
- */
+/** Reads a Uint8Array. A detached array is empty. Returns false for other values. */
 bool get_body(napi_env env, napi_value value, Body& body);
 
 /**

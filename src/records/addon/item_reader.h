@@ -48,9 +48,7 @@ class ItemReader {
 
   void note_escaped_key() { flags_ |= kItemEscapedKey; }
 
-  /**
-   * Stores the value of a member that may be the key. The last value of a repeated member counts.
-   */
+  /** Stores the value of a member that may be the key. Of a repeated member, the last counts. */
   Cursor key_value(uint32_t place, Cursor value);
   /** Returns the first non-empty key among the first `places` of KeyPlace, or a kAbsent token. */
   Token key(uint32_t places) const;

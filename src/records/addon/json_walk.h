@@ -72,9 +72,7 @@ class Walk {
   uint32_t flags = 0;
   /** Number of the item's containers around the next value. The caller sets this number. */
   uint32_t depth = 0;
-  /**
-   * Returns the offset from which line breaks are replaced. The result is final after look_to_end.
-   */
+  /** Returns the offset from which line breaks are replaced. Final after look_to_end. */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
   bool out_of_memory() const noexcept { return out_of_memory_ || index_.out_of_memory(); }
 

@@ -18,9 +18,7 @@ struct Name {
 
 class NameSet {
  public:
-  /**
-   * Clears the set, and sets the text and the names for `add`. Returns false if memory runs out.
-   */
+  /** Clears the set, and sets text and names for `add`. Returns false if memory runs out. */
   bool begin(const uint8_t* text, const Name* names, size_t count) noexcept;
   /** Adds the name with this number. Returns false if the set has an equal name. */
   bool add(size_t number) noexcept;

@@ -32,9 +32,7 @@ class Scratch {
     return true;
   }
 
-  /**
-   * Makes space for `capacity` values. The list keeps its values. Returns false if memory runs out.
-   */
+  /** Makes space for `capacity` values. Existing values stay. Returns false if memory runs out. */
   bool reserve(size_t capacity) noexcept {
     if (capacity <= capacity_) return true;
     void* const grown = std::realloc(data_ == in_place_ ? nullptr : data_, capacity * sizeof(T));

@@ -87,9 +87,7 @@ enum LineFlag : uint32_t {
 };
 inline constexpr uint32_t kLineKindShift = 12;
 
-/**
- * A scan's table, and the ends of the lines of its rows. Line n begins after the end of line n - 1.
- */
+/** A scan's table, and the ends of its lines. Line n begins after the end of line n - 1. */
 struct LineRows {
   const uint32_t* table;
   size_t row_capacity;

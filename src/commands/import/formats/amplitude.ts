@@ -173,9 +173,7 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/**
- * Returns `$set_once`. The names are literals, because building them would take 1.3 µs per line.
- */
+/** Returns `$set_once`. The names are literals, as building them would take 1.3 µs per line. */
 function setOnceOf(known: JsonObject): JsonObject {
   const initial = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

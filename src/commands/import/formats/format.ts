@@ -149,9 +149,7 @@ export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/**
- * Returns an object without undefined and null members. Must be fast, because each line calls it.
- */
+/** Returns an object without undefined and null members. Must be fast, because it runs per line. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

@@ -62,17 +62,13 @@ type EventOutcome =
   | "stored"
   /** An earlier attempt stored and counted the event. */
   | "duplicate"
-  /**
-   * A `$performance_event`. The gateway does not store such events, and answers do not count them.
-   */
+  /** A `$performance_event`. It is not stored, and answers do not count it. */
   | "removed"
   /** The event broke a rule. The answer lists it as a warning. */
   | "dropped"
   /** The event broke a rule. The answer lists it as an error. */
   | "error"
-  /**
-   * The request was rejected. The client may retry it, so an event can be counted several times.
-   */
+  /** The request was rejected. The client may retry it, so an event may count several times. */
   | "refused"
   /** There was no PubAck by the deadline. */
   | "unknown";
@@ -83,9 +79,7 @@ type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
-/**
- * Series that exist from the first scrape on. Otherwise, a rate would not show the first failure.
- */
+/** Series that exist from the first scrape. Otherwise, a rate would not show the first failure. */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
@@ -166,9 +160,7 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /**
-   * Counts an error. Call this once per request that gets an error, in addition to requestFinished.
-   */
+  /** Counts an error. Call once per request with an error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }

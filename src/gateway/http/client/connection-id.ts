@@ -14,9 +14,7 @@ export interface ConnectionAddon {
    * Sends `100 Continue` while the head is being handled. Returns false if that is not possible.
    */
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
-  /**
-   * Writes the numbers of unacknowledged and acknowledged bytes. Returns false if they are unknown.
-   */
+  /** Writes the numbers of unacknowledged and acknowledged bytes. Returns false if unknown. */
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
   /** Makes the close of an open connection discard unacknowledged data. */
   readonly resetOnClose: (response: object) => boolean;

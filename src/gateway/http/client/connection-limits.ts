@@ -9,9 +9,7 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /**
-   * Returns whether the address belongs to a proxy, which forwards the connections of many clients.
-   */
+  /** Returns whether the address is a proxy, which forwards connections of many clients. */
   readonly isProxy: (address: string) => boolean;
   readonly unread?: UnreadAnswers | undefined;
 }

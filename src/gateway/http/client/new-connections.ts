@@ -10,9 +10,7 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/**
- * Maximum number of connections read per turn. A connection with a full kernel buffer takes 0.3 ms.
- */
+/** Maximum number of connections read per turn. With a full kernel buffer, each takes 0.3 ms. */
 export const readPerTurnMax = 16;
 /**
  * Maximum number of handshakes that begin per turn. Per turn, uSockets reads at most five

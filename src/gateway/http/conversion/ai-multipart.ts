@@ -201,9 +201,7 @@ function objectIn({ name, bytes }: Part): ObjectText {
   throw new PartError(`The part ${name} must be a JSON object`);
 }
 
-/**
- * Returns whether the value is null or an empty list. PHP writes an empty list for an empty object.
- */
+/** Returns whether the value is null or an empty list. PHP encodes an empty object as a list. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }

@@ -57,9 +57,7 @@ export class JsonCursor {
     }
   }
 
-  /**
-   * Reads a value and returns its text. Mismatched brackets are found only when the text is parsed.
-   */
+  /** Reads a value and returns its text. Only parsing finds mismatched brackets. */
   text(): Buffer {
     const first = this.#peek();
     const bytes = this.#bytes;

@@ -131,9 +131,7 @@ function spanOf(span: unknown): OtlpSpan {
   };
 }
 
-/**
- * Returns an id as hexadecimal digits. Programs that follow protobuf instead of OTLP write base64.
- */
+/** Returns an id as hexadecimal digits. Programs that follow protobuf write base64. */
 function idOf(value: unknown, bytes: number): string {
   const text = textOf(value);
   if (/^(?:[\da-f]{2})*$/i.test(text)) return text.toLowerCase();

@@ -106,9 +106,7 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /**
-   * Returns a signed integer of 64 bits. It is a number if it has at most 7 bytes, else a bigint.
-   */
+  /** Returns a signed 64-bit integer: a number if it has at most 7 bytes, else a bigint. */
   varint(): number | bigint {
     let [low, high] = [0, 0];
     for (let group = 0; group < 10; group++) {
@@ -215,9 +213,7 @@ function* spansOfScope(
   });
 }
 
-/**
- * Returns the result and the error of `read` for field 1. The field may follow the other fields.
- */
+/** Returns the result and the error of `read` for field 1. The field may follow others. */
 function fieldOne<T>(
   message: Message,
   fields: Fields,

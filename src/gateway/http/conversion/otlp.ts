@@ -31,9 +31,7 @@ export type ReadSpan =
 
 /** Maximum spans of a request, including spans that do not become events. */
 export const spansMax = 1_000;
-/**
- * Maximum nesting of a value. An event may have 100 levels, including the levels around the value.
- */
+/** Maximum nesting of a value. An event may have 100 levels, including those around it. */
 const valueDepthMax = 90;
 /** Maximum bytes of a span or resource. No stored record is larger. */
 export const spanBytesMax = 1_048_576;

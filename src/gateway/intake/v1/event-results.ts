@@ -19,9 +19,7 @@ import type { LoopShare } from "../loop-share.ts";
 import { Tally } from "../tally.ts";
 import type { UuidList } from "./uuids.ts";
 
-/**
- * Why an event is not stored. The event's state, not this code, decides whether to retry the event.
- */
+/** Why an event is not stored. Whether to retry it depends on its state, not on this code. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
 const State = {
@@ -55,9 +53,7 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /**
-   * For a dropped or refused event, the index in `detailCodes`. For other events, the warning bits.
-   */
+  /** The index in `detailCodes` of a dropped or refused event. For others, the warning bits. */
   readonly #details: Uint32Array;
   #hints: Map<number, string> | undefined = undefined;
 
@@ -281,9 +277,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /**
-   * Counts a removed event as a result, because the client would retry an event that is not listed.
-   */
+  /** Counts a removed event as a result, because the client retries unlisted events. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");

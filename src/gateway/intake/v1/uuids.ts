@@ -166,9 +166,7 @@ class UuidReader {
     this.#table = table;
   }
 
-  /**
-   * Reads rows up to `end`, or until `probesMax` probes. Returns the row after the last read row.
-   */
+  /** Reads rows up to `end`, or until `probesMax` probes. Returns the next row. */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
     const probesEnd = uuids.probes + probesMax;

@@ -67,9 +67,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /**
-   * Changes the rate. Tokens and debt stay, so that a change of the rate grants no second burst.
-   */
+  /** Changes the rate. Tokens and debt stay, so that the change grants no second burst. */
   change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#rate = rate;

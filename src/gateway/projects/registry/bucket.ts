@@ -87,9 +87,7 @@ export async function entrySubjects(
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-/**
- * Raises the replicas, because the process that created the bucket may have had a lower setting.
- */
+/** Raises the replicas, because the bucket's creator may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
   { config, replicas, log }: { config: StreamConfig; replicas: number; log: Pick<Log, "warn"> },

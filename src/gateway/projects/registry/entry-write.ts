@@ -11,9 +11,7 @@ import { onceLed } from "./leader-wait.ts";
 interface EntryToWrite {
   readonly key: string;
   readonly value: string | undefined;
-  /**
-   * The expected last sequence of the bucket, or of the entry. The write fails if it has changed.
-   */
+  /** The expected last sequence of the bucket, or of the entry. The write fails if it differs. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 

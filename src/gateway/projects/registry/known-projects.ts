@@ -247,9 +247,7 @@ export class Deletions {
     this.#deletions.delete(projectId);
   }
 
-  /**
-   * Returns whether the entry is older than the deletion. If so, a copy of the bucket was restored.
-   */
+  /** Returns whether the entry is older than the deletion. If so, a copy was restored. */
   isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
     const deletion = this.#deletions.get(projectId);
     return deletion !== undefined && deletion.created === created && revision < deletion.revision;

@@ -39,9 +39,7 @@ export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/**
- * Maximum characters of the properties on a page. With longer properties, a page has fewer results.
- */
+/** Maximum characters of the properties on a page. With more, a page has fewer results. */
 const pageBytesMax = 4_194_304;
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 

@@ -47,9 +47,7 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /**
-   * Derives the project's key from its id and the secret key, so that clients cannot compute it.
-   */
+  /** Derives the project's key from its id and the secret key, so that no client can compute it. */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {

@@ -58,9 +58,7 @@ export class Groups {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /**
-   * Writes a group. Returns false if the type is new and the project already has `typesMax` types.
-   */
+  /** Writes a group. Returns false for a new type of a project with `typesMax` types. */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");

@@ -201,9 +201,7 @@ export class Members {
     return outcome;
   }
 
-  /**
-   * Merges two persons. The person with more ids survives, so that chains of pointers stay short.
-   */
+  /** Merges two persons. The person with more ids survives, to keep chains of pointers short. */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];

@@ -195,9 +195,7 @@ function sorted(properties: Map<string, PropertyState>): [string, PropertyState]
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/**
- * Returns the bytes of a text in V8: one per character, or two if any character is beyond Latin 1.
- */
+/** Returns the bytes of a text in V8: one per character, or two unless it is Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;

@@ -14,9 +14,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /**
-   * `$exception` or `$$heatmap`. SDKs send these events automatically. They write no properties.
-   */
+  /** `$exception` or `$$heatmap`. SDKs send these automatically. They write no properties. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];

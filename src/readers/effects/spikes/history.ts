@@ -27,9 +27,7 @@ interface HistoryNumbers {
   readonly hours: readonly number[];
 }
 
-/**
- * Counts by minute and hour. Both are numbered since the epoch. The arrays have no trailing zeros.
- */
+/** Counts by minute and hour since the epoch. The arrays have no trailing zeros. */
 export class History {
   readonly since: number;
   #next: number;

@@ -51,9 +51,7 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
 
 const linksMax = 40;
 
-/**
- * Follows links, because the writer's lock and a rebuild's backup must be next to the linked file.
- */
+/** Follows links, because the lock and a rebuild's backup must be next to the file. */
 function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {

@@ -146,9 +146,7 @@ export interface Versioned<Answer> {
 /** Reads committed data while the writer works. Each answer is from one snapshot. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /**
-   * Returns the person. The uuid of a merged person leads to the person into which it was merged.
-   */
+  /** Returns the person. The uuid of a merged person leads to the surviving person. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
   /** Returns the links, oldest first; undefined if the person does not exist. */

@@ -155,9 +155,7 @@ export abstract class SharedReader {
   }
 }
 
-/**
- * Returns where a page of spikes begins: after this time, or at this time with a greater subject.
- */
+/** Returns where a page of spikes begins: after this time, or at it with a greater subject. */
 function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,

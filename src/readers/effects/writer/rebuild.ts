@@ -81,9 +81,7 @@ export async function appliedOf(
   return { positions, incidents: incidents.toReversed(), outbox };
 }
 
-/**
- * Builds the database. Rejects with a RebuildError if the build is impossible, stuck or aborted.
- */
+/** Builds the database. Rejects with a RebuildError if this is impossible, stuck or aborted. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);

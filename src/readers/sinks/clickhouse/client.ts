@@ -37,9 +37,7 @@ export class ClickHouseClient {
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /**
-   * Runs a statement. Rejects with a ClickHouseError, or with a StoreError if there is no response.
-   */
+  /** Runs a statement. Rejects with a ClickHouseError, or a StoreError without a response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }

@@ -50,9 +50,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/**
- * Returns the rows of positions in one block. ClickHouse inserts a block as a whole or not at all.
- */
+/** Returns the rows of positions in one block. A block is inserted whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {

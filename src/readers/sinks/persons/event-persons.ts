@@ -127,9 +127,7 @@ export class EventPersons {
   }
 }
 
-/**
- * Returns whether the effects create a person for the event. They create none for a group identify.
- */
+/** Returns whether the effects create a person for the event. Not for a group identify. */
 function mayHavePerson({ origin }: SinkRecord): boolean {
   return origin.personProfile && origin.kind !== "group_identify";
 }

@@ -221,9 +221,7 @@ export class PostgresTarget implements SinkTarget {
     }
   }
 
-  /**
-   * Creates partitions. Returns the days that have a partition once the transaction is committed.
-   */
+  /** Creates partitions. Returns the days with a partition after the commit. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;

@@ -54,9 +54,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/**
- * Adds `$unset` and `$ip` at the end, so that they override members of the client with these names.
- */
+/** Adds `$unset` and `$ip` at the end, so that they override the client's own members. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);

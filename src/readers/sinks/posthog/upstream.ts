@@ -71,9 +71,7 @@ export class Upstream {
   }
 }
 
-/**
- * Returns whether the upstream is this host's gateway. An unresolvable name counts as another host.
- */
+/** Returns whether the upstream is this host's gateway. An unresolvable name is another host. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;

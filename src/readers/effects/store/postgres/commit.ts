@@ -74,9 +74,7 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await append(client, tables.incidents, commit.incidents);
 }
 
-/**
- * Returns SQL for the rows. Combines rows of one key, because no statement may write a row twice.
- */
+/** Returns SQL for the rows. Combines rows of one key, as no statement may write a row twice. */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns

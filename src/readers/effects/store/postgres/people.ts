@@ -125,9 +125,7 @@ interface PageQuery {
   readonly values: readonly Value[];
 }
 
-/**
- * Rows of the first query. They are few, because measuring a row requires reading its properties.
- */
+/** Rows of the first query. Few, because measuring a row requires reading its properties. */
 const firstRows = 16;
 
 /**

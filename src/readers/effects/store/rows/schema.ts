@@ -14,9 +14,7 @@ interface Dialect {
   /** Returns an expression of a uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
-  /**
-   * Creates the tables with one row: the last commit, and counts that would otherwise take a scan.
-   */
+  /** Creates the tables with one row: the last commit, and counts that would need a scan. */
   readonly single: string;
 }
 

@@ -243,9 +243,7 @@ export function takeWriterLock(file: string): FileLock {
   });
 }
 
-/**
- * Returns whether a writer has the lock, without taking it. Throws a StoreError if this is unknown.
- */
+/** Returns whether a writer has the lock, without taking it. Throws a StoreError if unknown. */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;

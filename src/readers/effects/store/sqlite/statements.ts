@@ -46,9 +46,7 @@ export function updateSql(
   return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
 }
 
-/**
- * Returns an INSERT of `members`, `barePersons` or `mergedMembers` that changes no existing row.
- */
+/** Returns an INSERT of `members`, `barePersons` or `mergedMembers` that changes no row. */
 export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
