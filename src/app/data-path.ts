@@ -171,10 +171,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/**
- * Returns the addon; undefined if it is missing. Throws if the PROXY protocol needs a missing
- * addon.
- */
+/** Returns the addon; undefined if it is missing. Throws if the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -222,10 +219,7 @@ function connectionLimits(config: Config): {
   };
 }
 
-/**
- * Nice levels below the event loop. On a busy CPU, a pool thread gets a third of the event loop's
- * share.
- */
+/** Nice levels below the event loop. On a busy CPU, a pool thread gets a third of its share. */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";

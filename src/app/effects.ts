@@ -41,10 +41,7 @@ interface ServeOptions {
   readonly isChild: boolean;
 }
 
-/**
- * Maximum rate per CPU next to a gateway. Without it, the gateway's throughput falls by 20 % to 40
- * %.
- */
+/** Maximum rate per CPU. Without it, the throughput of the gateway falls by 20 % to 40 %. */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
@@ -178,10 +175,7 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/**
- * Opens the database. Retries while the database is unreachable. Rejects if it belongs to another
- * installation.
- */
+/** Opens the database. Retries if it is unreachable. Rejects if another installation owns it. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);

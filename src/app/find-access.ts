@@ -59,9 +59,7 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/**
- * Pause before the second attempt. An account may get JetStream shortly after the server's start.
- */
+/** Pause before the second attempt. An account may get JetStream soon after the server starts. */
 const jetStreamWaitMs = 500;
 
 /** Rejects if NATS permanently refuses to list the streams. Ignores temporary failures. */

@@ -89,9 +89,7 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/**
- * Returns whether an option is set in a configuration file of npm. If so, the user did not type it.
- */
+/** Returns whether an npm configuration file sets an option, so that the user did not type it. */
 function isInNpmrc(name: string, env: NpmRun["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [

@@ -23,10 +23,7 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/**
- * An expected failure. Only its message is shown. If the message is empty, the command has already
- * printed the failure.
- */
+/** An expected failure. Only its message is shown. "" means that it was already printed. */
 export class CommandError extends Error {
   readonly exitCode: number;
 

@@ -31,10 +31,7 @@ import { withNats } from "./nats.ts";
 import { registeredProjects, unknownText } from "./registered-project.ts";
 import { counted, table } from "./terminal.ts";
 
-/**
- * Time until all gateways have read a change. During this time, a new key gets a 401, which SDKs do
- * not retry.
- */
+/** Time until all gateways have read a change. Until then, a new key gets a 401. */
 const gatewaysReadMs = 1_000;
 
 interface NewProject {

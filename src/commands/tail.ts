@@ -152,10 +152,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/**
- * Waits until a gateway has created the streams. Returns none if the command is stopped before
- * that.
- */
+/** Waits until a gateway has created the streams. Returns none if the command is stopped first. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -229,10 +226,7 @@ async function positionOf(
   return position;
 }
 
-/**
- * Returns the lines. Skips and reports lines that are not records. Only another program can have
- * stored such lines.
- */
+/** Returns the lines. Skips and reports lines that are not records. */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();

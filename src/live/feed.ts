@@ -15,10 +15,7 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /**
-   * Number of events that are not shown. This is a lower bound, because an unread message counts as
-   * one event.
-   */
+  /** Number of events that are not shown, or fewer: an unread message counts as one event. */
   readonly skipped: number;
 }
 
@@ -43,10 +40,7 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /**
-   * Adds a message. If the message was stored before the page was opened, none of its events count
-   * as skipped.
-   */
+  /** Adds a message. No event counts as skipped if it was stored before the page was opened. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
@@ -126,19 +120,13 @@ function mayHold(text: string): (line: Buffer) => boolean {
   };
 }
 
-/**
- * Returns the number of events. A message of another publisher may have no valid header, and counts
- * as one event.
- */
+/** Returns the number of events. A message without a valid header counts as one event. */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
   return Number.isSafeInteger(events) && events > 0 ? events : 1;
 }
 
-/**
- * Returns the first `max` matching lines of a frame without copying them, and the number of other
- * matching lines.
- */
+/** Returns the first `max` matching lines of a frame, and the number of other matching lines. */
 function linesOf(
   data: Uint8Array,
   { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },
@@ -177,10 +165,7 @@ const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
 /** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
 const headBytesMax = 65_536;
-/**
- * The key of the properties. No string before it can contain this text, because strings escape
- * quotes.
- */
+/** The key of the properties. No earlier string can contain it, because strings escape quotes. */
 const propertiesKey = ',"properties":';
 
 /** Returns copies of the shown parts. Decodes only the beginning of a record. */

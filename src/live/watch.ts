@@ -11,10 +11,7 @@ export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /**
-   * Returns the ids of all projects. If `project` is missing and the list is too long, returns no
-   * ids.
-   */
+  /** Returns the ids of all projects. Without `project`, returns none if the list is too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,

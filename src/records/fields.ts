@@ -6,10 +6,7 @@ import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
-/**
- * The type of a field. `object` is a JSON object. `names` is a JSON array of strings. `time` is UTC
- * with milliseconds.
- */
+/** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
 /** Parts of a record whose offsets the addon returns: fields, and members of the properties. */

@@ -11,10 +11,7 @@ export const Line = {
   Flags: 0,
   /** The TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /**
-   * Milliseconds since 1970, as a double of two words; NaN if absent. The next three times have the
-   * same form.
-   */
+  /** Milliseconds since 1970, as a double of two words; NaN if absent. The next three are alike. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
@@ -53,10 +50,7 @@ export const LineShift = { Kind: 12 } as const;
 
 /** The addon's functions for lines. They throw for wrong arguments. */
 export interface LineFunctions {
-  /**
-   * Replaces line feeds with commas, and writes the ends of lines to `ends`. Returns the number of
-   * lines.
-   */
+  /** Replaces line feeds with commas, and writes the ends of lines. Returns the number of lines. */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
    * Writes Line.Words words for each row of a scan's table that has a line. Returns the number of

@@ -11,10 +11,7 @@ interface NativeScanner {
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
-  /**
-   * Scans in the thread pool. Throws instead of rejecting if it finds an error before the scan
-   * starts.
-   */
+  /** Scans in the thread pool. Throws if it finds an error before the scan starts. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
   finish(): void;
@@ -51,10 +48,7 @@ const addonUrls = [
 
 let loaded: Addon | undefined;
 
-/**
- * Loads the addon. Throws if the addon is not built, does not load, or was built from another
- * source.
- */
+/** Loads the addon. Throws if it is not built, does not load, or is from another source. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonUrls) as Addon);
   return loaded;

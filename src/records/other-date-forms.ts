@@ -121,9 +121,7 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /**
-   * Milliseconds since 1970; NaN if the text is not a timestamp. A text without a zone is in UTC.
-   */
+  /** Milliseconds since 1970; NaN if the text is not a timestamp. No zone means UTC. */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -206,10 +204,7 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/**
- * Parses a year. Returns NaN for 50 to 69, which mean the last century only in mail (RFC 2822,
- * 4.3).
- */
+/** Parses a year. NaN for 50 to 69, which mean the last century only in mail (RFC 2822, 4.3). */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;

@@ -61,10 +61,7 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /**
-   * Sets the slices of the verdict. They are valid until the next call. Returns false if the fields
-   * are too large.
-   */
+  /** Sets the slices, which are valid until the next call. Returns false if they are too large. */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);

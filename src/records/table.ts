@@ -40,10 +40,7 @@ export const Header = {
   ErrorOffset: 0,
   /** TokenType of the root. Unless it is Object or Array, there are no further words. */
   RootType: 1,
-  /**
-   * TokenType of `batch`. If the root is an object without `batch`, the body is one event, in row
-   * 0.
-   */
+  /** TokenType of `batch`. An object without `batch` is one event, in row 0. */
   BatchType: 2,
   /** The number of items of `batch` or the array, with or without a row; 1 for a single event. */
   ItemCount: 3,
@@ -209,19 +206,13 @@ export const ItemFlag = {
 
 /** Maximum nesting. ClickHouse and simdjson accept about 1,000 levels, some readers only 128. */
 export const depthMax = 100;
-/**
- * Maximum digits of a number. Python reads 4,300 digits. No double has more than 309 integer
- * digits.
- */
+/** Maximum digits of a number. Python reads 4,300. No double has more than 309 integer digits. */
 export const numberDigitsMax = 400;
 
 /** Maximum number of recorded positions of each kind. Later replacements are not recorded. */
 export const repairPlacesMax = 1_048_576;
 
-/**
- * If a text has grown by this number of bytes, "?" replaces malformed UTF-8. No text may triple its
- * length.
- */
+/** Growth of a text after which "?" replaces malformed UTF-8. No text may triple its length. */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
@@ -270,10 +261,7 @@ export interface Scanner {
   scan(body: Buffer): ScanStatus;
   /** Scans body.subarray(start, end) without creating a view. Offsets count from `start`. */
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
-  /**
-   * Scans like `scan`, but does not locate the error in a long body, because that would take
-   * longer.
-   */
+  /** Scans like `scan`, but does not locate the error in a long body, which would take longer. */
   scanAtOnce(body: Buffer): ScanStatus;
   /**
    * Fills the table with the next rows of the last scanned body, which must be unchanged. Sets

@@ -42,10 +42,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/**
- * Returns whether the record writer can copy a timestamp. A timestamp with second 60 cannot be
- * copied.
- */
+/** Returns whether the record writer can copy a timestamp. It cannot copy second 60. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&

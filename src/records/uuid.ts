@@ -19,10 +19,7 @@ for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
-/**
- * Checks 8-4-4-4-12 hexadecimal digits of any version. `Upper` means that some letters are upper
- * case.
- */
+/** Checks 8-4-4-4-12 hexadecimal digits. `Upper` means that some letters are upper case. */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
@@ -43,10 +40,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/**
- * Minimum bytes of a body that is read through a view. With a view, each UUID takes 27 ns instead
- * of 65 ns.
- */
+/** Minimum bytes of a body that is read through a view, in 27 ns per UUID instead of 65 ns. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
@@ -99,10 +93,7 @@ function classesOf(body: Buffer, start: number, end: number): number {
 const letterF = 0x66;
 const toLowerCase = 0x20;
 
-/**
- * Returns whether a UUID is nil or max (RFC 9562, 5.9 and 5.10). Unrelated events may share these
- * UUIDs.
- */
+/** Returns whether a UUID is nil or max (RFC 9562, 5.9 and 5.10). Unrelated events share them. */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;
   if (first !== hexDigits[0] && first !== letterF) return false;
@@ -193,10 +184,7 @@ export class UuidSource {
 }
 
 const versionDigit = "7".charCodeAt(0);
-/**
- * The variant digit for each random digit. The variant keeps the two lower bits of the random
- * digit.
- */
+/** Maps a random digit to the variant digit with the same two lower bits. */
 const variantDigits = new Uint8Array(256);
 for (const [value, digit] of hexDigits.entries())
   variantDigits[digit] = "89ab".charCodeAt(value & 3);

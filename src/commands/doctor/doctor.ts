@@ -36,10 +36,7 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/**
- * Runs all checks. Throws a CommandError with exit code 1 if a check fails, or 2 if a setting is
- * invalid.
- */
+/** Runs all checks. Throws a CommandError: exit code 1 for a failed check, 2 for a bad setting. */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,

@@ -92,10 +92,7 @@ async function checkDatabase(
   ];
 }
 
-/**
- * Returns the file or its folder if it is not writable; else undefined. SQLite creates files in the
- * folder.
- */
+/** Returns the file, or the folder for SQLite's files, if it is not writable; else undefined. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {

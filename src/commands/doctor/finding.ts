@@ -74,10 +74,7 @@ function sentence(text: string): string {
   return text.endsWith("?") ? text : `${text}.`;
 }
 
-/**
- * Returns the text on one line. Removes control characters and limits the length, because the text
- * may quote a server.
- */
+/** Returns the text on one line, shortened and without control characters. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;

@@ -16,10 +16,7 @@ export interface ServerRoom {
 interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
-  /**
-   * The streams of the buckets that the gateway creates, with their reserved bytes, or 0 for no
-   * limit.
-   */
+  /** The streams of the gateway's buckets, with their reserved bytes, or 0 for no limit. */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
   /** The JetStream domain of the hub. Only at a leaf node, whose bucket must be a mirror. */

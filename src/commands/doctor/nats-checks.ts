@@ -103,10 +103,7 @@ export interface NatsFacts {
   /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /**
-   * Time of a ping; undefined if the server did not respond. Without a response, no other facts
-   * were queried.
-   */
+  /** Time of a ping; undefined if the server did not respond. Then no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
@@ -183,10 +180,7 @@ async function askJetStream(
   }
 }
 
-/**
- * Finds the streams by subject, and the others by name, because a stream may have other subjects
- * now.
- */
+/** Finds the streams by subject, and the others by name. A stream may have other subjects now. */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,

@@ -72,10 +72,7 @@ const lockAgainMs = 1_000;
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/**
- * Erases a person. Throws a CommandError if the erasure is incomplete. What is already erased stays
- * erased.
- */
+/** Erases a person. Throws a CommandError if the erasure is incomplete. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config } = command;
   const { project } = options;
@@ -99,10 +96,7 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/**
- * Opens the database. Rejects with a StoreError if it is missing or belongs to another
- * installation.
- */
+/** Opens the database. Rejects with a StoreError if it is missing or of another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);

@@ -88,10 +88,7 @@ export class ErasureLog {
     return this.#holder.id;
   }
 
-  /**
-   * Takes the lock, even from an erasure that died. Rejects with a CommandError while an erasure
-   * runs.
-   */
+  /** Takes the lock, even from a dead erasure. Rejects with a CommandError while another runs. */
   async lock(say: (line: string) => void): Promise<void> {
     if (!(await this.#create())) await this.#takeOver(say);
     this.#beating = setInterval(() => {

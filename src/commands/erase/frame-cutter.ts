@@ -161,10 +161,7 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/**
- * Replaces erased ids in another person's line by the id of that person. `$identify` keeps its
- * effect.
- */
+/** Replaces erased ids in a line of another person by that person's id. */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];

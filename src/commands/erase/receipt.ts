@@ -113,10 +113,7 @@ export function userOf(
   }
 }
 
-/**
- * Writes the receipt. Throws a CommandError if the file cannot be written, or if `isNew` is set and
- * the file exists.
- */
+/** Writes the receipt. Throws a CommandError if it cannot, or if a file exists despite `isNew`. */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

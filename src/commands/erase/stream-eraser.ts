@@ -35,10 +35,7 @@ export interface StreamCounts {
   bytes: number;
   /** Number of events of the person. */
   events: number;
-  /**
-   * Number of messages that only had lines of the person. `rewritten` counts messages that were
-   * stored again.
-   */
+  /** Number of messages with lines of the person only. `rewritten` counts the other messages. */
   deleted: number;
   rewritten: number;
   /** Number of lines that are not events but contain an id. */
@@ -102,10 +99,7 @@ export class StreamEraser {
     };
   }
 
-  /**
-   * Erases the person. Rejects with a CommandError if it cannot continue. What is already erased
-   * stays erased.
-   */
+  /** Erases the person. Rejects with a CommandError if it cannot continue. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;

@@ -50,10 +50,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/**
- * Returns the names in a folder. Returns none if the folder is unreadable, because the write
- * reports this error.
- */
+/** Returns the names in a folder. Returns none if it is unreadable. The write reports the error. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

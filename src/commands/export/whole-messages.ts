@@ -23,10 +23,7 @@ interface WholeOptions extends ReadOptions {
 /** Number of messages after which missing messages are checked for erasures. */
 const messagesAtOnce = 1_000;
 
-/**
- * Yields the messages. A replacement may follow later messages than its original. Throws like
- * `messagesOf`.
- */
+/** Yields the messages. A replacement may follow later messages. Throws like `messagesOf`. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,

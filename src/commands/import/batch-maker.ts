@@ -253,10 +253,7 @@ class BatchWork {
   }
 }
 
-/**
- * Returns whether the gateway may misread a value. Examples are a number as a time, and text that
- * contains an object.
- */
+/** Returns whether the gateway may misread a value, such as a number as a time. */
 function needsReading(item: Item): boolean {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;

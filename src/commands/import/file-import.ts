@@ -114,10 +114,7 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /**
-   * Starts sending the batch. Resolves when the kernel has the whole body, so that the next batch
-   * can be built.
-   */
+  /** Starts sending the batch. Resolves when the kernel has the whole body. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);

@@ -94,10 +94,7 @@ export class StateFile {
     lock?.close();
   }
 
-  /**
-   * Takes the lock. Returns undefined if the file cannot be written, because the first save reports
-   * this error.
-   */
+  /** Takes the lock. Returns undefined if the file is not writable. The first save reports this. */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(`${this.#file}.lock`);
@@ -106,10 +103,7 @@ export class StateFile {
     }
   }
 
-  /**
-   * Returns the state; undefined if there is no file. Throws a CommandError if it is not a state
-   * file.
-   */
+  /** Returns the state; undefined without a file. Throws a CommandError for any other file. */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {

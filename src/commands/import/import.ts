@@ -33,10 +33,7 @@ const stateEnding = ".penstock-import";
 /** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
-/**
- * Imports files. Rejects with a CommandError if an import fails, or if it loses data without
- * --allow-loss.
- */
+/** Imports files. Rejects with a CommandError for a failure, or a loss without --allow-loss. */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,

@@ -91,10 +91,7 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/**
- * Decompresses gzip. Node's gunzip ends at zero bytes between members, so the next member gets a
- * new gunzip.
- */
+/** Decompresses gzip. Node's gunzip ends at zero bytes, so the next member gets a new gunzip. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });

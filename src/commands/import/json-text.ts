@@ -82,10 +82,7 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.some(isObject) ? value : [value];
 }
 
-/**
- * Returns the end of the object or array that begins at `from`; the end of the text if it is not
- * closed.
- */
+/** Returns the end of the object or array that begins at `from`, or of the text if it is open. */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
   let isInString = false;

@@ -19,10 +19,7 @@ interface AdminServerOptions {
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   /** Returns problems that do not prevent the gateway from storing events. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /**
-   * Answers requests for all other paths, with any method. Returns false for a path without an
-   * answer.
-   */
+  /** Answers requests for all other paths, with any method. Returns false without an answer. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Data that identifies the installation. /livez shows it. */
   readonly instance?: object;

@@ -134,10 +134,7 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/**
- * Sorts the bodies: first the bodies within the share of their address. Bodies with a key use the
- * share first.
- */
+/** Sorts bodies within their address's share first. Bodies with a key use the share first. */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

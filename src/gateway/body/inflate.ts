@@ -25,10 +25,7 @@ const WORK_PER_BYTE_READ = 4;
 /** Work per millisecond, in output bytes. Inflating 256 KiB of events with gzip takes 0.75 ms. */
 export const WORK_PER_MS = 349_525;
 
-/**
- * Returns the work in output bytes. Includes the time, because some bodies take long and inflate to
- * nothing.
- */
+/** Returns the work in output bytes. Includes the time, because some bodies inflate to nothing. */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
@@ -46,10 +43,7 @@ const UNKNOWN_RATIO_MAX = 200;
 export const peekedBytesMin = 384;
 /** Compressed bytes in which a peek finds a key that follows the properties of a browser. */
 export const peekedFarBytes = 1_000;
-/**
- * Numbers of compressed bytes to inflate in a peek. The peek tries the next number if the output is
- * too long.
- */
+/** Numbers of compressed bytes to inflate. If the output is too long, the next one is tried. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 

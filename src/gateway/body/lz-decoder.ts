@@ -18,10 +18,7 @@ interface LzOptions {
   hold(bytes: number): boolean;
 }
 
-/**
- * Maximum bytes per step. Processing them, or `STEP_CODES` codes, takes some tenths of a
- * millisecond.
- */
+/** Maximum bytes per step. These, or `STEP_CODES` codes, take some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 

@@ -14,10 +14,7 @@ export interface Member {
   readonly end: number | undefined;
 }
 
-/**
- * Maximum number of members. Each member needs a decoder. Files in blocks of 64 KiB have up to
- * 1,600 members.
- */
+/** Maximum number of members. Each needs a decoder. Files of 64 KiB blocks have up to 1,600. */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -35,10 +32,7 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/**
- * Maximum window (log2) of zstd: 8 MiB, as in RFC 9659. A few bytes can request a window of any
- * size.
- */
+/** Maximum window (log2) of zstd: 8 MiB, as in RFC 9659. A few bytes can request any window. */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 

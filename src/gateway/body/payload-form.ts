@@ -8,10 +8,7 @@ import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
 /** The layers that were removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
-  /**
-   * Gzip or another compression. At most one is removed, because two would multiply the size of a
-   * decompression bomb.
-   */
+  /** Gzip or another compression. At most one is removed, because two multiply a bomb's size. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -93,10 +90,7 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/**
- * Returns the text before `data`, including the last `&`; undefined if the text is not a list of
- * fields.
- */
+/** Returns the text before `data`, including the last `&`; undefined if it is not all fields. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);
@@ -141,10 +135,7 @@ export function compressionProblem(body: Packed, form: "json" | "unknown"): Prob
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 /** Compressions named in a query or form. `lz64` is lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
-/**
- * The values of Content-Encoding. PostHog's clients also name their own compressions in this
- * header.
- */
+/** The values of Content-Encoding. PostHog's clients also name their own compressions here. */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {

@@ -24,10 +24,7 @@ interface InflationSink {
   isKnown(): boolean;
   /** Receives the first inflated bytes. They are valid only during the call. */
   begun(bytes: Buffer): void;
-  /**
-   * Reserves bytes of the budget. Returns false if there are too few. Then the inflation ends with
-   * `overloaded`.
-   */
+  /** Reserves bytes of the budget. If it returns false, the inflation ends with `overloaded`. */
   hold(bytes: number): boolean;
   /** Called once, before `done` or after `cancel`, when the pool no longer reads the body. */
   left(): void;
@@ -72,19 +69,13 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /**
-   * Estimated bytes that are left. Once the output exceeds the expected size, as many bytes are
-   * expected again.
-   */
+  /** Estimated bytes that are left. Beyond the expected size, as many as were already written. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
-  /**
-   * Inflates a chunk, and calls `yielded` if there is more. Do not call `step` again before
-   * `yielded`.
-   */
+  /** Inflates a chunk, and calls `yielded` if there is more. Do not call it again before that. */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
     this.#state = "working";

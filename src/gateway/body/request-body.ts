@@ -55,10 +55,7 @@ export class RequestBody {
   readonly bytesDeclared: number;
   readonly senderAddress: string;
   state: BodyState = "head";
-  /**
-   * The answer to a discarded body. The gateway sends it once the body has arrived. Undefined if
-   * the body is processed.
-   */
+  /** The answer to a discarded body, sent once the body has arrived; else undefined. */
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
   pieces = 0;
@@ -167,10 +164,7 @@ export class RequestBody {
     this.request.keepOpen();
   }
 
-  /**
-   * Marks the body as taken. Call this before the intake gets the body. A taken body cannot be
-   * evicted.
-   */
+  /** Marks the body as taken by the intake. A taken body cannot be evicted. */
   handOver(): void {
     this.state = "taken";
     this.stopGrowing();

@@ -114,10 +114,7 @@ export class Base64Decoder implements StepDecoder {
   free(): void {}
 }
 
-/**
- * Removes line breaks and restores plus signs in place. This is 50 times as fast as on strings.
- * Returns the new end.
- */
+/** Removes line breaks and restores plus signs in place. Returns the new end. */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
   const hasBreaks = text.includes(Ascii.LineFeed);

@@ -66,10 +66,7 @@ interface UnpackerOptions {
   hold(body: RequestBody, bytes: number): boolean;
   /** Joins a buffer. Unless the request is over, stores the buffer in the body and calls `then`. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
-  /**
-   * Receives the payload. It is in the body's buffer, or in memory that is valid only during the
-   * call.
-   */
+  /** Receives the payload, in the body's buffer or in memory that is valid only during the call. */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
@@ -334,10 +331,7 @@ function asRejected(body: RequestBody, problem: Unpacked): Unpacked {
     : problem;
 }
 
-/**
- * Creates work in the group of its project. If the project is unknown, uses the group of the
- * address.
- */
+/** Creates work in the group of its project, or of its address if the project is unknown. */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,
   part: Part,

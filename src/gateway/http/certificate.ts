@@ -18,10 +18,7 @@ const signatures = 3;
 /** Milliseconds of a signature if the key cannot be read. RSA with 3,072 bits takes this. */
 const unmeasuredMs = 2.5;
 
-/**
- * Returns the milliseconds of a signature with the key. The signature is most of a handshake's
- * work.
- */
+/** Returns the milliseconds of a signature with the key. It is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));

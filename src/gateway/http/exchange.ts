@@ -90,10 +90,7 @@ export class HttpExchange implements Exchange {
   /** Whether uWS is reading the last piece of the body. Later data is not read yet. */
   isBeingRead = false;
   #state: AnswerState = "open";
-  /**
-   * The response; undefined after the answer or the disconnect. After these, uWS throws on any
-   * access.
-   */
+  /** The response; undefined after the answer or disconnect, when uWS throws on any access. */
   #response: HttpResponse | undefined;
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;

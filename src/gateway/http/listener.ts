@@ -51,10 +51,7 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /**
-   * Listens, and returns the port. For port 0, chooses any free port. Throws an Error with the
-   * reason.
-   */
+  /** Listens, and returns the port. Port 0 means any free port. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {

@@ -104,8 +104,5 @@ export interface OwnedBody {
 
 export type WholeBody = BorrowedBody | OwnedBody;
 
-/**
- * Processes a body. Returns undefined if the processing is already done. Throws only because of
- * bugs.
- */
+/** Processes a body. Returns undefined if that is already done. Throws only because of bugs. */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;

@@ -16,10 +16,7 @@ import type { HttpResponse } from "./uws.ts";
 export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/**
- * Range of the random part of Retry-After in seconds, so that rejected clients do not retry
- * together.
- */
+/** Range of the random part of Retry-After in seconds. It spreads retries of rejected clients. */
 const RETRY_AFTER_SPREAD = 5;
 /**
  * Codes whose Retry-After is 1 to 1.5 times the time for which the stream has stored nothing
@@ -158,10 +155,7 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /**
-   * Answers a preflight and ends the connection, because its head does not declare the request's
-   * end.
-   */
+  /** Answers a preflight and ends the connection, because the head does not declare its end. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {

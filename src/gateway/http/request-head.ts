@@ -38,9 +38,7 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/**
- * Stores one parameter. `encoded` is the value as sent. `data` stays encoded until it is unpacked.
- */
+/** Stores a parameter. `encoded` is the value as sent. `data` stays encoded for the unpacking. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -60,10 +58,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/**
- * Returns the timestamp. Returns `before` for an empty or too small value, and infinity for an
- * invalid value.
- */
+/** Returns the timestamp; `before` for an empty or too small value, infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
@@ -100,10 +95,7 @@ export function framingOf(
   return hasBody ? "certain" : "uncertain";
 }
 
-/**
- * Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection; undefined if there is
- * none.
- */
+/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection, if any. */
 function framingError(request: HttpRequest): string | undefined {
   let [lengths, codings, hosts] = [0, 0, 0];
   let [length, coding] = ["", ""];

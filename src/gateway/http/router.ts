@@ -129,10 +129,7 @@ export class Router {
     }
   }
 
-  /**
-   * Forwards the request if the upstream answers its path. Returns whether the request was
-   * forwarded.
-   */
+  /** Forwards the request if the upstream answers its path. Returns whether it was forwarded. */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);

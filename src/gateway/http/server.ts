@@ -143,10 +143,7 @@ export class HttpServer {
     return this.#shared.inflight;
   }
 
-  /**
-   * Listens, and returns the port. For port 0, chooses any free port. Rejects with an Error that
-   * has the reason.
-   */
+  /** Listens, and returns the port. Port 0 means any free port. Rejects with the reason. */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }

@@ -20,10 +20,7 @@ export class Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
-  /**
-   * Takes bytes if the budget has them. `requestBytes` is the announced or known total of the
-   * request.
-   */
+  /** Takes bytes if the budget has them. `requestBytes` is the total of the request. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;

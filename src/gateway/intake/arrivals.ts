@@ -26,10 +26,7 @@ interface Entry extends Arrival {
 }
 
 export class Arrivals {
-  /**
-   * The bodies that are or may be historical, by project id, in order of arrival. The id is "" if
-   * unknown.
-   */
+  /** The bodies that are or may be historical, by project id ("" if unknown), oldest first. */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
   #lastNumber = 0;

@@ -57,10 +57,7 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/**
- * Maximum number of frames of a body that are in flight. Without it, the body could be in memory
- * twice.
- */
+/** Maximum number of frames of a body in flight, so that the body is not in memory twice. */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -118,10 +115,7 @@ class RequestTaker {
     return rest;
   }
 
-  /**
-   * Processes the body, or defers it if it needs much work or a repair, or must wait for earlier
-   * history.
-   */
+  /** Processes the body, or defers it because of much work, a repair or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -233,10 +227,7 @@ class RequestTaker {
     return this.#checks.open(work, statusThen);
   }
 
-  /**
-   * Returns whether the lines of the body may be written after this scan. If not, it is scanned
-   * again later.
-   */
+  /** Returns whether the body may be written after this scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (

@@ -7,10 +7,7 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/**
- * Bytes read on either side of the error. They are enough to recognize and hide a key that is cut
- * off.
- */
+/** Bytes read on either side of the error, enough to recognize and hide a key that is cut off. */
 const bytesAround = 512;
 /** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
@@ -101,10 +98,7 @@ const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /**
-   * The last character outside of strings, ignoring white space. After a string, the character is
-   * `"`.
-   */
+  /** The last character outside of strings, ignoring white space. After a string, it is `"`. */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;

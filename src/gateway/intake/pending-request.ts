@@ -20,10 +20,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/**
- * The data that is retained until the answer. The Work is not part of it, because it holds the
- * body.
- */
+/** The data that is retained until the answer. It excludes the Work, which holds the body. */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -96,10 +93,7 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /**
-   * Sets the error, unless an error is already set. After that, no more lines of the request are
-   * written.
-   */
+  /** Sets the error, unless there is one. After an error, no more lines are written. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
@@ -110,10 +104,7 @@ export class PendingRequest implements RequestWaiter {
     return this.#failure !== undefined;
   }
 
-  /**
-   * Returns a promise that resolves when at most `framesMax` frames have no outcome; undefined if
-   * this is already true.
-   */
+  /** Resolves when at most `framesMax` frames have no outcome; undefined if this is true now. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;

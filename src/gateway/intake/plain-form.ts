@@ -53,10 +53,7 @@ export class PlainForm {
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /**
-   * Returns the item in plain form. If this fails, sets the error in the verdict and returns
-   * undefined.
-   */
+  /** Returns the item in plain form. If that fails, sets the error and returns undefined. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {

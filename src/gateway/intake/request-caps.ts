@@ -83,10 +83,7 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/**
- * Returns the problem with the exceeded limit. A request that will fit later must not be reported
- * as too large.
- */
+/** Returns the problem. A request that will fit later must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,

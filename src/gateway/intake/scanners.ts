@@ -15,10 +15,7 @@ const scannersMax = 6;
 const ofStreamMax = 3;
 /** Maximum number of bodies in progress per project. All unknown projects count as one project. */
 const ofProjectMax = 2;
-/**
- * Minimum bytes of a huge body. Only one huge body is in progress at a time, because it occupies a
- * pool thread.
- */
+/** Minimum bytes of a huge body. Only one is in progress, because it occupies a pool thread. */
 const hugeBytesMin = 33_554_432;
 /** Bytes that delay a body in the queue by 1 ms, so that short bodies overtake long bodies. */
 const bytesPerMs = 10_000;

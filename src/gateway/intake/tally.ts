@@ -16,10 +16,7 @@ import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
-/**
- * Maximum number of errors in an answer. Also the maximum number of warnings. Others are only
- * counted.
- */
+/** Maximum number of errors, and of warnings, in an answer. Others are only counted. */
 export const itemNotesMax = 20;
 
 /** Why an event has its outcome. */
@@ -67,10 +64,7 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /**
-   * Sends the answer. `_notSent` is why a part of the request was not sent to the store. Only set
-   * if `answersInPart`.
-   */
+  /** Sends the answer. `_notSent` is why some events were not sent to the store. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }

@@ -13,10 +13,7 @@ import type { Work } from "./work.ts";
 
 /** Maximum bytes of a small body. With few events, it takes 0.05 ms, so it is not deferred. */
 export const littleBytesMax = 2_048;
-/**
- * A small body with more events may be deferred. It can contain 70 events, which is ten times the
- * work.
- */
+/** A small body with more events may be deferred. It can contain 70: ten times the work. */
 export const fewEventsMax = 8;
 /** Maximum bytes of a body that is scanned on the event loop, in at most 0.8 ms. */
 export const scannedAtOnceBytesMax = 131_072;

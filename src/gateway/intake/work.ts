@@ -39,17 +39,11 @@ export interface Protocol {
   readonly rewritesItems: boolean;
   /** Whether an event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
-  /**
-   * Whether a client retries the whole body. If not, it retries only the events that were not
-   * stored.
-   */
+  /** Whether a client retries the whole body, not only the events that were not stored. */
   readonly retriesWhole: boolean;
   readonly additions: string | undefined;
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
-  /**
-   * Returns a hint about the mistake that caused a problem of the envelope; "" if no mistake is
-   * found.
-   */
+  /** Returns a hint about the mistake that caused a problem of the envelope, or "". */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
   /** Returns the problem of an event that fails the request. The table must have all events. */
   readEvents(work: Work): Problem | undefined;

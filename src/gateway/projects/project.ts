@@ -26,10 +26,7 @@ export interface RequestCost {
 }
 
 export interface MeterRefusal {
-  /**
-   * The exceeded limit. `expansion` limits the bytes stored per minute beyond the allowed multiple
-   * of the sent bytes.
-   */
+  /** The exceeded limit. `expansion`: the bytes that a project may store beyond what it sent. */
   readonly what: "events" | "bytes" | "expansion";
   /** Milliseconds until the request fits; Infinity if it never fits. */
   readonly waitMs: number;
@@ -52,10 +49,7 @@ export interface Taken {
 export interface ProjectMeter {
   /** Takes the cost of a request, or counts and returns its rejection. Called once per request. */
   take(cost: RequestCost): Taken | MeterRefusal;
-  /**
-   * If requests of any size are rejected, counts this request (not its events) and returns the
-   * reason.
-   */
+  /** If requests of any size are rejected, counts this request and returns the reason. */
   refuseUnread(bytes: number): MeterRefusal | undefined;
   /** Counts events of stored frames, except duplicates, and the bytes of their lines. */
   countStored(events: number, bytes: number): void;

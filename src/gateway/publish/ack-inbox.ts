@@ -87,10 +87,7 @@ const lateMax = 1_000;
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /**
-   * Remembers an abandoned frame, because its late acknowledgement shows that the stream stores
-   * events.
-   */
+  /** Remembers an abandoned frame. Its late acknowledgement shows that the stream stores events. */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

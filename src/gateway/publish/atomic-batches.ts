@@ -120,10 +120,7 @@ export class BatchesUnderWay {
     return true;
   }
 
-  /**
-   * Splits batches that were not answered in time. Removes batches whose frames all have an
-   * outcome.
-   */
+  /** Splits batches without a timely answer. Removes batches whose frames all have an outcome. */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
       if (monotonicMs >= batch.retryMonotonicMs) this.#unanswered(batch, "timeout");

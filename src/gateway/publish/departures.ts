@@ -209,10 +209,7 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchEnded(isStored);
   }
 
-  /**
-   * Queues the frame of a split batch until the window has room. Ignores a frame that is already
-   * queued.
-   */
+  /** Queues the frame of a split batch until the window has room, unless it is already queued. */
   batchSplit(frame: Leaving): void {
     if (frame.departure !== "inBatch") return;
     frame.departure = "split";

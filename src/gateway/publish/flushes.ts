@@ -107,10 +107,7 @@ export class Flushes {
     return false;
   }
 
-  /**
-   * Sends the batch before the large frames, because it may have an earlier frame of the same
-   * queue.
-   */
+  /** Sends the batch before the large frames. It may have an earlier frame of the same queue. */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];

@@ -100,10 +100,7 @@ export class Frame implements FrameSink {
   overheadBytes = 0;
   /** Bytes of the frame when it was sent. `Departures` counts them for a background queue. */
   departedBytes = 0;
-  /**
-   * Identifies the frame in its reply subject. Never reused, so a late reply matches no other
-   * frame.
-   */
+  /** Identifies the frame in its reply subject. Never reused, so no late reply matches another. */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;

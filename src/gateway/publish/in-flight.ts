@@ -146,10 +146,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /**
-   * Ends all frames without waiters, now and from now on, because no retry can join them during a
-   * drain.
-   */
+  /** Ends all frames without waiters from now on. During a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -178,10 +175,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /**
-   * Queues the frame of a split batch until the window has room, because the window does not count
-   * batches.
-   */
+  /** Queues the frame of a split batch until the window, which counts no batches, has room. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -339,10 +333,7 @@ export class InFlight {
     this.#pause(frame, 0);
   }
 
-  /**
-   * Notifies the waiters whose deadline is past. Ends the frame if no waiter is left, unless a
-   * retry may still join it.
-   */
+  /** Notifies the waiters whose deadline is past. A frame without waiters may end. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);

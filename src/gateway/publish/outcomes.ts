@@ -61,10 +61,7 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/**
- * The outcomes of a batch. `parted` means that the batch was split, and that each frame is sent
- * again alone.
- */
+/** The outcomes of a batch. `parted`: it was split, and each frame is sent again alone. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 

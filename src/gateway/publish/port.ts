@@ -33,10 +33,7 @@ export interface FrameWaiter {
 
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
-  /**
-   * Calls the callback at the end. `isStored` means that the client received a 200 for all its
-   * events.
-   */
+  /** Calls the callback at the end. `isStored` means that the answer was 200 for all events. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
@@ -48,10 +45,7 @@ export interface Publisher {
    * as large. counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
-  /**
-   * Returns why the project's stream cannot accept events, if so. Small requests may wait for the
-   * stream.
-   */
+  /** Returns why the project's stream cannot accept events, if so. Small requests may wait. */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
   streamOf(lane: Lane, projectId: string): string;
   /** Returns the largest record that the project's stream accepts, in bytes of payload. */

@@ -49,10 +49,7 @@ interface PublisherOptions {
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /**
-   * Returns an id of the event in a record. The id is equal each time that a client sends the
-   * event.
-   */
+  /** Returns an id of the event in a record. All sends of the event have the same id. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   /** The states that the stream watch shares. Default: new states. */
   readonly streams?: StreamStates;
@@ -193,10 +190,7 @@ export class GroupPublisher implements Publisher {
     return queue.open;
   }
 
-  /**
-   * Opens another frame. Lines without a waiter move to the new frame, so that a request has one
-   * outcome.
-   */
+  /** Opens another frame. Lines without a waiter move to it, so that a request has one outcome. */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
     const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));

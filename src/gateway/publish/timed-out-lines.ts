@@ -18,10 +18,7 @@ const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /**
-   * Returns an id of the event in a record. The id is equal each time that a client sends the
-   * event.
-   */
+  /** Returns an id of the event in a record. All sends of the event have the same id. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }

@@ -19,10 +19,7 @@ export const batchFramesMin = 16;
  * cost as much for acknowledgements.
  */
 const batchesUnackedMax = 1;
-/**
- * Number of single frames in flight from which a stream is saturated. Limited to `saturatedShare`
- * of the window.
- */
+/** Number of single frames in flight from which a stream is saturated. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
 /** Minimum number of frames of a measurement, because acknowledgements arrive in bursts. */
@@ -51,10 +48,7 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /**
-   * Time since which the stream is saturated without a batch in flight; undefined if it is not
-   * saturated.
-   */
+  /** Time since which the stream is saturated without a batch in flight; undefined if it is not. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
   /** The time of the measurement before `#saturatedSinceMonotonicMs`. */
   #sampleMs = 0;
@@ -85,10 +79,7 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /**
-   * Minimum number of frames for a batch. Frames in flight alone count too, because as many frames
-   * will follow.
-   */
+  /** Minimum number of frames for a batch, including frames in flight alone. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;

@@ -25,10 +25,7 @@ const duplicateWindowMs = 120_000;
 /** Minimum `max_age`, unless the settings have less, so that readers have time. */
 const readableMs = 3_600_000;
 
-/**
- * Returns the message size that a stream must accept: that of a full frame, limited to the server's
- * maximum.
- */
+/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }

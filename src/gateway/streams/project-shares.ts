@@ -87,10 +87,7 @@ export class StoredShares {
     return shares;
   }
 
-  /**
-   * Number of projects over their share. A project that is over its share in two streams counts
-   * twice.
-   */
+  /** Number of projects over their share. A project counts once per stream. */
   get projectsOver(): number {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
@@ -110,10 +107,7 @@ export class StoredShares {
     return isOver ? shareFull : reserveFull;
   }
 
-  /**
-   * Adds to the bytes of large requests that have no outcome yet. Once they have an outcome,
-   * `bytes` is negative.
-   */
+  /** Adds to the bytes of large requests in progress. `bytes` is negative at their outcome. */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }

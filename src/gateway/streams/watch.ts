@@ -123,10 +123,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /**
-   * Queries some idle streams and all rejected streams. Rejected streams get no frames that would
-   * trigger a query.
-   */
+  /** Queries some idle streams and all rejected streams, for which no frame triggers a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;

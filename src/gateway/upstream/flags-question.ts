@@ -52,10 +52,7 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/**
- * Decodes base64. Returns undefined unless the text is canonical, so that all decoders read it
- * alike.
- */
+/** Decodes base64. Returns undefined unless it is canonical, so that all decoders agree. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;

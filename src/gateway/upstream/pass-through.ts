@@ -34,10 +34,7 @@ interface Asking {
   /** Must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /**
-   * Whether there is space for another shared answer, in addition to the answers that slow readers
-   * hold.
-   */
+  /** Whether there is space for another shared answer, in addition to answers for slow readers. */
   readonly hasRoom: boolean;
 }
 
@@ -126,10 +123,7 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /**
-   * Returns the upstream's answer; undefined if the upstream is away, or if a cached answer is
-   * better.
-   */
+  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
@@ -214,10 +208,7 @@ function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): Upst
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/**
- * Returns the cache key. It includes the requesting page, because the configuration may differ by
- * page.
- */
+/** Returns the cache key. It has the requesting page, because the configuration may differ. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";

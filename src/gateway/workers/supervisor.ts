@@ -156,10 +156,7 @@ export class Supervisor {
     return this.#merged.all(supervisor);
   }
 
-  /**
-   * Returns counters and histograms. Unlike `metrics`, this call does not reset a gauge with a
-   * window.
-   */
+  /** Returns counters and histograms. Unlike `metrics`, does not reset a gauge with a window. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");

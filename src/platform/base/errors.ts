@@ -229,10 +229,7 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/**
- * An expected failure of a whole request, which functions return and never throw. The client
- * receives `detail`.
- */
+/** An expected failure of a whole request, never thrown. The client receives `detail`. */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;

@@ -19,10 +19,7 @@ export interface ProcessLog extends Log {
 
 const STANDARD_ERROR = 2;
 
-/**
- * Creates a log that writes synchronously, so that no line is lost if the process dies. `stream` is
- * for tests.
- */
+/** Creates a log that writes synchronously, so that a dying process loses no line. */
 export function createLog(
   level: LogLevel,
   stream: { write(line: string): void } = destination({ dest: STANDARD_ERROR, sync: true }),

@@ -6,10 +6,7 @@ import { readFileSync } from "node:fs";
 /** Number of descriptors reserved for NATS, the admin port, files and libraries. */
 const descriptorsReserved = 256;
 
-/**
- * Returns how many connections fit into a limit of open files. The result is at least half of the
- * limit.
- */
+/** Returns how many connections fit into a limit of open files, at least half of the limit. */
 export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsReserved, Math.floor(filesMax / 2));
 }

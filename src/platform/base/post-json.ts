@@ -60,10 +60,7 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/**
- * Parses a Retry-After header: seconds or a date. Returns undefined if the header is absent or
- * invalid.
- */
+/** Parses a Retry-After header: seconds or a date. Undefined if absent or invalid. */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();

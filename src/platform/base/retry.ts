@@ -14,10 +14,7 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/**
- * Waits for `work` until it ends, `ms` have passed or `rest` is aborted. Rejects if the work
- * rejects.
- */
+/** Waits until the work ends, `ms` have passed or `rest` is aborted. Rejects if the work does. */
 export async function atMost(
   ms: number,
   work: Promise<unknown>,

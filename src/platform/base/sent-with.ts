@@ -8,8 +8,5 @@ export const SentWith = {
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/**
- * Pairs of a line number and the `SentWith` from that line on. Lines before the first pair have
- * uuids.
- */
+/** Pairs of a line number and the `SentWith` from there on. Lines before the first have uuids. */
 export type SentWithRuns = readonly number[];

@@ -4,10 +4,7 @@ export type Value = string | number | null | Uint8Array;
 
 export type Row = readonly Value[];
 
-/**
- * The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is the received
- * text.
- */
+/** The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is text. */
 export type ColumnType =
   | "text"
   | "uuid"

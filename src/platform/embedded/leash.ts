@@ -6,10 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /**
-   * The pid of the server, not of the shell. Rejects with an EmbeddedError if the server does not
-   * start.
-   */
+  /** The pid of the server, not of the shell. Rejects with an EmbeddedError if the start fails. */
   readonly pid: Promise<number>;
   /** Resolves when the shell has ended. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
@@ -49,10 +46,7 @@ kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/**
- * Starts the command. If the program cannot be started, `ended` resolves; this function never
- * throws.
- */
+/** Starts the command. Never throws. If the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // If no file descriptor is free, the shell has no streams. The return type of `spawn` hides this.

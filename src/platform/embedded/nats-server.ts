@@ -255,10 +255,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/**
- * Waits for the ports of the server. There is no time limit, because the server first reads its
- * store.
- */
+/** Waits for the ports of the server, without a limit, because it first reads its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
@@ -291,10 +288,7 @@ function lastWords(dataDir: string): string {
   }
 }
 
-/**
- * Waits until the leash has stopped the nats-server of a killed gateway. That server still uses the
- * store.
- */
+/** Waits for the end of the nats-server of a killed gateway, which still uses the store. */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) return;

@@ -40,10 +40,7 @@ export async function untilGone(identity: ProcessIdentity, host: ProcessHost): P
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
-/**
- * Returns the start time; "" if the time is unknown, undefined if the process does not exist or is
- * a zombie.
- */
+/** Returns the start time; "" if unknown, undefined if the process is absent or a zombie. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

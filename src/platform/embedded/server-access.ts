@@ -95,10 +95,7 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/**
- * Throws an EmbeddedError if the server is older than the store, because it may not read all of the
- * store.
- */
+/** Throws an EmbeddedError if the server is older than the store, which it may not read fully. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },

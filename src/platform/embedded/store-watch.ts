@@ -16,10 +16,7 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/**
- * Minimum pause between two restarts. The pause doubles until the server stays healthy for
- * `wellMs`.
- */
+/** Minimum pause between restarts. Doubles until the server stays healthy for `wellMs`. */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;

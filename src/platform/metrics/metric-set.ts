@@ -27,10 +27,7 @@ export class MetricSet<Name extends string> {
     return snapshotOf(this.#registry);
   }
 
-  /**
-   * Returns the counters and histograms. Unlike a scrape, this call does not reset a gauge with a
-   * window.
-   */
+  /** Returns the counters and histograms. Unlike a scrape, does not reset a gauge with a window. */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
@@ -95,10 +92,7 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
   return await registry.metrics();
 }
 
-/**
- * Registers Node's own metrics for a process without other metrics. Returns a function that reads
- * them.
- */
+/** Registers Node's own metrics for a process without others. Returns a function to read them. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();

@@ -15,10 +15,7 @@ export interface NatsAccess {
   /** The servers, separated by commas. If one URL begins with `tls://`, all servers require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /**
-   * The path of a credentials file. The next three settings are paths too. The certificates require
-   * TLS.
-   */
+  /** The path of a credentials file. The next three are paths too. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
@@ -70,10 +67,7 @@ export function shownUrls(natsUrl: string): string {
     .join(",");
 }
 
-/**
- * Returns the `host:port` of each URL. Also returns the first user information in any URL:
- * `user:password` or a token.
- */
+/** Returns the `host:port` of each URL, and the first `user:password` or token in any URL. */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
   const parts = natsUrl
     .split(",")

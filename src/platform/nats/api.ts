@@ -135,10 +135,7 @@ export class NoLeaderError extends Error {
   }
 }
 
-/**
- * Returns the state of a stream, perhaps from a follower. Returns undefined if the stream does not
- * exist.
- */
+/** Returns the state of a stream, perhaps from a follower; undefined if there is no stream. */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,

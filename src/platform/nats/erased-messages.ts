@@ -27,10 +27,7 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
-/**
- * The erased messages of one stream. Calls must not overlap, because a call may drop entries that
- * another call needs.
- */
+/** The erased messages of one stream. Calls must not overlap: one may drop another's entries. */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
@@ -81,10 +78,7 @@ export class ErasedMessages {
     if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
-  /**
-   * Drops entries before `#from`. Only does so when the cache has doubled, because every gap calls
-   * this.
-   */
+  /** Drops entries before `#from`, but only if the cache has doubled, because gaps are frequent. */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
@@ -102,10 +96,7 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /**
-   * Returns the sequence of the replacement; 0 if there is none, undefined if the message was not
-   * erased.
-   */
+  /** Returns the replacement's sequence; 0 for none, undefined if the message is not erased. */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
@@ -244,10 +235,7 @@ export class StoredMessages {
     this.#timeoutMs = timeoutMs;
   }
 
-  /**
-   * Returns whether the leader of the stream has the message. Rejects if the leader does not
-   * respond.
-   */
+  /** Returns whether the leader of the stream has the message. Rejects if it does not respond. */
   async has(stream: string, sequence: number, messageId: string): Promise<boolean> {
     this.#manager ??= managerOf(this.#link.connection, { timeoutMs: this.#timeoutMs });
     const manager = await this.#manager;

@@ -47,10 +47,7 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/**
- * Reads an installation from JSON; undefined if the value has another form, such as that of an
- * older version.
- */
+/** Reads an installation from JSON; undefined if the value has another form. */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

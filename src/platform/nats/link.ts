@@ -29,10 +29,7 @@ interface NatsLinkOptions {
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /**
-   * Maximum message size that the server announced, headers included. Keeps its value while
-   * disconnected.
-   */
+  /** Maximum message size of the server, headers included. Stays the same while disconnected. */
   readonly messageBytesMax: number;
   /**
    * Sends one whole protocol message without a copy. The caller must not change the buffer until
@@ -40,10 +37,7 @@ export interface NatsLink {
    * Throws if the connection is closed.
    */
   send(message: Buffer): void;
-  /**
-   * Reconnects to another server. Returns false if the connection is lost, or if no other server is
-   * known.
-   */
+  /** Reconnects to another server. Returns false if disconnected, or if no other is known. */
   tryAnotherServer(): boolean;
   /** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;
@@ -148,10 +142,7 @@ class WatchedLink implements NatsLink {
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
-  /**
-   * The server to leave, and the number of attempts. The client may first reconnect to the same
-   * server.
-   */
+  /** The server to leave, and the number of attempts. The client may first return to it. */
   #leaving = { server: "", tries: 0 };
 
   constructor(connection: NatsConnection, { access, log, pauses }: Watched) {

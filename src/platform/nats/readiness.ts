@@ -12,19 +12,13 @@ export interface StreamState {
   fullUntilMonotonicMs: number;
   /** Whether the whole server or account was full at the last rejected frame. */
   isServerFull: boolean;
-  /**
-   * Why a 200 would promise too much. The gateway sends no frame, and acknowledgements do not
-   * count.
-   */
+  /** Why a 200 would promise too much. No frame is sent, and acknowledgements do not count. */
   refusal: Problem | undefined;
   /** Maximum message size of the stream, headers included; Infinity if the stream has no limit. */
   messageBytesMax: number;
   /** Whether the stream accepts atomic batches and its leader stores them efficiently. */
   takesAtomicBatches: boolean;
-  /**
-   * The JetStream domain of the stream; "" if there is no domain, undefined while the domain is
-   * unknown.
-   */
+  /** The JetStream domain of the stream; "" if there is none, undefined while unknown. */
   domain: string | undefined;
   sequence: number;
   ackedMonotonicMs: number;
@@ -32,29 +26,17 @@ export interface StreamState {
   silentMonotonicMs: number | undefined;
   /** Why requests are rejected while the stream acknowledges no message. Probes may pass. */
   silence: Problem | undefined;
-  /**
-   * The reason for the last rejected publish; undefined after an acknowledgement or a new
-   * connection.
-   */
+  /** The reason for the last rejected publish; undefined after an acknowledgement or reconnect. */
   denial: string | undefined;
   /** Time from which one request with lines may pass to a silent stream. */
   probeMonotonicMs: number;
-  /**
-   * Time since which the stream has stored no frame of this process; undefined while it stores
-   * frames.
-   */
+  /** Time since which the stream has stored no frame of this process; undefined while it does. */
   awaySinceMonotonicMs: number | undefined;
   /** A sign of lost data; undefined after the leader has reported what the stream still has. */
   wentBack: WentBack | undefined;
-  /**
-   * Time of the last sign of lost data. Frames first sent before this time do not show the present
-   * state.
-   */
+  /** Time of the last sign of lost data. Frames sent before do not show the present state. */
   wentBackMonotonicMs: number;
-  /**
-   * The last response of the leader; undefined before the first response, and while the stream is
-   * missing.
-   */
+  /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
   /** Time from which a frame for the stream triggers `ask`. */
   askMonotonicMs: number;
@@ -111,10 +93,7 @@ export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: num
   state.ask();
 }
 
-/**
- * Records that the stream has stored nothing since the given time or its last acknowledgement,
- * whichever is later.
- */
+/** Records that the stream has stored nothing since this time or its last acknowledgement. */
 export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
@@ -170,10 +149,7 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /**
-   * Returns how long no stream has stored a frame, in milliseconds; 0 while any stream stores
-   * frames.
-   */
+  /** Returns how long no stream has stored a frame, in milliseconds; 0 while any stream does. */
   awayMs(monotonicMs: number): number {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }

@@ -68,10 +68,7 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
   }
 }
 
-/**
- * Connects without retries. Rejects with a NatsRefusedError, or with another error if no server
- * responds.
- */
+/** Connects without retries. Rejects with a NatsRefusedError, or with another error. */
 export async function connectOnce(
   access: NatsAccess,
   { timeoutMs, ...options }: { readonly timeoutMs: number } & Partial<ConnectionOptions>,
@@ -127,10 +124,7 @@ function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/**
- * Maximum number of attempts. A server that rejects the certificate may close before the client has
- * read the reason.
- */
+/** Maximum number of attempts. A rejecting server may close before its reason is read. */
 const closedTriesMax = 6;
 
 async function ask(

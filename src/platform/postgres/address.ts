@@ -81,10 +81,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/**
- * Returns the TLS options of a mode. As in libpq, `require` verifies the server only with a root
- * certificate.
- */
+/** Returns the TLS options. As in libpq, `require` verifies only with a root certificate. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

@@ -3,10 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/**
- * Maximum number of characters in the values of a statement. The server's limit for one value is 1
- * GB.
- */
+/** Maximum characters in the values of a statement. The server's limit for a value is 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 

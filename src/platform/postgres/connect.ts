@@ -21,10 +21,7 @@ const answerMsMore = 5_000;
 interface ConnectOptions {
   readonly name: string;
   readonly statementMsMax: number;
-  /**
-   * Timeout between the statements of a transaction; 0 for no timeout. Default: the statement
-   * timeout.
-   */
+  /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
   readonly idleMsMax?: number;
   readonly schema: string;
   /** The value of penstock.session, which identifies the session. */
@@ -34,10 +31,7 @@ interface ConnectOptions {
 /** Object identifiers of types. They never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/**
- * Parses integers as numbers, because all counts and times are below 2^53. JSON stays text. A
- * boolean becomes 1 or 0.
- */
+/** Parses integers as numbers, which are below 2^53. JSON stays text. A boolean is 1 or 0. */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);

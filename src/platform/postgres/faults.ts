@@ -38,10 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/**
- * Hints by SQLSTATE and routine, for codes with several causes. Unlike messages, routines are not
- * translated.
- */
+/** Hints by SQLSTATE and routine, for codes with several causes. Routines are not translated. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",

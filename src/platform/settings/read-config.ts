@@ -43,10 +43,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/**
- * Returns errors for unknown variables. Errors omit the value, because a misspelt variable may
- * contain a secret.
- */
+/** Returns errors for unknown variables. Omits values, because they may contain a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);

@@ -75,10 +75,7 @@ export class DeferredAcks {
   }
 }
 
-/**
- * Makes a frame wait for another frame. Ignores a frame that would wait for itself because of
- * circular duplicates.
- */
+/** Makes a frame wait for another frame. A frame never waits for itself. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

@@ -11,10 +11,7 @@ export interface HeldFrame {
   /** Number of truncations and recreations of the stream before the frame was received. */
   readonly generation: number;
   message: JsMsg;
-  /**
-   * Time when the frame was delivered or reported as `working`; undefined before that, and after
-   * the acknowledgement.
-   */
+  /** Time of the delivery or of the last `working`; undefined if the frame is not delivered. */
   outSinceMs: number | undefined;
   deliveries: number;
   /** Whether the stream no longer has the message. Such a message cannot be acknowledged. */
@@ -34,9 +31,7 @@ export class HeldFrames {
   readonly #acked = new Set<number>();
   /** Unacknowledged frames that the stream no longer has. After a nak, they are delivered again. */
   readonly #orphans = new Set<HeldFrame>();
-  /**
-   * Number of messages up to `#missingUpTo` that must arrive before any later message is delivered.
-   */
+  /** Number of messages up to `#missingUpTo` that must arrive before later ones are delivered. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -92,10 +87,7 @@ export class HeldFrames {
     return held;
   }
 
-  /**
-   * Acknowledges the frame. Returns false if it was acknowledged before, or if the stream has lost
-   * it.
-   */
+  /** Acknowledges the frame. Returns false if it is already acknowledged, or lost. */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;

@@ -112,10 +112,7 @@ export class StreamConsumer {
     };
   }
 
-  /**
-   * Checks the stream and the consumer. Call this regularly, because they may change without a
-   * message.
-   */
+  /** Checks the stream and the consumer. Call this regularly: both may change without a message. */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -275,8 +272,7 @@ export class StreamConsumer {
   }
 
   /**
-   * If deferred frames use all space and the program waits, delivers these frames again with all
-   * their events.
+   * If deferred frames use all space and the program waits, delivers them again with all events.
    */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;

@@ -14,17 +14,11 @@ export interface ConsumeOptions {
   readonly lanes?: readonly Lane[] | undefined;
   /** Maximum number of unacknowledged frames of each stream. Default: 64. */
   readonly maxAckPending?: number | undefined;
-  /**
-   * Approximate maximum number of bytes of frames in memory. Default: 64 MiB. Each stream may
-   * always hold one frame.
-   */
+  /** Approximate maximum bytes of frames in memory. Default: 64 MiB. One frame always fits. */
   readonly maxBytes?: number | undefined;
   /** Time in ms until the frames of a dead program are redelivered. Default: 30,000. */
   readonly ackWaitMs?: number | undefined;
-  /**
-   * Time in ms after which a frame is redelivered if neither `ack` nor `working` was called.
-   * Default: 300,000.
-   */
+  /** Time in ms until a frame without `ack` or `working` is redelivered. Default: 300,000. */
   readonly processingTimeoutMs?: number | undefined;
   /** Events with the same project, `uuid`, `event` and `distinct_id` are delivered once. */
   readonly deduplication?: DeduplicationOptions | undefined;
@@ -100,10 +94,7 @@ export interface Frame {
 }
 
 export interface EventConsumer extends AsyncIterableIterator<Frame> {
-  /**
-   * Stops the delivery, waits up to `timeoutMs` (default: 30,000) for acknowledgements, and
-   * disconnects.
-   */
+  /** Stops the delivery, waits up to `timeoutMs` (30,000) for acknowledgements, and disconnects. */
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
@@ -127,20 +118,14 @@ export type Notice =
       readonly lastRead: number;
       readonly from: number;
     }
-  /**
-   * Messages were removed from the stream before they were read. The range is an upper bound for
-   * all projects.
-   */
+  /** Messages were removed from the stream unread. The range is an upper bound for all projects. */
   | {
       readonly type: "messages_expired";
       readonly stream: string;
       readonly from: number;
       readonly to: number;
     }
-  /**
-   * `lines` lines of a frame, from `line` on, are not events. All events of the frame are
-   * delivered.
-   */
+  /** `lines` lines of a frame, from `line` on, are not events. All its events are delivered. */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;

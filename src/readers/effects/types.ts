@@ -294,17 +294,11 @@ export interface Position {
  * The content of a transaction. Rows replace stored rows with the same key unless stated otherwise.
  */
 export interface Commit {
-  /**
-   * Number of the previous commit. If the store's last commit has another number, it writes
-   * nothing.
-   */
+  /** Number of the previous commit. If the store has another number, it writes nothing. */
   readonly after: number;
   /** Number of this commit, random and positive. Erasures have negative numbers. */
   readonly number: number;
-  /**
-   * Whether more parts of this transaction follow. A transaction is split if memory may not hold
-   * its rows.
-   */
+  /** Whether more parts of this transaction follow. It is split if memory may not hold it. */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
   /** Numbers of applied frames. They are not stored, but counted in metrics. */

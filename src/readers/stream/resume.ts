@@ -96,10 +96,7 @@ interface Uncertainty {
   readonly gone: number;
   /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
   readonly isNewer: boolean;
-  /**
-   * Whether the stream is older than the trail's newest message. Then it is another stream, or a
-   * copy.
-   */
+  /** Whether the stream is older than the trail's newest message, as another stream or a copy. */
   readonly predatesTrail: boolean;
   /**
    * Sequence of the last message that may have been read and is not newer than the trail; 0 if
@@ -118,10 +115,7 @@ export interface ReaderWords {
 }
 
 interface ResumeOptions {
-  /**
-   * Whether to continue if messages were removed from the stream before they were read, or may have
-   * been.
-   */
+  /** Whether to continue if messages were, or may have been, removed before they were read. */
   readonly acceptExpired: boolean;
   /** Sequence of the first erased message that has left the stream but has a replacement. */
   readonly replacementsFrom?: number;
@@ -225,10 +219,7 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/**
- * Stops, unless the operator accepts the uncertainty, because starting too far ahead skips
- * messages.
- */
+/** Stops, unless the operator accepts the uncertainty. A start too far ahead skips messages. */
 function uncertain(
   position: StreamPosition,
   state: StreamState,

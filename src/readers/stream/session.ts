@@ -13,10 +13,7 @@ interface SessionTarget {
   opened(streams: EventStreams): void;
   /** Builds the next batch and passes its write to `Session.write`. Returns false to end. */
   batch(streams: EventStreams): Promise<boolean>;
-  /**
-   * Handles a failure. Returns the pause in ms; undefined for the default. Rejects if no session
-   * may follow.
-   */
+  /** Handles a failure. Returns the pause in ms, or undefined. Rejects to end the sessions. */
   failed(error: Error): Promise<number | undefined>;
 }
 
@@ -78,10 +75,7 @@ export class Session {
     return this.#running;
   }
 
-  /**
-   * Waits for the current batches and `alongside` until `until` aborts. Without `until`, waits at
-   * most 10 s.
-   */
+  /** Waits for the current batches and `alongside`, until `until` aborts or for 10 s. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();

@@ -237,10 +237,7 @@ export class StreamReader {
     }
   }
 
-  /**
-   * Checks the stream. Pushes a position item unless reading continues right after the last
-   * message.
-   */
+  /** Checks the stream. Pushes a position item unless reading continues after the last message. */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#position;

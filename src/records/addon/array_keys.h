@@ -11,10 +11,7 @@ class ArrayKeys {
  public:
   explicit ArrayKeys(const uint8_t* text) noexcept : text_(text) {}
 
-  /**
-   * Records the key of an item. The type of `key` is kAbsent if the item has no key. Call this for
-   * the items in order.
-   */
+  /** Records the key of the next item. Its type is kAbsent if the item has no key. */
   PENSTOCK_INLINE void note(const Token& key, uint32_t item) noexcept {
     if (key.type == kAbsent || other_item_ != 0) return;
     if (first_.type == kAbsent) first_ = key;

@@ -61,16 +61,10 @@ bool get_table(napi_env env, napi_value value, Table& table);
 /** Reads a Uint8Array. A detached array is empty. Returns false for other values. */
 bool get_body(napi_env env, napi_value value, Body& body);
 
-/**
- * Returns the object's scanner. Throws and returns null if the object has no scanner, or if the
- * scanner is busy.
- */
+/** Returns the object's scanner. Throws and returns null if it is missing or busy. */
 Binding* get_idle_binding(napi_env env, napi_value scanner);
 
-/**
- * Fills `call` with everything that the task needs. Throws and returns false if an argument is
- * invalid.
- */
+/** Fills `call` with all that the task needs. Throws and returns false for invalid arguments. */
 bool get_call(napi_env env, napi_callback_info info, Task task, Call& call);
 
 }  // namespace penstock

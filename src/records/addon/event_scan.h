@@ -84,10 +84,7 @@ enum RowWord : uint32_t {
   kRowWords = 21,
 };
 
-/**
- * The fields with a span. The span is at kFirstFieldStart + 2 * field. The type is at bit 4 * field
- * of kFieldTypes.
- */
+/** The fields. Their span is at kFirstFieldStart + 2 * field, their type in kFieldTypes. */
 enum Field : uint32_t {
   kEvent = 0,
   kDistinctId = 1,
@@ -99,10 +96,7 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/**
- * The words of an extra. The bit kHasExtraShift shows whether an item has an extra. Few items have
- * one.
- */
+/** The words of an extra. Few items have an extra. The bit kHasExtraShift shows whether. */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
@@ -212,10 +206,7 @@ class EventScanner {
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
 
-  /**
-   * Fills the next rows of the last scanned text, which must be unchanged. kRowCount is 0 after the
-   * last row.
-   */
+  /** Fills the next rows of the last scanned, unchanged text. kRowCount is 0 at its end. */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   /** Ends the scan before all rows were requested. */

@@ -16,10 +16,7 @@ inline constexpr size_t kFaultOutOfMemory = SIZE_MAX - 1;
 /** Returns the offset of the first malformed UTF-8 sequence, or kNoFault. */
 size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept;
 
-/**
- * The literals that count as values. kNonFiniteToo adds `NaN` and infinities to the literals of
- * JSON.
- */
+/** The literals that count as values. kNonFiniteToo adds `NaN` and infinities. */
 enum class Words { kOfJson, kNonFiniteToo };
 /**
  * Returns the offset of the first byte that cannot continue a JSON text, or kNoFault. Returns

@@ -7,10 +7,7 @@
 
 namespace penstock {
 
-/**
- * Sets `exports.layout` to the numbers, under the names `Group.Name` of table.ts. Returns false if
- * this fails.
- */
+/** Sets `exports.layout` to the numbers, by `Group.Name`. Returns false if this fails. */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

@@ -48,10 +48,7 @@ class SeenNames {
     depth_--;
   }
 
-  /**
-   * Adds the name text[start, start + length) to the innermost object. Returns whether the object
-   * already has the name.
-   */
+  /** Adds the name to the innermost object. Returns whether the object already has the name. */
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];

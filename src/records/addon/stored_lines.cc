@@ -287,10 +287,7 @@ class LineReader {
     return reader.pass(start, end);
   }
 
-  /**
-   * Reads the part between timestamp and properties if it differs from the previous line. Offsets
-   * count from `start`.
-   */
+  /** Reads the part between timestamp and properties if it differs. Offsets count from `start`. */
   bool read_origin_anew(Reader& text, size_t start) {
     timestamp_sent_ = kNoTime;
     sent_at_ = kNoTime;
@@ -325,10 +322,7 @@ class LineReader {
     return text.take(kind) && text.take("\"");
   }
 
-  /**
-   * Reads the person fields. Flags the line if they, or the person fields in the properties, are
-   * not empty.
-   */
+  /** Reads the person fields. Flags the line if any at either level is not empty. */
   bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
                    uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;

@@ -9,10 +9,7 @@ namespace penstock {
 
 inline constexpr size_t kStoredTimeBytes = 24;
 
-/**
- * Reads a timestamp of 24 bytes. Returns false if it does not have the stored form, or if the
- * second is 60.
- */
+/** Reads a timestamp of 24 bytes. Returns false for another form, or if the second is 60. */
 inline bool read_stored_time(const uint8_t* text, double& ms) {
   constexpr uint32_t kNone = 1u << 30;
   const auto digit = [text](size_t at) {

@@ -25,10 +25,7 @@ inline uint32_t spread(uint32_t hash) {
   return hash ^ hash >> 16;
 }
 
-/**
- * HalfSipHash-1-3 over words, with a result of 64 bits. src/platform/base/half-sip-hash.ts explains
- * its use.
- */
+/** HalfSipHash-1-3 over words, with 64 bits. See src/platform/base/half-sip-hash.ts. */
 class HalfSipHash {
  public:
   explicit HalfSipHash(HashWords key)

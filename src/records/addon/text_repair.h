@@ -12,10 +12,7 @@
 
 namespace penstock {
 
-/**
- * If a text has grown by this number of bytes, '?' replaces malformed UTF-8. No text may triple its
- * length.
- */
+/** Growth of a text after which '?' replaces malformed UTF-8. No text may triple its length. */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
 /** Maximum number of recorded positions of each kind. Later replacements are not recorded. */

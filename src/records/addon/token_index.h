@@ -47,10 +47,7 @@ class TokenIndex {
   Cursor first() const noexcept { return entries_.get(); }
   /** The entry after the last token in the list. It repeats the first token of the text. */
   Cursor end() const noexcept { return first() + size_; }
-  /**
-   * The entry from which `more` must be called. Unreachable if the list has the last token of the
-   * text.
-   */
+  /** The entry from which `more` must be called. Unreachable if the list has the last token. */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 

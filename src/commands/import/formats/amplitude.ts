@@ -131,10 +131,7 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/**
- * Returns one group per type. Amplitude allows several groups per type, but a Penstock event has
- * only one.
- */
+/** Returns one group per type. Amplitude allows several, but a Penstock event has only one. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -156,10 +153,7 @@ const firstTouch: ReadonlySet<string> = new Set([
   ...["initial_utm_medium", "initial_utm_campaign", "initial_utm_content"],
 ]);
 
-/**
- * Returns `$set`: the user properties, except empty properties and those of the first visit, as in
- * PostHog's import.
- */
+/** Returns `$set`: all user properties that are neither empty nor about the first visit. */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
     if (isKept(name, known[name])) continue;

@@ -113,10 +113,7 @@ export function decoded(value: unknown): unknown {
   return found;
 }
 
-/**
- * Returns the object of a field, even if it is JSON in text. PHP writes an empty array for an empty
- * object.
- */
+/** Returns the object of a field, even if it is JSON in text. PHP encodes an empty object as []. */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
   if (value === undefined || value === null) return {};

@@ -80,10 +80,7 @@ function timeIn(sent: JsonObject): unknown {
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/**
- * Returns a time (text, seconds or milliseconds) in whole seconds. Returns an invalid time
- * unchanged.
- */
+/** Returns a time in whole seconds. Returns an invalid time unchanged. */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
   return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);

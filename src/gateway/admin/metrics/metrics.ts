@@ -149,10 +149,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /**
-   * Counts an answered request. `bodyBytes` is the size of the received body. Call this once per
-   * answered request.
-   */
+  /** Counts an answered request. Call once per answer. `bodyBytes` is the received size. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;

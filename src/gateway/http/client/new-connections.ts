@@ -24,10 +24,7 @@ const handshakeMsPerTurn = 2.5;
 /** Maximum number of turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
-/**
- * Returns the number of new TLS connections per turn. A number below 1 means one connection in
- * several turns.
- */
+/** Returns the number of new TLS connections per turn. 0.5 means one connection in two turns. */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
@@ -63,10 +60,7 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /**
-   * Sets the number of connections per turn. A number below 1 means one connection in several
-   * turns.
-   */
+  /** Sets the number of connections per turn. 0.5 means one connection in two turns. */
   set perTurn(count: number) {
     this.#perTurn = count;
     this.#left = Math.min(this.#left, this.#leftMax);
@@ -76,10 +70,7 @@ export class NewConnections<Connection extends NewConnection> {
     return this.#paused.size;
   }
 
-  /**
-   * Pauses a new connection if the turn's limit is reached. No other open connection may have this
-   * `id`.
-   */
+  /** Pauses a new connection at the turn's limit. No other open connection may have this `id`. */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left >= 1) {
@@ -108,10 +99,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /**
-   * Resumes all connections. Call this if `closed` will no longer be called for closing
-   * connections.
-   */
+  /** Resumes all connections. Call this if closing connections are no longer reported. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

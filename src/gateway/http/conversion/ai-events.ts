@@ -48,10 +48,7 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/**
- * Namespaces of derived ids (RFC 9562, section 5.5). PostHog uses the same namespace for distinct
- * ids.
- */
+/** Namespaces of derived ids (RFC 9562, section 5.5). PostHog has the same for distinct ids. */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
@@ -610,10 +607,7 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/**
- * Sets the input and output of an `$ai_span` as states, because the span is a tool call or contains
- * calls.
- */
+/** Sets input and output of an `$ai_span` as states, because it is or contains a tool call. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];

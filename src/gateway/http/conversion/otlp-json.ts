@@ -37,10 +37,7 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/**
- * Yields the spans of a resource. Holds spans that precede the resource's attributes until it has
- * read the attributes.
- */
+/** Yields the spans of a resource. Spans before its attributes wait until these are read. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";

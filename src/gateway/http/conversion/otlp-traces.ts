@@ -90,9 +90,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /**
-   * Returns the events as JSON. The request id is a hash of the body, so a retry has the same id.
-   */
+  /** Returns the events as JSON. The request id is a hash of the body, equal for every retry. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);

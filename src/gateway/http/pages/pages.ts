@@ -6,10 +6,7 @@ import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/bas
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
 import { type FixedAnswer, nosniff } from "../reply.ts";
 
-/**
- * Returns a page. `style` is the text of its style element. The policy contains the hash of
- * `style`.
- */
+/** Returns a page. `style` is the text of its style element, and the policy has its hash. */
 function fixedPage(html: string, style: string, cachedSeconds: number): FixedAnswer {
   const policy = [
     "default-src 'none'",

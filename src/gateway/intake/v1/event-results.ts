@@ -41,10 +41,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/**
- * Maximum number of results that are written per event loop iteration. This takes half a
- * millisecond.
- */
+/** Maximum number of results written per event loop iteration. They take half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -104,10 +101,7 @@ export class EventResults {
     return counts;
   }
 
-  /**
-   * Sends the answer. `notSent` is why some events were not sent to the store. Rejects only if
-   * memory runs out.
-   */
+  /** Sends the answer. `notSent` is why some events were not sent to the store. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
     const writer = new ResultWriter({
@@ -293,10 +287,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /**
-   * If only a part is stored, only the warnings of this part count, because the retry reports the
-   * others.
-   */
+  /** If only a part is stored, only its warnings count. The retry reports the others. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

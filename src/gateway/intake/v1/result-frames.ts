@@ -74,10 +74,7 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /**
-   * Returns whether the frame is full, or has no space for the next event, which may have hundreds
-   * of kilobytes.
-   */
+  /** Returns whether the frame is full, or too small for the next event. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;

@@ -47,10 +47,7 @@ export class UuidList {
     return this.#probes;
   }
 
-  /**
-   * Adds a uuid, and returns the index of an equal uuid; -1 if there is none. For a nil or max
-   * UUID, always returns -1.
-   */
+  /** Adds a uuid. Returns the index of an equal uuid; -1 without one, and for nil and max. */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;

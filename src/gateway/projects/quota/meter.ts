@@ -28,9 +28,7 @@ export const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-/**
- * Minimum burst: as much as an SDK sends in one request, so that a low quota locks no client out.
- */
+/** Minimum burst: as much as an SDK sends in one request, so that a low quota locks no one out. */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
@@ -118,10 +116,7 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  /**
-   * The number of this meter among the meters of the project. An earlier meter may have been
-   * evicted.
-   */
+  /** The number of this meter among the project's meters. An earlier one may have been evicted. */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
@@ -317,10 +312,7 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/**
- * Returns the tokens of a request. They are at least 1, because a request without events is work
- * too.
- */
+/** Returns the tokens of a request, at least 1, because every request is work. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }

@@ -189,10 +189,7 @@ export class BucketFollower {
     }
   }
 
-  /**
-   * Opens the bucket, and creates it only at a first start. Returns undefined if it is missing
-   * later.
-   */
+  /** Opens the bucket. Creates it at a first start. Later, returns undefined if it is missing. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;

@@ -22,10 +22,7 @@ export interface BucketPlace {
   readonly prefix: string;
   /** Minimum number of replicas. A gateway raises a bucket with fewer replicas. */
   readonly replicas: number;
-  /**
-   * The JetStream domain of the hub. Set only on a leaf node, whose bucket mirrors the hub's
-   * bucket.
-   */
+  /** The JetStream domain of the hub. Only on a leaf node, whose bucket is a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -206,10 +203,7 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/**
- * Throws a ProjectError unless the key is valid. The message does not show the key, which may be a
- * secret.
- */
+/** Throws a ProjectError unless the key is valid. Does not show the key, which may be a secret. */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
@@ -291,10 +285,7 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /**
-   * Returns the state of the bucket; undefined if there is no bucket. Rejects if the leader does
-   * not answer.
-   */
+  /** Returns the state; undefined without a bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
   /** Returns the leader's first entry at or after the sequence, or undefined. */
   next(sequence: number): Promise<BucketEntry | undefined>;

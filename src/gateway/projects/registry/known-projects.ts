@@ -56,10 +56,7 @@ export class KnownProjects {
   /** Deleted projects whose old entry is in the bucket again. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
-  /**
-   * Entries of unknown projects. If a bucket ends early, they are held until it reaches its former
-   * end.
-   */
+  /** Entries of unknown projects, held until a bucket that ends early reaches its former end. */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
   /** The loss, until an operator declares the bucket complete. */

@@ -78,10 +78,7 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 /** Number of concurrent stream queries, so that many partitions do not delay a start. */
 const askedAtOnce = 16;
 
-/**
- * Returns what the streams have stored. Does not work for a leaf's streams, whose first sequence is
- * not 1.
- */
+/** Returns what the streams have stored. Not for a leaf's streams, which do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -104,10 +101,7 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-/**
- * Returns the same as `any` of `storedEvents`. Fast enough for a check, because it lists no
- * subjects.
- */
+/** Returns `any` of `storedEvents`. Fast enough for a check, because it lists no subjects. */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,

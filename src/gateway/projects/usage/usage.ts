@@ -18,10 +18,7 @@ import {
 import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/**
- * One process's counts for a project since the process started. A new value replaces the previous
- * value.
- */
+/** One process's counts for a project since its start. A new value replaces the previous one. */
 interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
@@ -46,10 +43,7 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
-/**
- * Maximum bytes of the bucket, enough for about 200,000 values. A full bucket removes the oldest
- * value.
- */
+/** Maximum bytes of the bucket: about 200,000 values. A full bucket removes the oldest value. */
 export const usageBytesMax = 67_108_864;
 /** Maximum age of a record that counts in the rates: three writing intervals. */
 const latelyMsMax = 30_000;
@@ -83,10 +77,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/**
- * Makes a full bucket remove its oldest values. The client creates buckets that reject all writes
- * when full.
- */
+/** Makes a full bucket remove its oldest values. By default, it would reject all writes. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
@@ -236,10 +227,7 @@ interface Change {
 const intervalMsDefault = 10_000;
 /** Number of consecutive failures that end a round. Each attempt may take a second. */
 const failuresInARowMax = 3;
-/**
- * Number of values between two pauses. This limits the rate to 100 per second, because each value
- * may need an fsync.
- */
+/** Number of values between two pauses. At most 100 are written per second. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;

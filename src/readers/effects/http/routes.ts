@@ -123,10 +123,7 @@ function noSuchUuid(asked: Asked): Promise<ReadProblem> {
 
 const suggestionsMax = 50;
 
-/**
- * Returns the problem of a missing row. `what` names the row. A project is known once an event of
- * it is applied.
- */
+/** Returns the problem of a missing row. `what` names the row. */
 async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
   const known = await reader.projects();
   if (known.includes(projectId) || known.length >= projectsMax)

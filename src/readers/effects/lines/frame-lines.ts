@@ -24,10 +24,7 @@ export class FrameLines {
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /**
-   * Reads a frame. Yields whenever RecordReader yields. Throws an Error if the scanner runs out of
-   * memory.
-   */
+  /** Reads a frame. Yields whenever RecordReader yields. Throws if the scanner has no memory. */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);

@@ -67,10 +67,7 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/**
- * Returns the maximum number of words of a text: one per four bytes, one for the rest, one for the
- * length.
- */
+/** Returns the maximum number of words of a text: one per four bytes, the rest, the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }

@@ -34,10 +34,7 @@ export interface LineVisitor {
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
 }
 
-/**
- * Maximum time by which `received_at` may be after the storage. Correct clocks never differ that
- * much.
- */
+/** Maximum time by which `received_at` may be after the storage. Correct clocks differ less. */
 const aheadMsMax = 3_600_000;
 
 /**

@@ -308,10 +308,7 @@ interface LinkSide {
   readonly idsTotal: number;
 }
 
-/**
- * Checks a link of two persons. If two reasons apply, the order of the checks decides which is
- * stored.
- */
+/** Checks a link of two persons. The order of the checks decides which reason is stored. */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },
@@ -383,10 +380,7 @@ export class Member implements CachedRow {
   mergedInto: string | undefined = undefined;
   person: Person | undefined = undefined;
   isChanged = false;
-  /**
-   * Start of the time in which events change nothing. In seconds, because these are small integers
-   * for V8.
-   */
+  /** Start of the time in which events change nothing, in seconds: small integers for V8. */
   quietFromS = 0;
   quietToS = 0;
 

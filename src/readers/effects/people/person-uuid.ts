@@ -19,10 +19,7 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/**
- * Returns the uuid. Builds the text from character codes, because V8 would retain the parts of a
- * concatenated string.
- */
+/** Returns the uuid. Builds it from character codes, because V8 retains concatenated parts. */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

@@ -230,10 +230,7 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
 /** Size from which properties are large. A write to them takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
-/**
- * Limits the large properties of a project. Each write of a bag reads all its properties, and so
- * delays other projects.
- */
+/** Limits the large properties of a project. Each write reads all of a bag's properties. */
 export class LargeProperties {
   readonly #bytesMax: number;
   readonly #bytes = new Map<string, number>();

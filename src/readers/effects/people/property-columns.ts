@@ -115,10 +115,7 @@ class StampTable {
   readonly flat: (number | string)[] = [];
   readonly #indices = new Map<string, number>();
 
-  /**
-   * Returns a stamp's index. Compares only ranks, because each rank identifies one line with one
-   * time.
-   */
+  /** Returns a stamp's index. Compares only ranks, because a rank identifies one line. */
   indexOf({ timeMs, rank }: Stamp): number {
     let index = this.#indices.get(rank);
     if (index === undefined) {

@@ -12,10 +12,7 @@ import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/**
- * Maximum number of groups of an event. Each group adds a row, and writing rows delays other
- * projects.
- */
+/** Maximum number of groups of an event. Each adds a row, whose write delays other projects. */
 const eventGroupsMax = 5;
 /** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;

@@ -25,10 +25,7 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/**
- * A field of the event (`top`) and of its `properties` (`nested`). If both have a key, `top`
- * counts.
- */
+/** A field of the event (`top`) and of its `properties` (`nested`). A key in `top` wins. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;

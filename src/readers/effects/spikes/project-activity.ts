@@ -15,10 +15,7 @@ const formatVersion = 1;
 export const projectSubject = "project";
 const idMark = "id:";
 
-/**
- * Returns the subject for an id. Adds the prefix `id:` if the id could be mistaken for another
- * subject.
- */
+/** Returns the subject for an id. Adds `id:` if the id could be mistaken for another subject. */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -124,10 +121,7 @@ export class ProjectActivity {
     this.#historyText = undefined;
   }
 
-  /**
-   * Counts an event. If its minute is closed, the event only counts in its hour. `idHash` is the
-   * high word of the hash.
-   */
+  /** Counts an event. In a closed minute, it counts only in its hour. `idHash` is the high word. */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
     if (minute < history.next) {
@@ -142,10 +136,7 @@ export class ProjectActivity {
     open.hot.add(distinctId, idHash);
   }
 
-  /**
-   * Evaluates minutes before `closed` while the project is in motion. Returns whether any was
-   * evaluated.
-   */
+  /** Evaluates the minutes before `closed` in motion. Returns whether there was such a minute. */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
     const { next } = history;

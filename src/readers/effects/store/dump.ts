@@ -79,10 +79,7 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/**
- * Returns the line of a person. `ids` must be sorted by their bytes in UTF-8; undefined if the
- * person has one id.
- */
+/** Returns the line of a person. `ids` must be sorted by their bytes; undefined for one id. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({

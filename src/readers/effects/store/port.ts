@@ -177,10 +177,7 @@ export interface EffectsReader {
   projects(): Promise<readonly string[]>;
   /** Returns whether a writer of any process has the database open. */
   hasWriter(): Promise<boolean>;
-  /**
-   * Yields sorted lines. They are the same in every store and for every batching of the same
-   * frames. Default: `all`.
-   */
+  /** Yields sorted lines, equal in every store and for every batching. Default: `all`. */
   dump(kind?: DumpKind): AsyncIterable<string>;
 }
 

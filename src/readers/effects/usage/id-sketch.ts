@@ -58,10 +58,7 @@ export class IdSketch {
     return bytes;
   }
 
-  /**
-   * Returns the estimate. See Ertl, "New cardinality estimation algorithms for HyperLogLog
-   * sketches" (2017).
-   */
+  /** Returns the estimate (Ertl, "New cardinality estimation algorithms for HyperLogLog", 2017). */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);
     if (this.#dense !== undefined) for (const value of this.#dense) withValue[value]! += 1;

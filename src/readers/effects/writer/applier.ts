@@ -341,10 +341,7 @@ export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/**
- * Loads the rows. Rejects with a TooLargeError if they are too large together. Then the caller must
- * request fewer.
- */
+/** Loads the rows. Rejects with a TooLargeError if the caller must request fewer. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
   // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([

@@ -62,10 +62,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /**
-   * Moves to a position. Returns whether the epoch is new. If so, discard this object after the
-   * commit.
-   */
+  /** Moves to a position. If it returns true, discard this object after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;

@@ -21,10 +21,7 @@ interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
 }
 
 export interface Verified extends Rebuilt {
-  /**
-   * The first lines that only one database has. `-` marks the verified database, `+` the rebuilt
-   * database.
-   */
+  /** The first lines of only one database: `-` for the verified, `+` for the rebuilt database. */
   readonly differences: readonly string[];
   readonly explained: readonly string[];
 }

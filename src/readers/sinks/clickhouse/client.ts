@@ -197,10 +197,7 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/**
- * Returns the error. `doing` is the start of its message, such as `cannot write to ClickHouse at
- * …`.
- */
+/** Returns the error. Its message begins with `doing`, as in `cannot write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },

@@ -8,10 +8,7 @@ import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
-  /**
-   * Whether the type stores milliseconds from 1900 to 2299. If not, it stores seconds from 1970 to
-   * 2105.
-   */
+  /** Whether it stores milliseconds from 1900 to 2299, instead of seconds from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 

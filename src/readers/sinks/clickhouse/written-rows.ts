@@ -138,9 +138,7 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /**
-   * Returns the highest sequence of each stream with rows since `fromMs`; 0 if a stream has none.
-   */
+  /** Returns the highest sequence with rows since `fromMs` for each stream, or 0. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
     // Only the newest parts have rows of this time, so the server does not read older parts.
     const conditions = places.map(

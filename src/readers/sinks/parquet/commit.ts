@@ -143,10 +143,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/**
- * Copies rows into files of a limited size, because DuckDB reads 2,048 rows together, however long
- * they are.
- */
+/** Copies rows into files of a limited size, because DuckDB reads 2,048 rows together. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);

@@ -58,10 +58,7 @@ async function makeFile(
   return rowsChanged;
 }
 
-/**
- * Runs `work`. If it needs more memory, runs it again with more memory. `scratch` is for temporary
- * files.
- */
+/** Runs `work`, and again with more memory if needed. `scratch` is for temporary files. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,

@@ -57,10 +57,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /**
-   * Opens the folder. If it is still locked, only NATS was unreachable, so the open segment is
-   * retained.
-   */
+  /** Opens the folder. If it is still locked, only NATS failed, so the open segment stays. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.

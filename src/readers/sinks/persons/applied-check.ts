@@ -77,10 +77,7 @@ export function notApplied(
   return undefined;
 }
 
-/**
- * Returns whether the id belongs to an original message. If not, the message replaces an erased
- * message.
- */
+/** Returns whether the id is of an original message, not of one that replaces an erased message. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }

@@ -32,10 +32,7 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   return rows.map((row) => ({ ...row, trail: trails.get(row.stream) ?? [] }));
 }
 
-/**
- * Writes the positions. Rejects with a MovedError if the batch does not start at the stored
- * positions.
- */
+/** Writes the positions. Rejects with a MovedError if the target is not at `before`. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,

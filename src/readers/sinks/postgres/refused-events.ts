@@ -36,10 +36,7 @@ interface Tried {
   readonly keys: readonly number[];
 }
 
-/**
- * Inserts the events one by one. Rejects if an error occurs that no value has caused. Checks
- * deferred constraints too.
- */
+/** Inserts the events one by one. Rejects if an error occurs that no value has caused. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -83,10 +80,7 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/**
- * Returns the statement that inserts the events. First assigns values to a row of the table, which
- * casts them.
- */
+/** Returns the statement that inserts the events. A row of the table casts the values. */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);

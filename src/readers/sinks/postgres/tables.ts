@@ -135,10 +135,7 @@ export async function checkColumnTypes(
 
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/**
- * Codes of errors if another partition covers the day, or the default partition has rows of the
- * day.
- */
+/** Codes of errors if another partition, or the default partition, has rows of the day. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
 /** Creates the partition of a day, such as 2026-11-22, if it is missing. Needs a transaction. */

@@ -23,10 +23,7 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /**
-   * Returns whether all other lines wait for this line, and any of them has succeeded since the
-   * given time.
-   */
+  /** Returns whether all other lines wait for this line, and any succeeded since the given time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -70,10 +67,7 @@ export class ProjectLine {
     return this.#trouble;
   }
 
-  /**
-   * Sends events, in the order of the calls. Returns the refused events. Rejects if the signal
-   * aborts.
-   */
+  /** Sends events in the order of the calls. Returns the refused events. Rejects if aborted. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;

@@ -102,10 +102,7 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/**
- * Returns the first id and the ids that were seen next. If there are more, returns `shownIdsMax` +
- * 1 ids.
- */
+/** Returns the first id and the ids seen next, at most `shownIdsMax` + 1. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],

@@ -276,10 +276,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/**
- * Returns the columns. Properties that are too large together are null. The last column is their
- * total size.
- */
+/** Returns the columns, then the total size. Properties that are too large together are null. */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

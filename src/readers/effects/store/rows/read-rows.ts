@@ -160,10 +160,7 @@ interface Step {
 
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
-/**
- * Finds the uuids of the persons of many ids, round by round. A row has either the uuid or the next
- * row to read.
- */
+/** Finds the uuids of the persons of many ids. A row has the uuid or the next row to read. */
 export class UuidWalk {
   /** The uuids in the order of the ids; null for no person, or while unresolved. */
   readonly shown: (string | null)[] = [];

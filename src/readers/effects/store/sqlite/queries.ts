@@ -142,10 +142,7 @@ export class SqliteQueries extends ReadingSide {
     return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
-  /**
-   * Returns the first id and the ids that were seen next. If there are more, returns `shownIdsMax`
-   * + 1 ids.
-   */
+  /** Returns the first id and the ids seen next, at most `shownIdsMax` + 1. */
   #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;

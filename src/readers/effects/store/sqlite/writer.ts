@@ -32,10 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /**
-   * Opens the database. All other methods open it too, in case a new thread has replaced a failed
-   * thread.
-   */
+  /** Opens the database. All other methods do so too, because a new thread may have started. */
   open(): void {
     this.#open();
   }
@@ -47,10 +44,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /**
-   * Returns whether the locked file still has its name. If not, another process may lock a new
-   * file.
-   */
+  /** Returns whether the locked file still has its name. If not, another process may lock it. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
