@@ -62,7 +62,7 @@ const questionMs = 2_000;
 /** Pause before the second attempt. An account may get JetStream soon after the server starts. */
 const jetStreamWaitMs = 500;
 
-/** Rejects if NATS permanently refuses to list the streams. Ignores temporary failures. */
+/** Checks that NATS lists the streams. Rejects if it refuses permanently. */
 export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
   const refused = async () => {
     try {

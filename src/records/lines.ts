@@ -41,7 +41,7 @@ export const LineFlag = {
   EscapedEvent: 64,
   Merge: 128,
   Automatic: 256,
-  /** The bytes between timestamp and properties equal those of an earlier line of the call. */
+  /** The bytes between timestamp and properties are the same as in an earlier line of the call. */
   SameOrigin: 512,
 } as const;
 

@@ -92,7 +92,7 @@ async function checkDatabase(
   ];
 }
 
-/** Returns the file, or the folder for SQLite's files, if it is not writable; else undefined. */
+/** Returns the file or its folder, whichever is not writable. SQLite also writes to the folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {

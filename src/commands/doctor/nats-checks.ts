@@ -39,7 +39,7 @@ export function checkConnection({
   );
 }
 
-/** Checks the version. `version` is that of nats-server, such as `2.10.27` or `2.10.27-RC.1`. */
+/** Checks the version of nats-server, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);

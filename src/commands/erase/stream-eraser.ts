@@ -61,7 +61,7 @@ export type EraseStep = "stored" | "noted" | "deleted";
 
 interface Doomed {
   readonly message: JsMsg;
-  /** The sequence that readers use: that of the message, or of the message it replaces. */
+  /** The sequence of the message, or of the message that it replaces. Readers use this sequence. */
   readonly root: number;
   /**
    * The sequence of the message that first contained the lines. It equals `root`, except for a

@@ -8,7 +8,7 @@ import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface Line {
-  /** The text without surrounding white space; empty if it is too long. */
+  /** The text without surrounding white space. Empty if the line is too long. */
   readonly bytes: Buffer;
   /** The number of the line, from 1. */
   readonly number: number;

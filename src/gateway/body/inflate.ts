@@ -43,7 +43,7 @@ const UNKNOWN_RATIO_MAX = 200;
 export const peekedBytesMin = 384;
 /** Compressed bytes in which a peek finds a key that follows the properties of a browser. */
 export const peekedFarBytes = 1_000;
-/** Numbers of compressed bytes to inflate. If the output is too long, the next one is tried. */
+/** Numbers of compressed bytes to inflate. If the output is too long, a smaller number is tried. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 

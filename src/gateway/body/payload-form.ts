@@ -111,7 +111,7 @@ interface Packed {
   readonly layers: number;
 }
 
-/** Returns the compression that the query or form names, else that of Content-Encoding. */
+/** Returns the compression that the query or form names. By default, uses Content-Encoding. */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
   const coding = codingOf(body.contentEncoding);

@@ -286,7 +286,7 @@ class RequestTaker {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /** Called when all frames are handed over. The answer follows the outcome of the last frame. */
+  /** Marks all frames as handed over. The answer follows the outcome of the last frame. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);

@@ -131,7 +131,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last member of a name counts, so reading backwards the first one found counts.
+    // The last member of a name counts. Reading backwards, the walk meets the last member first.
     const one = new Seen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;

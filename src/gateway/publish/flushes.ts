@@ -50,7 +50,7 @@ export class Flushes {
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
   }
 
-  /** Adds the queue to those waiting in its stream if it may send. Returns whether it waits. */
+  /** Makes the queue wait in its stream if it may send. Returns whether it waits. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;

@@ -86,7 +86,7 @@ export class Frame implements FrameSink {
   events = 0;
   /** The message id, equal at every send; "" until the caller or the publisher sets it. */
   messageId = "";
-  /** Whether the caller set the id. If so, another request may have stored this id. */
+  /** Whether the caller set the id. Then another request may have stored a message with this id. */
   isNamed = false;
   waiters: FrameWaiter[] = [];
   /** The deadline, the events and the bytes of each waiter, in a flat array without objects. */

@@ -1,4 +1,4 @@
-// The publisher's interface to the intake: frames, and the waiters for their outcomes.
+// The publisher's interface to the intake: frames, and waiters for the outcomes of frames.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";

@@ -48,7 +48,7 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Time since which the stream is saturated without a batch in flight; undefined if it is not. */
+  /** Time since which the stream is saturated without a batch in flight. Undefined otherwise. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
   /** The time of the measurement before `#saturatedSinceMonotonicMs`. */
   #sampleMs = 0;

@@ -44,10 +44,7 @@ export class StreamHistory {
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
-  /**
-   * The leader when the stream last had all events; "" without a cluster. `#brokenUnder` is the
-   * leader when it was last broken.
-   */
+  /** The leader when the stream last had all events; "" without a cluster. */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };

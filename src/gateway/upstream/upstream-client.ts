@@ -118,7 +118,7 @@ export class UpstreamClient {
     const late = AbortSignal.timeout(this.#options.timeoutMs);
     return new Promise((resolve, reject) => {
       const asked = request({
-        // The host and the port are always those of the upstream, whatever the path.
+        // Requests always go to the host and port of the upstream, whatever the path.
         ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },

@@ -48,7 +48,7 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /** Reads all recorded erasures. May drop those before `from`. Rejects if NATS is silent. */
+  /** Reads all recorded erasures. May drop erasures before `from`. Rejects if NATS is silent. */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();

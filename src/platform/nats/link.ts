@@ -37,7 +37,7 @@ export interface NatsLink {
    * Throws if the connection is closed.
    */
   send(message: Buffer): void;
-  /** Reconnects to another server. Returns false if disconnected, or if no other is known. */
+  /** Reconnects to another server. Returns false if disconnected, or without another server. */
   tryAnotherServer(): boolean;
   /** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;

@@ -31,7 +31,7 @@ export class HeldFrames {
   readonly #acked = new Set<number>();
   /** Unacknowledged frames that the stream no longer has. After a nak, they are delivered again. */
   readonly #orphans = new Set<HeldFrame>();
-  /** Number of messages up to `#missingUpTo` that must arrive before later ones are delivered. */
+  /** Number of messages up to `#missingUpTo` that must arrive before later delivery continues. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;

@@ -271,9 +271,7 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /**
-   * If deferred frames use all space and the program waits, delivers them again with all events.
-   */
+  /** If deferred frames use all space and the program waits, delivers them again with all events. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

@@ -44,7 +44,7 @@ export interface SinkStatus {
   readonly streams: readonly UnreadStream[];
 }
 
-/** Number of batches in memory besides those being written: one being built, two read ahead. */
+/** Number of batches in memory that are not being written: one being built, two read ahead. */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
@@ -144,7 +144,7 @@ export class SinkWriter {
     );
   }
 
-  /** Writing continues, because one project's events must not stop those of others. */
+  /** Writing continues, because one project's events must not stop other projects. */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];

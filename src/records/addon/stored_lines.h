@@ -82,7 +82,7 @@ enum LineFlag : uint32_t {
   kLineMerge = 128,
   /** The event is $exception or $$heatmap. */
   kLineAutomatic = 256,
-  /** All bytes between timestamp and properties equal those bytes of a previously read line. */
+  /** All bytes between timestamp and properties are the same as in a previously read line. */
   kLineSameOrigin = 512,
 };
 inline constexpr uint32_t kLineKindShift = 12;

@@ -116,9 +116,9 @@ bool setOption(int descriptor, int level, int name, const void* value, socklen_t
 }
 #endif
 
-// readSendQueue(response, queue: Float64Array): boolean. Writes two numbers of sent bytes: those
-// that the client's kernel has not acknowledged, and those that it has acknowledged. Returns false
-// if the system does not report them. The connection must be open.
+// readSendQueue(response, queue: Float64Array): boolean. Writes the number of sent bytes that the
+// client's kernel has not acknowledged, then the number of acknowledged bytes. Returns false if the
+// system does not report them. The connection must be open.
 void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

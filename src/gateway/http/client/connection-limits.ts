@@ -25,7 +25,7 @@ const sweepMs = 1_000;
 const idleSweeps = 5;
 /** Maximum number of connections that a sweep closes. Closing them takes about 10 ms. */
 const sweptMax = 1_000;
-/** Number of an address's oldest idle connections that one search finds. */
+/** Number of idle connections that one search finds, the oldest of an address. */
 const oldestAtATime = 64;
 
 /** Bytes of an IPv6 site (/48). Connections are counted by site and by host (/64). */

@@ -31,7 +31,7 @@ export type ReadSpan =
 
 /** Maximum spans of a request, including spans that do not become events. */
 export const spansMax = 1_000;
-/** Maximum nesting of a value. An event may have 100 levels, including those around it. */
+/** Maximum nesting of a value. With the levels around the value, an event may have 100 levels. */
 const valueDepthMax = 90;
 /** Maximum bytes of a span or resource. No stored record is larger. */
 export const spanBytesMax = 1_048_576;

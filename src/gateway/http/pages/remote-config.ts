@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 
-/** The settings that SDKs get. The compressions are those that `/e/` accepts. */
+/** The settings that SDKs get. `/e/` accepts these compressions. */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },

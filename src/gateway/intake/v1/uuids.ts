@@ -17,7 +17,7 @@ import type { Work } from "../work.ts";
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the events with the nil UUID, and of those with the max UUID. */
+  /** The indexes of the events with the nil UUID, then of the events with the max UUID. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;

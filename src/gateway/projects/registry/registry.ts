@@ -195,7 +195,7 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** Called after each reading. From the first reading on, requests may be answered. */
+  /** Ends a reading. From the first reading on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();

@@ -29,7 +29,7 @@ export class LineFacts {
   readonly #uuid = Buffer.alloc(uuidBytes);
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
-  /** Fills all fields except those of `fillRest`. Returns the reason if the record is invalid. */
+  /** Fills the fields, except for `fillRest`. Returns the reason if the record is invalid. */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
     if (fault !== undefined) return fault;

@@ -30,7 +30,7 @@ import {
 import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
-  /** Approximate bytes of cached rows, besides those of the current batches. */
+  /** Approximate bytes of cached rows. The rows of current batches are not included. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
   /** Maximum bytes of the property names and values of a person or group. */

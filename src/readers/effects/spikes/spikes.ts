@@ -57,7 +57,7 @@ export class Spikes {
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax` is the maximum number of cached projects, besides those of a batch. */
+  /** `projectsMax` is the maximum number of cached projects, without the projects of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;

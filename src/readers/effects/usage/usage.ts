@@ -51,7 +51,7 @@ export class Usage {
   #batch = 1;
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax` is the maximum number of cached project days, besides those of a batch. */
+  /** `daysMax` is the maximum number of cached project days, without the days of a batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }

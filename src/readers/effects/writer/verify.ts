@@ -152,7 +152,7 @@ class Comparison {
     return true;
   }
 
-  /** Yields all lines except those of refused links. */
+  /** Yields all lines except refused links. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {
