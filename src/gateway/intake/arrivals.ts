@@ -64,7 +64,7 @@ export class Arrivals {
     entry.changed = Promise.withResolvers();
   }
 
-  /** Removes a body. Called when all its lines are in frames, or when no more lines will be. */
+  /** Removes a body. Called when all its lines are in frames, or when no more lines follow. */
   leave(arrival: Arrival): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);

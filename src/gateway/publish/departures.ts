@@ -204,7 +204,7 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /** Records that no frame waits for the batch. `isStored`: the batch was acknowledged. */
+  /** Records that no frame waits for the batch. `isStored` means an acknowledged batch. */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }

@@ -1,7 +1,7 @@
 // The frames that were sent and have no outcome yet. Retries them under the same message id until
-// they are acknowledged, even after the deadlines of all waiting requests, because a client that
-// received `timeout` sends its request again, and this retry joins the frame in flight. A frame is
-// `refused` only if every send was refused.
+// they are acknowledged, even after the deadlines of all waiting requests. A client that received
+// `timeout` sends its request again, and this retry joins the frame in flight. A frame is `refused`
+// only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -175,7 +175,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues the frame of a split batch until the window, which counts no batches, has room. */
+  /** Queues the frame of a split batch until the window has room. Batches are not counted there. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);

@@ -42,7 +42,7 @@ export interface Publisher {
   /**
    * Returns the code with which a request must be rejected now, if any. While the store is
    * unavailable, a small request is accepted and waits. Without `requestBytes`, the request counts
-   * as large. counts as large.
+   * as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /** Returns why the project's stream cannot accept events, if so. Small requests may wait. */

@@ -147,7 +147,7 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /** Records that no frame waits for the batch. `isStored`: the batch was acknowledged. */
+  /** Records that no frame waits for the batch. `isStored` means an acknowledged batch. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

@@ -116,7 +116,7 @@ interface Sent {
   readonly deliverySequence: number;
 }
 
-/** Returns a subject to acknowledge over any connection. The server ignores its constants. */
+/** Returns a subject to acknowledge over any connection. The server ignores the constants. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }

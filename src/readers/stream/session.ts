@@ -13,7 +13,7 @@ interface SessionTarget {
   opened(streams: EventStreams): void;
   /** Builds the next batch and passes its write to `Session.write`. Returns false to end. */
   batch(streams: EventStreams): Promise<boolean>;
-  /** Handles a failure. Returns the pause in ms, or undefined. Rejects to end the sessions. */
+  /** Handles a failure. Returns the pause in ms, or undefined. Rejects if no session may follow. */
   failed(error: Error): Promise<number | undefined>;
 }
 

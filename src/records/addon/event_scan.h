@@ -96,7 +96,7 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/** The words of an extra. Few items have an extra. The bit kHasExtraShift shows whether. */
+/** The words of an extra, which few items have. The bit kHasExtraShift is set for an extra. */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
@@ -200,7 +200,7 @@ class EventScanner {
 
   /**
    * Scans like `scan`, but does not locate the error in an invalid text of more than
-   * kExplainedAtOnceBytes, because locating takes up to ten times as long as detecting. For such a
+   * kExplainedAtOnceBytes. Locating would take up to ten times as long as detecting. For such a
    * text, returns kUnexplained and fills the header with zeros.
    */
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,

@@ -26,8 +26,8 @@ class TokenIndex {
 
   /**
    * Indexes the text from its start until the list is full. Returns false if stage 1 rejects a part
-   * of the text, if the text has no token, if its last token does not close the first token, or if
-   * memory runs out.
+   * of the text, or if memory runs out. Also returns false if the text has no token, or if its last
+   * token does not close the first token.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 

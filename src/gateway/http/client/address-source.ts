@@ -117,8 +117,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether the request has an Expect header. On a connection of one client, does not read
-   * the headers of later requests if no request had an Expect header, unless the body may be long.
+   * Returns whether the request has an Expect header. On a connection of one client, assumes that
+   * later requests have none if no earlier request had one. Always reads the header of a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const { connection } = this.#peers;

@@ -1,8 +1,8 @@
 // Chooses the new connections that are read in one event loop iteration (a "turn"). Once a
 // connection is read, its first data cannot be held back. So if many connections open in a turn,
 // only some are read, and the others are paused. Addresses take turns. Each address alternates
-// between its oldest and its newest connection, so that a connection that opens after a flood need
-// not wait for all earlier connections.
+// between its oldest and its newest connection. So a connection that opens after a flood need not
+// wait for all earlier connections.
 
 export interface NewConnection {
   pause(): void;

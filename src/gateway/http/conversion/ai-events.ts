@@ -48,7 +48,7 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/** Namespaces of derived ids (RFC 9562, section 5.5). PostHog has the same for distinct ids. */
+/** Namespaces of derived ids (RFC 9562, section 5.5). The first is also PostHog's. */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 

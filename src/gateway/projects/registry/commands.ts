@@ -183,9 +183,8 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none. Returns undefined if the registry has lost projects,
- * because a new project would hide the loss from processes that read the registry for the first
- * time.
+ * Adds the project `demo` if there is none. Returns undefined if the registry has lost projects. A
+ * new project would hide the loss from processes that read the registry for the first time.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,

@@ -1,7 +1,6 @@
 // Holds people and groups in memory and applies batches of events to them: queues effects, reports
 // missing rows, applies the queue, and returns the changed rows. Rows of a running commit stay in
-// memory, so the next batch need not wait. Uses no clock. memory, so the next batch need not wait.
-// Uses no clock.
+// memory, so the next batch need not wait. Uses no clock.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";

@@ -33,8 +33,8 @@ interface TwoPlaces {
 }
 
 /**
- * Reads writes. For each event, the caller calls `begin`, reads the fields, and calls `end`. The
- * order of the fields decides which fields are rejected if the maximum is reached.
+ * Reads the property writes of an event. The caller calls `begin`, reads the fields, and calls
+ * `end`. The order of the fields decides which fields are rejected if the maximum is reached.
  */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;

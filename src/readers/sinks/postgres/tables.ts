@@ -161,8 +161,8 @@ export async function makePart(client: Client, day: string): Promise<void> {
 
 function statements(part: string, day: string): string[] {
   const next = dayOf(Date.parse(day) + dayMs);
-  // Attaching a table does not block readers of other partitions. The table must have what the user
-  // may have added. Indexes and triggers are added automatically.
+  // Attaching a table does not block readers of other partitions. The new table must have
+  // everything that the user may have added. PostgreSQL adds indexes and triggers itself.
   return [
     `CREATE TABLE ${part}
       (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,
