@@ -188,7 +188,7 @@ export function connectionAddon(
   }
 }
 
-/** Logs whether posthog-js is served. Without it, pages with the HTML snippet send no events. */
+/** Logs whether posthog-js is served. Without posthog-js, the HTML snippet sends no events. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;

@@ -37,11 +37,11 @@ interface ServeOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly acceptExpired: boolean;
-  /** Whether this is the child process of `up`. It applies events even if its port is taken. */
+  /** Whether this is the child process of `up`. The child applies events without its port. */
   readonly isChild: boolean;
 }
 
-/** Maximum rate per CPU. Without it, the throughput of the gateway falls by 20 % to 40 %. */
+/** Maximum rate per CPU. Without a limit, the gateway's throughput would fall by 20 % to 40 %. */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;

@@ -27,8 +27,8 @@ export function mustBeProjectId(text: string): void {
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry may still have events. Does not search messages that several
+ * Checks that the registry or a stream has the project. Otherwise, rejects with a CommandError. A
+ * project that was removed from the registry may still have events. Does not search messages that several
  * projects share, because this would take long.
  */
 export async function mustBeKnown(

@@ -110,8 +110,8 @@ export async function tail(
 }
 
 /**
- * Rejects with a CommandError if the project is certainly unknown. A user who may not read the
- * registry can follow a project anyway.
+ * Checks that the registry has the project. Otherwise, rejects with a CommandError. A user who may
+ * not read the registry can follow any project.
  */
 async function requireProject(
   connection: NatsConnection,

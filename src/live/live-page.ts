@@ -128,7 +128,7 @@ export class LivePage {
   }
 }
 
-/** Returns whether a request is from another site. They could use up the slots for viewers. */
+/** Returns whether a request is from another site, which could take all slots for viewers. */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
   return (

@@ -6,7 +6,7 @@ export interface FrameSink {
   readonly buffer: Buffer;
   readonly length: number;
   readonly events: number;
-  /** Adds `events` lines. They are in `buffer` from `length` to `end`. */
+  /** Adds `events` lines, which are in `buffer` from `length` to `end`. */
   commit(end: number, events: number): void;
   /** Removes the lines that do not belong to a request yet. */
   rollback(): void;

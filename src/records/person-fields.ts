@@ -185,7 +185,7 @@ const DIGIT_0 = 0x30;
 /** Number of bytes of the `:0` after a name. */
 const valueBytes = 2;
 
-/** Returns the maximum bytes of the object for a list. `"",` becomes `"":0,`. */
+/** Returns the maximum bytes of the object for a list. A name `"",` of the list becomes `"":0,`. */
 function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }

@@ -217,7 +217,7 @@ export const growthBytesMax = 2_097_152;
 
 export interface Repair {
   readonly text: Buffer;
-  /** Offsets of the first replaced UTF-8 after each `{`, ascending. They identify the events. */
+  /** Offsets of the first replaced UTF-8 after each `{`, ascending, to identify the events. */
   readonly malformed: Uint32Array;
   /** Offsets of the first `null` in place of a number after each `{`, ascending. */
   readonly nonFinite: Uint32Array;

@@ -86,7 +86,7 @@ export class Verdict {
   timestampMs = 0;
   /** The client's timestamp in milliseconds since 1970; NaN if there is no valid timestamp. */
   timestampSentMs = Number.NaN;
-  /** Whether a person field was sent at any level. If so, the caller must fill the three slices. */
+  /** Whether a person field was sent at any level. The caller must then fill the three slices. */
   hasPersonFields = false;
   /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
   replaced = "";

@@ -103,7 +103,7 @@ export interface NatsFacts {
   /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Time of a ping; undefined if the server did not respond. Then no other facts were queried. */
+  /** Time of a ping. Undefined if the server did not respond, so no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }

@@ -26,7 +26,7 @@ interface PortCheck {
   readonly name: string;
   /** The prefix of the names of the settings for host and port. */
   readonly setting: string;
-  /** The host to suggest. It exists on every machine. */
+  /** The host to suggest, which exists on every machine. */
   readonly usualHost: string;
 }
 

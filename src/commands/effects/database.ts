@@ -36,8 +36,8 @@ export async function withReader<T>(
 }
 
 /**
- * Returns the `as_of` member of a JSON result. Must be read before the results. Then the results
- * may be newer than `as_of`, but not older.
+ * Returns the `as_of` member of a JSON result. Must be called before the results are read, so that
+ * the results may be newer than `as_of`, but not older.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;

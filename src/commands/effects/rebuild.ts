@@ -146,7 +146,7 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Rejects if there is no database, before the lock creates a file.
+    // Checks that there is a database before the lock creates a file.
     await reader.applied();
     // Held until the new database has the name. Otherwise, a standby would write to the old
     // database.
@@ -213,7 +213,7 @@ interface Filled {
   readonly shown: string;
   readonly acceptMissing: boolean;
   readonly isOther?: boolean;
-  /** Called before the new database is closed, if it is complete. If not, `undone` is called. */
+  /** Called with the complete new database still open. If it is incomplete, `undone` is called. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }

@@ -1,5 +1,5 @@
 // `penstock usage` and `penstock spikes` print usage and spikes from the effects database. This
-// usage is exact and for billing. The counts of the gateways are for monitoring.
+// usage is exact, so it is for billing. The counts of the gateways are only for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";

@@ -144,7 +144,7 @@ export class ErasureLog {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // A read of the KV client may come from a follower. This read comes from the leader.
+    // The KV client might read from a follower. `getMessage` reads from the leader.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
@@ -202,7 +202,7 @@ export class ErasureLog {
     }
   }
 
-  /** Sends a heartbeat. Never rejects. Without a response, it may be stored anyway. */
+  /** Sends a heartbeat. Never rejects. A heartbeat without a response may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     try {

@@ -1,5 +1,5 @@
-// Checks before the first change whether messages can be erased from the streams. Changes nothing,
-// because it deletes a message that cannot exist, and publishes a message that no stream accepts.
+// Checks before the first change whether messages can be erased from the streams. The checks delete
+// a message that cannot exist, and publish a message that no stream accepts. So they change nothing.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";

@@ -18,7 +18,7 @@ interface SenderOptions {
   /** Timeout of one request, to the end of its response. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
-  /** Called with the reason of a retry, and with undefined after the next success. */
+  /** Reports the reason of a retry, and undefined after the next success. */
   readonly trouble: (why: string | undefined) => void;
 }
 

@@ -11,8 +11,8 @@ const CAPACITY_MIN = 16_384;
 /** Maximum bytes of a body that grows by copying. A copy takes up to two milliseconds. */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * From this number of arrived bytes on, a body of declared size grows by `GROWTH_ON_HINT_LARGE`. It
- * then usually grows only once.
+ * From this number of arrived bytes on, a body of declared size grows by `GROWTH_ON_HINT_LARGE`, so
+ * that it usually grows only once.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;

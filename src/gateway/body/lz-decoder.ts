@@ -14,11 +14,11 @@ interface LzOptions {
   readonly memory: BodyMemory;
   /** Whether the body contains a project's key. Also true if keys are not checked. */
   isKnown(): boolean;
-  /** Reserves bytes of the budget. Returns false if there are too few. Then the work ends. */
+  /** Reserves bytes of the budget. Returns false if the budget is too small. */
   hold(bytes: number): boolean;
 }
 
-/** Maximum bytes per step. These, or `STEP_CODES` codes, take some tenths of a millisecond. */
+/** Maximum output bytes per step. A step takes some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 

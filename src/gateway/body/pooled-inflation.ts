@@ -194,8 +194,8 @@ export class PooledInflation {
   /**
    * Frees the decoder's window. Node frees a zstd window only when the stream is garbage-collected,
    * and does not report its size to the garbage collector. So 180 bodies used 970 MB. `reset`
-   * replaces the decoder by a decoder without a window. It throws if an error has closed the
-   * stream. Then an unused allocation of the same size informs the garbage collector.
+   * replaces the decoder by a decoder without a window. If an error has closed the stream, `reset`
+   * throws, and an unused allocation of the same size informs the garbage collector.
    */
   #freeDecoder(): void {
     const stream = this.#stream;

@@ -76,8 +76,8 @@ type Framing = "certain" | "uncertain" | Problem;
 
 /**
  * Checks the framing headers. `bytesDeclared` is the first Content-Length; -1 if absent. With
- * `everyLine`, reads all header lines even if that length suffices, because a proxy may have read
- * the head. uWS has already rejected a length that is not digits, and a length with a transfer
+ * `everyLine`, reads all header lines even if there is a length, because a proxy may have read the
+ * head. uWS has already rejected a length that is not a number, and a length beside a transfer
  * coding.
  */
 export function framingOf(

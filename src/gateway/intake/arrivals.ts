@@ -101,7 +101,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for. This body itself waits for earlier bodies. */
+  /** Returns the last earlier body to wait for. That body itself waits for the bodies before. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??

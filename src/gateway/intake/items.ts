@@ -1,5 +1,5 @@
-// Applies the rules to each item of a body, and writes the lines of stored items into frames. All
-// of this is synchronous, because all bodies share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of stored items into frames. The
+// functions are synchronous, because all bodies share one verdict and one cursor.
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";

@@ -104,7 +104,7 @@ export class PendingRequest implements RequestWaiter {
     return this.#failure !== undefined;
   }
 
-  /** Resolves when at most `framesMax` frames have no outcome; undefined if this is true now. */
+  /** Waits until at most `framesMax` frames have no outcome. Returns undefined for no wait. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;

@@ -24,7 +24,7 @@ import {
   writeWithAdditions,
 } from "./v1/additions.ts";
 
-/** Maximum bytes of an item that is normalised. This blocks the event loop for up to 8 ms. */
+/** Maximum bytes of an item that is normalised. So many bytes block the event loop for 8 ms. */
 export const slowItemBytesMax = 1_048_576;
 /** Wraps an item in a batch, because an item with a member `batch` would count as an envelope. */
 const itemPrefix = '{"batch":[';

@@ -47,8 +47,8 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are in the body once, but in the line twice. They are summed
-  // only if the sum can change the result.
+  // Person fields inside `properties` are in the body once, but in the line twice. Their bytes are
+  // summed only if the sum can change the result.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
 }

@@ -1,6 +1,7 @@
 // The scanners for bodies that are scanned in the thread pool. Projects get scanners in turn. A
 // body holds its scanner until its lines are in frames, but not during a long wait for
-// acknowledgements. Until then, the body counts against the limits of its project and stream.
+// acknowledgements. Until its lines are in frames, the body counts against the limits of its
+// project and stream.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";

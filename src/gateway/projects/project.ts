@@ -41,7 +41,7 @@ export interface Taken {
    * `retained` events, which are stored, may be stored, or are not retried.
    */
   giveBack(retained: number): void;
-  /** Counts events that are not stored and not retried. They cost no events, only bytes. */
+  /** Counts events that are not stored and not retried. Such events cost only their bytes. */
   countDropped(events: number): void;
 }
 

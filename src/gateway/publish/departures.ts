@@ -151,10 +151,10 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * Returns whether a live queue may have a second frame in flight. It may if waiting would save
-   * the store no work, because the queue waits for background frames or the network is slow. It may
-   * not while frames of a split batch wait, because the second frame could overtake an earlier
-   * frame of its project.
+   * Returns whether a live queue may have a second frame in flight. True if waiting would save the
+   * store no work, because the queue waits for background frames or the network is slow. False
+   * while frames of a split batch wait, because the second frame could overtake an earlier frame of
+   * its project.
    */
   #maySendSecond(): boolean {
     if (this.#ofSplit.length > 0) return false;

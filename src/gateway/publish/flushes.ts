@@ -107,7 +107,7 @@ export class Flushes {
     return false;
   }
 
-  /** Sends the batch before the large frames. It may have an earlier frame of the same queue. */
+  /** Sends the batch before the large frames, because it may have an earlier frame of a queue. */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];
@@ -147,8 +147,8 @@ export class NextFrames {
   /** Returns the frame that is sent next, without removing it, or undefined. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // Without waiters, the frame has only lines of requests that failed half-way. They must not
-      // be stored.
+      // Without waiters, the frame has only lines of requests that failed half-way. Such lines must
+      // not be stored.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);

@@ -1,7 +1,7 @@
 // Recognizes retries of small requests that contained events without uuids and were answered
 // `timeout`. Such a retry waits for the frame of the first attempt, and its lines are not stored
-// again. It must come from the same address. From another address, the events may be different
-// events of two clients, and a duplicate is better than the loss of an event.
+// again. Only a request from the same address counts as a retry. Equal requests from two addresses
+// may be different events of two clients, and a duplicate is better than the loss of an event.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -61,9 +61,9 @@ export class TimedOutLines {
   }
 
   /**
-   * Checks whether a frame of a timed-out request has the lines of `frame` that have no waiter. If
-   * so, removes them from `frame`, and returns the state of the other frame. If this request fails
-   * too, the lines are remembered again.
+   * If a frame of a timed-out request has the lines of `frame` that have no waiter, removes these
+   * lines from `frame`, and returns the state of the other frame. If this request fails too, the
+   * lines are remembered again.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;

@@ -1,6 +1,6 @@
 // Checks whether a stream still has the events that it acknowledged. If its last sequence
-// decreases, it has lost events that were answered 200. This happens if a replica without these
-// events became the leader, or if a disk was restored.
+// decreases, the stream has lost events whose requests were answered 200. This happens if a replica
+// without these events became the leader, or if a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -100,7 +100,7 @@ export class StreamHistory {
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
     // If the reading reaches the acknowledged sequence, a recreated stream may have acknowledged
-    // it. Then the last reading is the known state of the old stream.
+    // that sequence. So only the last reading is known to be of the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
     // A stream that never had an event has lost no events.

@@ -1,6 +1,6 @@
-// The bytes that each project has in one stream, as the gateways counted them. They are counted in
-// slices with their highest sequences. So the stream's first sequence shows which slices have been
-// removed.
+// The bytes that each project has in one stream, as the gateways counted them. The bytes are
+// counted in slices. Each slice has its highest sequence, so the stream's first sequence shows
+// which slices have been removed.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
@@ -35,7 +35,7 @@ export class Holding {
 const reservePart = 1 / 10;
 /** Part that must become free before the reserve is divided again. */
 const dividedAgainPart = 1 / 128;
-/** Minimum size of a full slice. It counts in full until it is removed completely. */
+/** Minimum size of a full slice. A slice counts in full until all its messages are removed. */
 const slicePart = 1 / 1_024;
 /** Minimum size of counts that are written to the record, to limit its size. */
 const sharedPart = 1 / 4_096;

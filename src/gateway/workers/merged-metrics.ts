@@ -56,7 +56,7 @@ export class MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [this.#ofEnded.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // No worker reports this gauge. Then a sum or minimum is 0. Any other value is unknown.
+    // If no worker reports the gauge, a sum or minimum is 0. Any other value is unknown.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];

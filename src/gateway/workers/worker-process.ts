@@ -77,7 +77,7 @@ export interface WorkerProcess {
   readonly messagesRead: number;
   /** The worker's report. Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** Resolves after the last message of the worker has been read. Never rejects. */
+  /** The worker's end, after its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   /** Asks the worker, and returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(

@@ -14,7 +14,7 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /** Maximum number of begun items of a group. They must have lower ranks than others. */
+  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
   readonly groupBegunMax?: number;
   /** Returns the rank of an item that begins to wait. In a group, the lowest rank runs first. */
   readonly rank: (work: W) => number;

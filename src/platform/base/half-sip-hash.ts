@@ -1,5 +1,5 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys are chosen by
-// clients. Without the key, a client cannot choose texts that collide.
+// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables of texts that clients
+// choose. A client that does not know the key cannot choose texts that collide.
 
 const finalRounds = 3;
 

@@ -8,7 +8,7 @@ import { EmbeddedError } from "./data-lock.ts";
 export interface LeashedServer {
   /** The pid of the server, not of the shell. Rejects with an EmbeddedError if the start fails. */
   readonly pid: Promise<number>;
-  /** Resolves when the shell has ended. Never rejects. */
+  /** The end of the shell. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
   /** Closes the pipe: the shell sends SIGTERM, and SIGKILL after the grace period. */
   release(): void;
@@ -56,7 +56,7 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderrText = (stderrText + text).slice(-stderrCharsMax);
   });
-  // The pipe emits an error if the shell dies first. This process never writes to the pipe.
+  // The pipe emits an error if the shell dies first. Without a listener, Node would throw it.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; stderrText: string }>((resolve) => {
     shell.once("error", (error) =>

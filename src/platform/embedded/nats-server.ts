@@ -42,7 +42,7 @@ interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /** The port of the server. Default: the port of the last start. The first start chooses one. */
+  /** The port of the server. Default: the last port. The first start chooses a free port. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
   /** Aborted when this process stops. Then a start in progress rejects, and no restart follows. */

@@ -104,8 +104,8 @@ function unescaped(text: string): string {
 
 /**
  * Returns an authenticator that reads the credentials file at each connect. While the file is
- * unusable, for example half written, the authenticator uses the previous credentials. It must not
- * throw, because the client would close permanently.
+ * unusable, for example half written, the authenticator uses the previous credentials. If
+ * the authenticator threw, the client would close permanently.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => credsAuthenticator(readFileSync(file));

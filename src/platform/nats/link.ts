@@ -20,7 +20,7 @@ interface NatsLinkOptions {
   /** The credential files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
-  /** Ends the wait for the first connection. Then connectNats rejects with the signal's reason. */
+  /** Ends the wait for the first connection: connectNats rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Interval of pings. After three unanswered pings, the client closes the connection. */
   readonly pingIntervalMs?: number | undefined;
@@ -135,7 +135,7 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /** Resolves with the server of the next reconnect, or undefined if the connection is closed. */
+  /** The server of the next reconnect, or undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];

@@ -128,7 +128,7 @@ export interface PropertyColumns {
 
 /**
  * The row of a distinct id. The row holds the person, or points to another id of the same person
- * (`mergedInto`). These pointers lead to the row with the person, directly or through other rows.
+ * (`mergedInto`). A pointer leads to the row with the person, directly or through other rows.
  */
 export interface MemberRow {
   readonly projectId: string;

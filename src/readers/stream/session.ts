@@ -105,7 +105,7 @@ export class Session {
     while (this.#writes.length >= writesMax) await this.#writes[0];
   }
 
-  /** Rejects when a running write fails. Never fulfilled. */
+  /** Returns a promise that rejects when a running write fails, and never resolves. */
   failed(): Promise<never> {
     return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
   }

@@ -26,7 +26,7 @@ Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) no
 /** Walks a root array. Fills a row per item, and writes the key of the items to the header. */
 Cursor walk_array(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noexcept;
 
-/** Fills rows from `batch.resume` on. Then sets it to the first item without a row. */
+/** Fills rows from `batch.resume` on, then sets `batch.resume` to the first item without a row. */
 void walk_rest_of_items(Walk& walk, Batch& batch) noexcept;
 
 }  // namespace penstock

@@ -221,8 +221,7 @@ class Walk {
     }
   }
 
-  // Returns the end of a number, or 0. Digits never continue into the next entry, because it is not
-  // a digit.
+  // Returns the end of a number, or 0. The loops end at the next entry, which is not a digit.
   PENSTOCK_INLINE uint32_t number_end(Cursor cursor) noexcept {
     const uint8_t* p = text_ + *cursor;
     if (*p == '-') p++;

@@ -1,6 +1,6 @@
 // The first pass copies the text and records where the members of each object begin. When an object
-// closes, the pass marks each member in the output whose name is repeated later as dead. If there
-// are dead members, a second pass removes them.
+// closes, and a member's name is repeated later in the object, the pass marks that member as dead.
+// If there are dead members, a second pass removes them.
 
 #include "normalise.h"
 

@@ -74,7 +74,7 @@ class SeenNames {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFirstBits = 8;
   static constexpr int kGrowthBits = 5;
-  /** log2 of the maximum number of slots. They take 1 MiB, and hold tens of thousands of names. */
+  /** log2 of the maximum number of slots: 1 MiB for tens of thousands of names. */
   static constexpr int kBitsMax = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;

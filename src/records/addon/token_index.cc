@@ -33,7 +33,7 @@ static_assert(kEntriesMax >= 2 * kWindowEntries, "a window fits next to the held
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Returns whether the byte is a control character. Valid JSON has none outside of strings. Stage 1
-// reads 0x0C as a comma and 0x1A as a colon, one token each, however many are adjacent.
+// reads each 0x0C as a comma and each 0x1A as a colon.
 bool is_control(uint8_t c) { return c < ' ' && !is_space(c); }
 
 bool is_operator(uint8_t c) {

@@ -8,7 +8,7 @@ import type { TimeZone } from "../times.ts";
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** The time in ISO 8601, or as it is in the line. */
+  /** The time in ISO 8601. A time that cannot be read is copied from the line. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;

@@ -166,8 +166,8 @@ void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 // limitSends(listenSocket, bytes, ms): boolean. Applies to connections accepted from now on. The
-// kernel buffers at most about `bytes` per connection. It ends a connection, even a closed one, if
-// the client acknowledges nothing for `ms`.
+// kernel buffers at most about `bytes` per connection. The kernel ends a connection, even a closed
+// connection, if the client acknowledges nothing for `ms`.
 void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

@@ -1,5 +1,5 @@
-// Finds the client of a request. This is the socket's peer, unless the peer is a trusted proxy.
-// Then it is the client that the proxy names by PROXY protocol or X-Forwarded-For.
+// Finds the client of a request. If the socket's peer is a trusted proxy, the client is the address
+// that the proxy names by PROXY protocol or X-Forwarded-For. Otherwise, the peer is the client.
 
 import {
   addressOfText,
@@ -61,7 +61,7 @@ export class AddressSource {
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      // Without the addon, all connections have one id. They are counted, but not by address.
+      // Without the addon, all connections have the id 0, so they are not counted by address.
       connectionId: connectionId ?? (() => 0),
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,

@@ -293,8 +293,9 @@ export class ConnectionLimits {
   /**
    * Returns the connection to close for the newcomer. This is the oldest idle connection of the
    * largest holder. If none is idle, it is the connection that has waited longest for a body,
-   * because its client will retry. Returns undefined if the newcomer's address has as many
-   * connections. Otherwise, two floods would keep replacing each other's connections.
+   * because its client will retry. Returns undefined if the newcomer's address has as
+   * many connections as the largest holder, because two floods would otherwise keep replacing each
+   * other's connections.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;

@@ -19,7 +19,7 @@ const bytesMax = 33_554_432;
 const fullBytes = 65_536;
 /** Maximum bytes in the kernel's buffer for a connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;
-/** The kernel's own deadline in milliseconds. It applies even to closed connections. */
+/** The kernel's own deadline in milliseconds. The deadline includes closed connections. */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {

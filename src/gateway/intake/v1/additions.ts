@@ -1,6 +1,6 @@
 // Adds session, window, options and SDK to the `properties` of a v1 event, where PostHog stores
-// them. They precede the client's own members. The client's members have precedence, because the
-// last member of a name counts.
+// them. These members are written before the client's own members. So the client's members count,
+// because the last member of a name counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";

@@ -112,7 +112,7 @@ function fourDigits(text: Buffer, start: number): number {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = text[at]!;
-    // A letter of either case has bit 6 (0x40). Its four lowest bits are its value less 9. This
+    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. The
     // formula avoids an unpredictable branch.
     value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
   }

@@ -49,8 +49,8 @@ const expansionRate: Rate = {
 };
 
 /**
- * Refills tokens at a rate, up to a burst. If there is a token, a request may take more tokens than
- * there are, so that a request larger than the burst is accepted. The debt must be paid off before
+ * Refills tokens at a rate, up to a burst. While there is a token, a request may take more tokens
+ * than there are. So a request larger than the burst is accepted. The debt must be paid off before
  * the next request. The debt is limited, so that no stranger's request locks a project out for
  * hours.
  */
@@ -197,7 +197,7 @@ export class Meter implements ProjectMeter {
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
-    // If both are 0, a portion may still be pending. Then the last exceeded limit stays the reason.
+    // If both waits are 0, but a portion is pending, the last exceeded limit stays the reason.
     if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
     if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));

@@ -123,7 +123,7 @@ type ParsedProject =
       readonly ok: false;
       /** The error in the value. Does not show the value. */
       readonly fault: string;
-      /** Whether the entry's keys belong to no project (401). If not, they may be valid (503). */
+      /** Whether the entry's keys belong to no project (401). Else the keys may be valid (503). */
       readonly isUnowned: boolean;
     };
 
@@ -231,7 +231,7 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/** Rejects unless the bucket mirrors the hub's bucket and has caught up with it once. */
+/** Checks that the bucket mirrors the hub's bucket and has caught up with it once. */
 async function requireFilled(
   connection: NatsConnection,
   { bucket, hubDomain }: { bucket: string; hubDomain: string },

@@ -1,6 +1,6 @@
-// The projects known to this process. Only a deletion marker removes a project. A reading that
-// lacks a known project, or is older than an earlier reading, shows an inconsistent registry. Such
-// a reading removes no project.
+// The projects known to this process. Only a deletion marker removes a project. If a reading
+// lacks a known project, or is older than the reading before, the registry is inconsistent, and
+// the project stays known.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";

@@ -227,7 +227,7 @@ interface Change {
 const intervalMsDefault = 10_000;
 /** Number of consecutive failures that end a round. Each attempt may take a second. */
 const failuresInARowMax = 3;
-/** Number of values between two pauses. At most 100 are written per second. */
+/** Number of values between two pauses. At most 100 values are written per second. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;

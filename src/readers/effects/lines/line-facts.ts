@@ -140,8 +140,9 @@ const recentIdSets = 32_768;
 const recentIdBytesMax = 64;
 
 /**
- * Returns recent distinct ids as the same string objects. So they need no new memory, and a Map
- * need not hash them again. Compares bytes, because clients can choose ids whose hashes collide.
+ * Returns recent distinct ids as the same string objects. So recent ids need no new memory, and a
+ * Map need not hash them again. Compares bytes, because clients can choose ids whose hashes
+ * collide.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");

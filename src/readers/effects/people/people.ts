@@ -132,8 +132,8 @@ export class People {
   }
 
   /**
-   * Applies a plain line, even before effects that were queued earlier. It only changes the oldest
-   * and the newest time, for which the order of lines is irrelevant.
+   * Applies a plain line, even before effects that were queued earlier. A plain line only changes
+   * the oldest and the newest time, for which the order of lines is irrelevant.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;

@@ -17,7 +17,10 @@ interface Installation {
 
 export class OtherInstallationError extends StoreError {}
 
-/** Rejects with an OtherInstallationError if the database belongs to another installation. */
+/**
+ * Checks that the database belongs to this installation. Otherwise, rejects with an
+ * OtherInstallationError.
+ */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,

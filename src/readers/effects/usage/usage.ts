@@ -39,8 +39,9 @@ interface ProjectDay {
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
- * `adopt`, then calls `changes`. The next batch may be counted before `committed` or `discard`.
+ * The caller calls `count` for each line. At the end of a batch, the caller passes the rows of
+ * `missing` to `adopt`, then calls `changes`. The caller may count the next batch before
+ * `committed` or `discard`.
  */
 export class Usage {
   readonly #daysMax: number;

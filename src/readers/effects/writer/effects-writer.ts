@@ -141,7 +141,7 @@ export class EffectsWriter {
     this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
-  /** Resolves at the end. Rejects with a FencedError if another writer is active. */
+  /** Waits for the end. Rejects with a FencedError if another writer is active. */
   async ended(): Promise<void> {
     await this.#running;
   }

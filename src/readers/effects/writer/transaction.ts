@@ -121,7 +121,7 @@ export class Batch {
   }
 
   /**
-   * Returns whether the batch may grow. It may not if parts of it are written, because an erasure
+   * Returns whether the batch may grow. False if a part of the batch is written, because an erasure
    * would have to wait for the open transaction.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {

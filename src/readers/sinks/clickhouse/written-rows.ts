@@ -33,7 +33,7 @@ export async function readPositions(
   });
 }
 
-/** Rejects with a MovedError if the batch does not start at the table's position. */
+/** Checks that the batch starts at the table's position. Otherwise, rejects with a MovedError. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,

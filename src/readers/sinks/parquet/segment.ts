@@ -57,7 +57,7 @@ export class Segment implements SegmentEnd {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /** Starts the next segment in the same file. This segment must be committed. */
+  /** Starts the next segment in the same file. The old segment must be committed. */
   async next(): Promise<Segment> {
     await this.scratch.truncate(0);
     return new Segment(this.scratch, this);

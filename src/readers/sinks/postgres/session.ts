@@ -41,7 +41,7 @@ export class SinkSession {
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Whether another session was seen. If so, a third session may have the lock. */
+  /** Whether a pooler changed the session. Another session of the pooler may then hold the lock. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {

@@ -116,7 +116,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
-/** Rejects with a StoreError that names the first column with a wrong type. */
+/** Checks the types of the columns. Rejects with a StoreError that names the first wrong column. */
 export async function checkColumnTypes(
   client: Client,
   schema: string,

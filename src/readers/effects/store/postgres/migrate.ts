@@ -35,7 +35,7 @@ export async function bringUpToDate(
   }
 }
 
-/** Rejects with a StoreError if this release cannot read the tables. */
+/** Checks that this release can read the tables. Otherwise, rejects with a StoreError. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));

@@ -115,7 +115,7 @@ async function firstIds(
 
 interface PageQuery {
   readonly table: Table;
-  /** The SQL condition. It may use $1 (the project), and `values` from $4 on. */
+  /** The SQL condition. Its parameters are $1 (the project), and `values` from $4 on. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
