@@ -1,5 +1,5 @@
-// Converts an id, which a client may send as any JSON value, to the stored text: at most 400
-// characters, no NUL. A longer id becomes its beginning and a hash of the whole id, so that
+// Converts an id, which may be a JSON value of every type, to the stored text. The text has at most
+// 400 characters and no NUL. A longer id becomes its beginning and a hash of the whole id, so that
 // different ids stay different.
 
 import { Buffer } from "node:buffer";

@@ -175,7 +175,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues the frame of a split batch until the window has room. Batches are not counted there. */
+  /** Queues a frame of a split batch until the window, which counts no batches, has room. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);

@@ -16,7 +16,7 @@ import { connect as connectClient } from "@nats-io/transport-node";
 import { accessOptions, type NatsAccess, shownUrls, signsInBy, tlsSettings } from "./access.ts";
 import { apiCodes, isApiError } from "./api.ts";
 
-/** A refusal that does not end by waiting. The settings or the server must change. */
+/** A refusal that persists until the settings or the server change. */
 export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;

@@ -1,5 +1,5 @@
-// Limits the bytes of all frames in memory. A stream may use at most half of them. It may always
-// have one frame, so that no stream waits for another stream.
+// Limits the bytes of all frames in memory. A stream may use at most half of these
+// bytes. Each stream may have at least one frame, so that no stream waits for another stream.
 
 export interface Share {
   /** Returns the bytes that the stream may request now; 0 if there is no space. */

@@ -41,7 +41,7 @@ interface BucketFollowerOptions extends BucketPlace {
 interface Progress {
   readonly created: string;
   sequence: number;
-  /** Every key that has an entry or a deletion marker. The bucket holds one per key. */
+  /** Every key that has an entry or a deletion marker. Each key has only one of the two. */
   readonly keys: Set<string>;
 }
 

@@ -380,7 +380,7 @@ export class Member implements CachedRow {
   mergedInto: string | undefined = undefined;
   person: Person | undefined = undefined;
   isChanged = false;
-  /** Start of the time in which events change nothing, in seconds: small integers for V8. */
+  /** Start of the time in which events change nothing, in seconds. V8 needs small integers. */
   quietFromS = 0;
   quietToS = 0;
 

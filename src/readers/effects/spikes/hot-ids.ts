@@ -4,7 +4,7 @@
 import { IdHash } from "../lines/hashes.ts";
 
 const countersMax = 64;
-/** Number of places in the hash table. A power of two. */
+/** Number of places in the hash table, a power of two. */
 const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();

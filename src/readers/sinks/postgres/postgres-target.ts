@@ -36,7 +36,7 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/** Inserts the keys of new events. A uuid as key, from release 0.1.0, matches all its events. */
+/** Inserts the keys of new events. Release 0.1.0 used uuids as keys, so these match too. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
