@@ -1,7 +1,7 @@
-// Repairs a rejected text. U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder. An incomplete
-// sequence becomes a single U+FFFD, and so does any other byte. CESU-8, a surrogate pair of two
-// three-byte sequences, becomes its character. `NaN`, `Infinity` and `-Infinity` outside of strings
-// become `null`, because Python's json module writes them.
+// Repairs a rejected text. U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder. Each
+// incomplete sequence becomes a single U+FFFD, and so does any other byte. CESU-8, a surrogate pair
+// of two three-byte sequences, becomes its character. `NaN`, `Infinity` and `-Infinity` outside of
+// strings become `null`, because Python's json module writes them.
 //
 // Reads only [text, text + length), has no state, and is safe on any thread.
 
