@@ -322,7 +322,7 @@ class LineReader {
     return text.take(kind) && text.take("\"");
   }
 
-  /** Reads the person fields. Flags the line if any at either level is not empty. */
+  /** Reads the person fields. Flags the line if one of these fields is not empty. */
   bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
                    uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;

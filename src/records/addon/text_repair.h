@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/** Growth of a text after which '?' replaces malformed UTF-8. No text may triple its length. */
+/** Growth of a text after which '?' replaces malformed UTF-8, to limit the growth. */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
 /** Maximum number of recorded positions of each kind. Later replacements are not recorded. */

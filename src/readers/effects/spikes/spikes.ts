@@ -135,8 +135,8 @@ export class Spikes {
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // Projects in motion stay. Projects of the current batch stay too; 0 means loaded for this
-      // batch.
+      // Projects in motion and projects of the current batch stay. A project that was loaded for
+      // this batch has the number 0.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }

@@ -30,7 +30,7 @@ export interface ErasedPeople {
   readonly remains: readonly string[];
 }
 
-/** Erases people. Each call opens a connection, and rejects with a StoreError if it cannot. */
+/** Erases people. Each call opens a connection. Rejects with a StoreError if this fails. */
 export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons completely, or rejects and erases nothing. */
