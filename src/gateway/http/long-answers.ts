@@ -158,7 +158,7 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /** Writes a piece. The next follows in the next iteration, or once the socket is writable. */
+  /** Writes a piece. The next piece follows in the next iteration, or when the socket has space. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);

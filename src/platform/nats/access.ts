@@ -15,7 +15,7 @@ export interface NatsAccess {
   /** The servers, separated by commas. If one URL begins with `tls://`, all servers require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /** The path of a credentials file. The next three are paths too. The certificates require TLS. */
+  /** The path of a credentials file. `natsCa` and `natsCert` are paths too, and require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;

@@ -82,7 +82,7 @@ export function movedFrom(stream: string, was: Pick<SinkPosition, "sequence"> | 
   );
 }
 
-/** Throws a MovedError unless the batch starts at the target's positions. */
+/** Checks that the batch starts at the target's positions. Otherwise, throws a MovedError. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
   positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,

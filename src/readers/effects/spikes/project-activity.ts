@@ -121,7 +121,7 @@ export class ProjectActivity {
     this.#historyText = undefined;
   }
 
-  /** Counts an event. In a closed minute, it counts only in its hour. `idHash` is the high word. */
+  /** Counts an event. Of a closed minute, counts it only in its hour. `idHash` is the high word. */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
     if (minute < history.next) {

@@ -93,8 +93,8 @@ export function idsTotalOf(row: Row): number {
 export const shownIdsMax = 100;
 
 /**
- * Converts a person. `ids` starts with the first id, followed by the ids that were seen next. If
- * there are more ids, it has `shownIdsMax` + 1 ids. It is unused for a person with one id.
+ * Converts a person. `ids` has the person's ids in the order in which they were first seen, at most
+ * `shownIdsMax` + 1 ids. For a person with one id, `ids` is unused.
  */
 export function personOf(
   row: Row,
