@@ -15,7 +15,7 @@ export interface NatsAccess {
   /** The servers, separated by commas. If one URL begins with `tls://`, all servers require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /** The path of a credentials file. `natsCa` and `natsCert` are paths too, and require TLS. */
+  /** Paths of a credentials file, of certificates and of a key. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
