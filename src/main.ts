@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// The entry point: passes arguments, streams and signals to the commands, and sets the exit code (0
-// success, 1 failure, 2 wrong arguments or settings).
+// The entry point. Passes arguments, streams and signals to the commands, and sets the exit code: 0
+// for success, 1 for failure, 2 for wrong arguments or settings.
 
 import type { CommandContext } from "./commands/context.ts";
 
-// Checked first, because other modules need parts of Node that older versions lack.
+// Checked first, because other modules need features of Node that older versions lack.
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(

@@ -1,5 +1,5 @@
 // The command tree: names, arguments, options and the function of each command.
-// docs/reference/commands.md is generated from it.
+// docs/reference/commands.md is generated from this tree.
 
 import { Command, Help, Option } from "commander";
 import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
@@ -57,7 +57,7 @@ export function commandLine(context: CommandContext): Command {
     .version(version)
     .exitOverride()
     .hook("preAction", (_, command) => {
-      // The scanner is not loaded for doctor, which reports a missing one among its findings.
+      // doctor itself reports a missing scanner.
       if (command.name() !== doctorCommand) loadAddon();
     });
   addServing(program, context);
@@ -82,8 +82,8 @@ function settingsLast<Item extends Command | Option>(
   return new Help().groupItems(sorted, sorted, groupOf);
 }
 
-// The modules that serve are imported only when they run: main.ts must set a variable before
-// uWebSockets.js is loaded, and other commands start faster.
+// Imports the modules that serve only when they run. main.ts must set a variable before
+// uWebSockets.js is loaded, and other commands start faster without these modules.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -130,7 +130,7 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // A suggestion for a mistyped command could be a command that invalidates keys.
+  // The suggestion for a mistyped command could be a command that invalidates keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))

@@ -30,9 +30,9 @@ import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
 /**
- * V8 inlines more functions than by default into the loops over the events of a body: a batch of
- * 100 takes 5 % less CPU, a single event 3 % less. Node accepts these flags neither in NODE_OPTIONS
- * nor in a worker's options.
+ * V8 flags that inline more functions into the loops over the events of a body. A batch of 100
+ * events takes 5 % less CPU. A single event takes 3 % less. Node accepts these flags neither in
+ * NODE_OPTIONS nor in a worker's options.
  */
 const inliningFlags = [
   "--max-inlined-bytecode-size=1000",
@@ -171,7 +171,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Returns undefined if the addon is missing. Throws if the PROXY protocol needs it. */
+/** Returns the addon; undefined if it is missing. Throws if the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -188,7 +188,7 @@ export function connectionAddon(
   }
 }
 
-/** Logs whether posthog-js is served. Without it, pages with the HTML snippet send no events. */
+/** Logs whether posthog-js is served. Without posthog-js, the HTML snippet sends no events. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -203,7 +203,10 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
   }
 }
 
-/** Reserves file descriptors for other uses. Default limit per address: a quarter of the total. */
+/**
+ * Returns the limits of connections. Reserves file descriptors for other uses. By default, an
+ * address may use a quarter of the total.
+ */
 function connectionLimits(config: Config): {
   connectionsMax: number;
   addressConnectionsMax: number;
@@ -216,17 +219,17 @@ function connectionLimits(config: Config): {
   };
 }
 
-/** Nice levels below the event loop: on a busy CPU, a pool thread gets a third of its share. */
+/** Nice levels below the event loop. On a busy CPU, a pool thread gets a third of its share. */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
-/** The name of libuv's pool threads, which libuv starts with the first task. */
+/** The name of libuv's pool threads. libuv starts them with the first task. */
 const poolThread = "libuv-worker\n";
 
 /**
- * Lowers the priority of the pool's threads, which scan and inflate large bodies. Otherwise the
- * large bodies of one sender delay the requests of all clients. Only Linux has a priority per
- * thread; elsewhere this does nothing.
+ * Lowers the priority of the pool threads, which scan and inflate large bodies. Otherwise, the
+ * large bodies of one sender would delay the requests of all clients. Only Linux has a priority per
+ * thread. On other systems, this function does nothing.
  */
 async function lowerBackgroundThreads(): Promise<void> {
   try {

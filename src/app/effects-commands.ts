@@ -39,7 +39,7 @@ export function addEffects(program: Command, context: CommandContext): void {
       "continue even though events left their stream before they were applied; if a stream was restored from an older copy, apply all of it again",
       false,
     )
-    // Words after `effects` that are not a subcommand are arguments of this default command.
+    // The action below rejects other words with a message that lists the subcommands.
     .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
       refuseWords(command.args, effects);

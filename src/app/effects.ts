@@ -1,5 +1,5 @@
-// The effects process: wires database, NATS, writer and HTTP port. The database is opened before
-// NATS is connected, so that people can be read while NATS is down.
+// The effects process: wires database, NATS, writer and HTTP port. Opens the database before it
+// connects to NATS, so that people can be read while NATS is down.
 
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -37,11 +37,11 @@ interface ServeOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly acceptExpired: boolean;
-  /** Whether this is the child process of `up`, which applies events even if its port is taken. */
+  /** Whether this is the child process of `up`. The child applies events without its port. */
   readonly isChild: boolean;
 }
 
-/** Limit per CPU next to a gateway. Without it, the gateway's throughput falls by 20 % to 40 %. */
+/** Maximum rate per CPU. Without a limit, the gateway's throughput would fall by 20 % to 40 %. */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
@@ -175,7 +175,7 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/** Retries while the database is unreachable. Rejects if it belongs to another installation. */
+/** Opens the database. Retries if it is unreachable. Rejects if another installation owns it. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);
@@ -207,15 +207,15 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
   return opened;
 }
 
-/** Creates the data folder if the database is in it. Throws like `requireNamedFolder`. */
+/** Creates the data folder if it contains the database. Throws like `requireNamedFolder`. */
 function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   requireNamedFolder(config);
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
 }
 
 /**
- * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist: a typo would create a
- * new database in another folder and apply all events to it.
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. After a typo, a new
+ * database in another folder would receive all events.
  */
 export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   const folder = folderOf(config);

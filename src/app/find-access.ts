@@ -1,4 +1,4 @@
-// Finds NATS for processes next to a gateway. They may start before the embedded nats-server.
+// Finds the NATS of a gateway for other processes, which may start before the embedded nats-server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CommandContext } from "../commands/context.ts";
@@ -42,8 +42,8 @@ interface Linked {
 }
 
 /**
- * Resolves with true if the link is down and the embedded nats-server has another address or token;
- * with false when the signal aborts.
+ * Returns true as soon as the link is down and the embedded nats-server has another address or
+ * token. Returns false when the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
@@ -59,12 +59,10 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/**
- * Pause before the second attempt: an account may get JetStream shortly after the server's start.
- */
+/** Pause before the second attempt. An account may get JetStream soon after the server starts. */
 const jetStreamWaitMs = 500;
 
-/** Rejects if NATS permanently refuses to list the streams. Ignores temporary failures. */
+/** Checks that NATS lists the streams. Rejects if it refuses permanently. */
 export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
   const refused = async () => {
     try {

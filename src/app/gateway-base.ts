@@ -9,9 +9,9 @@ import type { Config } from "../platform/settings/config.ts";
 export interface GatewayDependencies {
   readonly log: ProcessLog;
   readonly signal?: AbortSignal;
-  /** The role of a worker, which opens no admin port; undefined for a single gateway. */
+  /** The role of a worker; undefined for a single gateway. Workers open no admin port. */
   readonly worker?: "first" | "joining";
-  /** Returns the receive time of events in ms since the epoch. Default: the system clock. */
+  /** Returns the receive time of events, in ms since the epoch. Default: the system clock. */
   readonly wallMs?: () => number;
   readonly registryPollMs?: number;
   /** The API key of the sample project. */
@@ -39,7 +39,7 @@ class Closers {
     this.#closers.push(close);
   }
 
-  /** Closes the parts in the reverse order of opening. */
+  /** Closes the parts, starting with the part that was opened last. */
   async close(): Promise<void> {
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())
       await close();
@@ -47,9 +47,9 @@ class Closers {
 }
 
 class GatewayStatus {
-  /** Returns the reasons why events cannot be stored now. */
+  /** Returns the reasons why the gateway cannot store events now. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
-  /** Returns facts for the operator that do not prevent events from being stored. */
+  /** Returns facts for the operator that do not prevent the gateway from storing events. */
   warnings: () => readonly string[] = () => [];
   isConnected: () => boolean = () => false;
   publicPort: number | undefined;

@@ -1,4 +1,4 @@
-// Starts and stops one gateway process. The gateway is ready if the registry and the streams are.
+// Starts and stops one gateway process.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
@@ -12,7 +12,7 @@ import { openStoreSide, type StoreSide } from "./store-side.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** The admin port; 0 for a worker, which has none. */
+  /** The admin port; 0 for a worker, because workers have no admin port. */
   readonly adminPort: number;
   /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;
@@ -69,7 +69,7 @@ export async function startGateway(
   }
 }
 
-/** The admin port responds while the other parts still start. */
+/** Opens the admin port first, so that it responds while the other parts start. */
 async function openOperatorSide(base: GatewayBase) {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort } = base;

@@ -42,7 +42,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {
-      // Without a filter the list may be long: listing half a million projects takes seconds.
+      // Without a filter, the list may be long. Listing half a million projects takes seconds.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
         if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];

@@ -25,8 +25,8 @@ export function streamShare(text: string): number {
 }
 
 /**
- * Calls `make`, and reports its errors as wrong usage: with that exit code, a supervisor does not
- * restart the process.
+ * Calls `make`, and reports its errors as wrong usage. A supervisor does not restart a process that
+ * ends with this exit code.
  */
 export function orUsageFault<Target>(make: () => Target): Target {
   try {
@@ -38,7 +38,7 @@ export function orUsageFault<Target>(make: () => Target): Target {
 
 /**
  * Returns the environment without settings. A child process receives the settings in a message,
- * because its environment must not contain their secrets.
+ * because an environment must not contain their secrets.
  */
 export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));

@@ -1,5 +1,5 @@
-// `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway in this
-// process or in workers.
+// `serve` and `up` start the embedded NATS if the settings name no NATS. Then they start the
+// gateway, in this process or in workers.
 
 import { once } from "node:events";
 import { resolve } from "node:path";
@@ -32,7 +32,8 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 
 /**
  * Runs the gateway like `serve`, with an embedded NATS and a sample project, and prints an example
- * request. A taken default port of the effects is replaced; a port from the settings must be free.
+ * request. If the default port of the effects is taken, another port is used. A port from the
+ * settings must be free.
  */
 export async function up(
   config: Config,
@@ -56,7 +57,7 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Chooses the port of the effects; absent if no effects process should run. */
+  /** Returns the port of the effects. Absent if no effects process should run. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -105,13 +106,13 @@ async function run(
   }
 }
 
-/** Closes everything, even if a part fails, and then throws the first error. */
+/** Closes everything, even if a part fails. Then throws the first error. */
 async function closeAll(
   gateway: Running | undefined,
   effects: EffectsChild | undefined,
   embedded: EmbeddedNats | undefined,
 ): Promise<void> {
-  // Events that the gateway stores after the effects stop are applied at the next start.
+  // The next start applies the events that the gateway stores after the effects have stopped.
   const closed = await Promise.allSettled([gateway?.close(), effects?.close()]);
   closed.push(...(await Promise.allSettled([embedded?.close()])));
   const failed = closed.find(({ status }) => status === "rejected");

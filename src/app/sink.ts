@@ -1,4 +1,4 @@
-// The sink process: wires NATS, target, writer and the port for metrics and health.
+// The sink process: wires NATS, target, writer, and the port for metrics and health.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -25,7 +25,7 @@ interface SinkRun {
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
   readonly acceptExpired: boolean;
-  /** The effects database for the persons of events; undefined to write events without persons. */
+  /** The effects database, for the persons of events. If undefined, events have no persons. */
   readonly people?: OpenReader | undefined;
   /** Called with each connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
@@ -81,7 +81,7 @@ export async function runSink(
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // Checked once, because another server may not have these projects.
+      // Checked only for the first connection, because another server may not have these projects.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);
@@ -135,8 +135,8 @@ const againMs = 1_000;
 const sayAgainMs = 30_000;
 
 /**
- * Waits for NATS and, if projects are named, until the registry has projects. Rejects with a
- * CommandError if a named project is unknown: the sink would permanently skip its events.
+ * Waits for NATS. If projects are named, also waits until the registry has projects. Rejects with a
+ * CommandError if a named project is unknown, because the sink would permanently skip its events.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions) {
   const { host, log, signal, named, waits } = options;
@@ -155,7 +155,7 @@ async function sinkLink(config: Config, options: SinkLinkOptions) {
       waits(`waiting for the registry: ${reason}`);
       warning.warn({ reason }, "waiting for the registry, to look up the named projects");
     }
-    // The next connection may be to a restarted embedded server with another port.
+    // A restarted embedded server may have another port, so the next attempt connects again.
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
   }
@@ -167,7 +167,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Rejects with a CommandError only if a named project is certainly unknown. */
+/** Finds the named projects. Rejects with a CommandError only if a project is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

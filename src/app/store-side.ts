@@ -14,7 +14,7 @@ export interface StoreSide {
   readonly streams: StreamStates;
   readonly watch: StreamWatch;
   readonly registry: Registry;
-  /** The unique id of this process in message ids and in the usage record. */
+  /** The unique id of this process, in message ids and in the usage record. */
   readonly processId: string;
 }
 
@@ -65,7 +65,7 @@ async function readRegistry(
     ...{ prefix, replicas, hubDomain, log, signal, pollMs },
     refusal: (error) => link.refusal(error),
     // Stored events show whether the registry has lost projects. A leaf node cannot check this,
-    // because its registry is the hub's.
+    // because its registry is on the hub.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

@@ -7,7 +7,7 @@ import type { Command, Option } from "commander";
 interface Start {
   readonly mainFile: string;
   readonly workingFolder: string;
-  /** npm's INIT_CWD, the folder in which it was called; undefined if npm was not used. */
+  /** npm's INIT_CWD, the folder in which npm was called; undefined without npm. */
   readonly npmFolder: string | undefined;
 }
 
@@ -24,8 +24,8 @@ export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string 
 /** Returns whether the program, started by `calledAs`, uses this data folder by default. */
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
-  // The launcher of a checkout uses the data folder of the checkout, that of a bundle the one in
-  // the working folder.
+  // The launcher of a checkout uses the data folder of the checkout. The launcher of a bundle uses
+  // the data folder in the working folder.
   return existsSync(join(root, "penstock"))
     ? resolve(dataDir) === join(root, "data")
     : dataDir === "./data";
@@ -47,12 +47,12 @@ export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun
   const npmScript = env["npm_lifecycle_script"] ?? "";
   // The npm script may belong to another project that starts this program.
   if (!npmScript.split(/[\s/]/).includes(script)) return;
-  // An option that has arrived shows that `--` was typed.
+  // An option that has arrived shows that the user typed `--`.
   if (args.some((arg) => arg.startsWith("-"))) return;
   const { command, depth } = commandNamed(program, args);
   const kept = command.options.filter((option) => isKept(option, env));
   if (kept.length === 0) return;
-  // npm leaves the value of an option among the arguments.
+  // npm passes the value of an option as an argument.
   const words = args.slice(0, depth + command.registeredArguments.length);
   const isInScript = words[0] !== undefined && npmScript.endsWith(` ${words[0]}`);
   const typed = words.slice(isInScript ? 1 : 0).map(shellWord);
@@ -63,7 +63,7 @@ export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun
   );
 }
 
-/** Returns the command, and the number of arguments that name it as `depth`. */
+/** Returns the command. `depth` is the number of arguments that name the command. */
 function commandNamed(program: Command, args: readonly string[]) {
   let command = program;
   let depth = 0;
@@ -89,7 +89,7 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/** Returns whether an option is set in a configuration file of npm, so that it was not typed. */
+/** Returns whether an npm configuration file sets an option, so that the user did not type it. */
 function isInNpmrc(name: string, env: NpmRun["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [

@@ -23,10 +23,7 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/**
- * An expected failure: only its message is shown. If the message is empty, the command has already
- * printed the failure.
- */
+/** An expected failure. Only its message is shown. "" means that it was already printed. */
 export class CommandError extends Error {
   readonly exitCode: number;
 
@@ -53,10 +50,10 @@ export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }
 
-/** Time in which several signals count as one: terminal, npm and script each forward Ctrl-C. */
+/** Time in which several signals count as one, as terminal, npm and script each forward Ctrl-C. */
 const sameKeyPressMs = 300;
 
-/** Returns a controller that the first stop signal aborts. A second one ends the process. */
+/** Returns a controller that the first stop signal aborts. A second signal ends the process. */
 export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
   const stop = new AbortController();
   let firstAtMs: number | undefined;

@@ -1,5 +1,5 @@
-// `gather` runs at a hub: it configures the hub's streams to copy those of its leaf nodes, and
-// shows the lag of each leaf.
+// `gather` runs at a hub. It configures the hub's streams to copy the streams of its leaf nodes,
+// and shows the lag of each leaf.
 
 import { openBucket, raiseReplicas } from "../gateway/projects/registry/bucket.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";

@@ -42,7 +42,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 
 /**
  * Runs `work` with a connection. Rejects with a NatsRefusedError if NATS permanently refuses an
- * operation, or like `openNats`.
+ * operation. Also rejects like `openNats`.
  */
 export async function withNats<T>(
   { config, context }: ConfiguredCommand,
@@ -59,7 +59,7 @@ export async function withNats<T>(
   }
 }
 
-/** Returns a NatsRefusedError if `error` is a permanent refusal of NATS; else undefined. */
+/** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
 export function refusalOf(
   error: unknown,
   access: NatsAccess,
@@ -74,7 +74,8 @@ export function refusalOf(
 }
 
 /**
- * Rejects with a CommandError if no server responds, and with a NatsRefusedError if one refuses.
+ * Opens a connection. Rejects with a CommandError if no server responds, and with a
+ * NatsRefusedError if a server refuses.
  */
 export async function openNats(
   access: NatsAccess,

@@ -31,10 +31,7 @@ import { withNats } from "./nats.ts";
 import { registeredProjects, unknownText } from "./registered-project.ts";
 import { counted, table } from "./terminal.ts";
 
-/**
- * Time until all gateways have read a change. Before, a new key gets a 401, which SDKs do not
- * retry.
- */
+/** Time until all gateways have read a change. Until then, a new key gets a 401. */
 const gatewaysReadMs = 1_000;
 
 interface NewProject {
@@ -114,7 +111,7 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   );
 }
 
-/** Always throws: no command removes a project, so that a typo cannot invalidate keys. */
+/** Always throws. No command removes a project, so that a typo cannot invalidate keys. */
 export function remove(id: string): never {
   throw new CommandError(
     `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,
@@ -153,7 +150,7 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** Returns a note with the minimum size of a burst if the quota allows less; else "". */
+/** Returns a note with the minimum size of a burst if the quota allows less, else "". */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -246,7 +243,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Columns count events unless their names contain REQUESTS or BYTES. */
+/** Returns the table. Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

@@ -1,4 +1,4 @@
-// Errors for a project id that is invalid or unknown, with the known projects, the most similar
+// Errors for a project id that is invalid or unknown. They list the known projects, most similar
 // first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -27,9 +27,9 @@ export function mustBeProjectId(text: string): void {
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project: a project that
- * was removed from the registry may still have events. Does not search messages that several
- * projects share, which would take long.
+ * Checks that the registry or a stream has the project. Otherwise, rejects with a CommandError. A
+ * project that was removed from the registry may still have events. Does not search messages that several
+ * projects share, because this would take long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,

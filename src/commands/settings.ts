@@ -37,7 +37,7 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** Default values of a command, which take precedence over those in the table of settings. */
+/** Default values of a command. They have precedence over the defaults in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /** `up` listens on loopback, because the key of its sample project is publicly known. */

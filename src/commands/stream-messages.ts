@@ -23,7 +23,7 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /** Store time before which messages are not needed; undefined for no limit. */
+  /** Storage time before which messages are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /**
@@ -58,8 +58,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A deleted stream sends nothing, like a stream whose last messages were deleted: the check
-    // detects both.
+    // A deleted stream sends nothing, and neither does a stream whose last messages were deleted.
+    // The check detects both.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -114,8 +114,8 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * The check rejects if the stream was replaced, or if NATS does not respond. If no message was read
- * since the last check, it asks the server whether more messages follow.
+ * Returns the check. It rejects if the stream was replaced, or if NATS does not respond. If no
+ * message was read since the last check, it asks the server whether more messages follow.
  */
 async function checkerOf(
   connection: NatsConnection,

@@ -1,5 +1,5 @@
-// `tail` prints stored records as they enter the streams. Only reads. After a lost connection or a
-// changed stream it resumes at its last position.
+// `tail` prints stored records as they enter the streams. It only reads. After a lost connection or
+// a changed stream, it resumes at its last position.
 
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
@@ -24,7 +24,7 @@ export interface TailOptions {
   readonly events?: readonly string[];
   /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /** `json` (default) prints the stored records, `text` one short line per event. */
+  /** `json` (default) prints the stored records. `text` prints one short line per event. */
   readonly format?: TailFormat;
 }
 
@@ -46,7 +46,7 @@ interface Source {
 }
 
 interface Position {
-  /** Creation time of the stream. A new stream of the name is shown from its beginning. */
+  /** Creation time of the stream. A new stream of the same name is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
@@ -55,12 +55,12 @@ interface Position {
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** Interval of pings and heartbeats. A server that misses two counts as lost. */
+/** Interval of pings and heartbeats. A server that misses two of them counts as lost. */
 const pingMs = 5_000;
 
 /**
  * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
- * refuses a request before the first stream is followed. Later it retries forever.
+ * refuses a request before the first stream is followed. Later, it retries forever.
  */
 export async function tail(
   config: Config,
@@ -110,8 +110,8 @@ export async function tail(
 }
 
 /**
- * Rejects with a CommandError if the project is certainly unknown. A user who may not read the
- * registry can follow a project anyway.
+ * Checks that the registry has the project. Otherwise, rejects with a CommandError. A user who may
+ * not read the registry can follow any project.
  */
 async function requireProject(
   connection: NatsConnection,
@@ -127,13 +127,14 @@ async function requireProject(
   }
 }
 
-/** Rejects if a source cannot be followed. */
+/** Follows all sources. Rejects if a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // Read before the line "following …": events that are stored after it must be shown.
+  // Read before the line "following …", because events that are stored after this line must be
+  // shown.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -141,14 +142,17 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   if (!context.stop.aborted) throw new Error("the streams stopped responding");
 }
 
-/** Each subject has its own consumer: one consumer with two subjects needs nats-server 2.10. */
+/**
+ * Returns the subjects. Each subject has its own consumer, because one consumer with two subjects
+ * needs nats-server 2.10.
+ */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
     project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until a gateway has created the streams. Returns none if the command is stopped before. */
+/** Waits until a gateway has created the streams. Returns none if the command is stopped first. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -222,7 +226,7 @@ async function positionOf(
   return position;
 }
 
-/** Skips and reports lines that are not records, which only another program can have stored. */
+/** Returns the lines. Skips and reports lines that are not records. */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();
@@ -278,7 +282,7 @@ function textOf(record: StoredRecord): string {
 
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  // A cut inside a surrogate pair prints a broken character.
+  // A cut inside a surrogate pair would print a broken character.
   const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
   return `${text.slice(0, end)}… (${text.length} characters)`;
 }

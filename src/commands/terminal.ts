@@ -1,5 +1,5 @@
-// Makes text from a client safe for the operator's terminal: characters that act on it become JSON
-// escapes, which do not change the meaning of JSON.
+// Makes text from a client safe for the operator's terminal. Characters with an effect on the
+// terminal become JSON escapes, which do not change the meaning of JSON.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 

@@ -1,5 +1,6 @@
 // Queries the HTTP port of the effects process for the live page, with limits on time and size. The
-// browser cannot: the page's Content-Security-Policy only allows the admin port.
+// browser cannot query this port, because the page's Content-Security-Policy allows only the admin
+// port.
 
 import { dayOf } from "../platform/base/day.ts";
 import { get } from "../platform/base/http-request.ts";
@@ -38,10 +39,10 @@ const notAnswering: EffectsSnapshot = {
   reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** The limit is larger than any person with properties and ids. */
+/** Maximum size of a response. No person with properties and ids is as large. */
 const answerBytesMax = 2_097_152;
 
-/** Returns the state; undefined if no process responds. Usage that arrives late is omitted. */
+/** Returns the state; undefined if no process responds. Omits the usage if it arrives late. */
 export async function effectsSnapshot(
   baseUrl: string,
   projects: readonly string[],

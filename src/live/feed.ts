@@ -1,5 +1,5 @@
-// Selects the events for the viewers of one filter: reads them from frames at a limited rate,
-// collects them for the next push, holds the latest for new viewers, and counts the rest.
+// Selects the events for the viewers of one filter. Reads frames at a limited rate, collects events
+// for the next push, holds the latest events for new viewers, and counts the rest.
 
 import type { ServerResponse } from "node:http";
 import type { JsMsg } from "@nats-io/jetstream";
@@ -15,12 +15,12 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** Number of events that are not shown. A lower bound: an unread message counts as one event. */
+  /** Number of events that are not shown, or fewer: an unread message counts as one event. */
   readonly skipped: number;
 }
 
 const eventsPerSecondMax = 50;
-/** Maximum number of parsed lines per second. A viewer could not read more. */
+/** Maximum number of parsed lines per second. A viewer cannot read more lines. */
 const parsedPerSecondMax = 1_000;
 const recentMax = 50;
 const lineFeed = 0x0a;
@@ -40,7 +40,7 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /** Adds a message. If it was stored before the page was opened, no event counts as skipped. */
+  /** Adds a message. No event counts as skipped if it was stored before the page was opened. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
@@ -107,7 +107,10 @@ export class Feed {
   }
 }
 
-/** Rejects most lines without the text. Lines with escapes pass: they may spell the text. */
+/**
+ * Rejects most lines that do not contain the text. Lines with escapes pass, because they may
+ * contain the text in escaped form.
+ */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
   return (line) => {
@@ -117,13 +120,13 @@ function mayHold(text: string): (line: Buffer) => boolean {
   };
 }
 
-/** Messages of other publishers may have no valid header, and count as one event. */
+/** Returns the number of events. A message without a valid header counts as one event. */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
   return Number.isSafeInteger(events) && events > 0 ? events : 1;
 }
 
-/** Returns the first `max` matching lines of a frame, not copied, and the number of the others. */
+/** Returns the first `max` matching lines of a frame, and the number of other matching lines. */
 function linesOf(
   data: Uint8Array,
   { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },
@@ -157,15 +160,15 @@ export interface ShownEvent {
 }
 
 const textCharsMax = 4_096;
-/** This many bytes of UTF-8 always contain more than `textCharsMax` UTF-16 units. */
+/** Number of UTF-8 bytes that always contain at least `textCharsMax` UTF-16 units. */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
 /** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
 const headBytesMax = 65_536;
-/** The key of the properties. No earlier string contains it, because quotes are escaped there. */
+/** The key of the properties. No earlier string can contain it, because strings escape quotes. */
 const propertiesKey = ',"properties":';
 
-/** Returns copies of the shown parts. Decodes only the beginning of a client's record. */
+/** Returns copies of the shown parts. Decodes only the beginning of a record. */
 function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
@@ -209,15 +212,15 @@ const bytesWaitingMax = 262_144;
 const stuckMs = 30_000;
 
 export interface Viewer {
-  /** Sends one line of JSON, or returns false if too much data is unread. */
+  /** Sends one line of JSON. Returns false if the browser has too much unread data. */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /** Returns whether the browser has been too slow for so long that it should be disconnected. */
+  /** Returns whether the browser has been slow for so long that it should be disconnected. */
   isStuck(): boolean;
   end(): void;
 }
 
-/** A browser that watches the page. If it reads too slowly, it alone loses events. */
+/** A browser that watches the page. A slow browser loses events, without delaying others. */
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;

@@ -1,5 +1,5 @@
-// The live page on the admin port: `/`, an HTML page; `/live`, its server-sent events; and
-// `/live/person`. Checks access; watch.ts does the work for open pages.
+// The live page on the admin port. `/` is an HTML page, `/live` its server-sent events, and
+// `/live/person` a person. This file checks access. watch.ts does the work for open pages.
 
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -48,7 +48,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Returns false if the path does not belong to the live page. */
+  /** Answers a request. Returns false if the path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -128,7 +128,7 @@ export class LivePage {
   }
 }
 
-/** Returns whether a request is from another site, which could use up the slots for viewers. */
+/** Returns whether a request is from another site, which could take all slots for viewers. */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
   return (
@@ -167,7 +167,7 @@ const headersOfPage = {
   "X-Frame-Options": "DENY",
 };
 
-/** Returns the files by path; the page itself is at `/`. */
+/** Returns the files by path. The page itself is at `/`. */
 function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

@@ -1,5 +1,5 @@
 // The state of the gateway for the live page, once per second. If a part does not respond in time,
-// its last value is shown: the page matters most while a part hangs.
+// the page shows the part's last value. The page matters most while a part hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import { atMost } from "../platform/base/retry.ts";
@@ -59,10 +59,10 @@ export class Snapshots {
     }, undefined);
   }
 
-  /** Reads a snapshot. `projects` are those that a viewer has selected. Never rejects. */
+  /** Reads a snapshot. `projects` are the projects that viewers have selected. Never rejects. */
   async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
-    // Not awaited: the gateway's own state must not wait for another process.
+    // Not awaited, because the gateway's own state must not wait for another process.
     void this.#effects.refresh();
     const parts = [this.#counts, this.#clientWarnings, this.#readiness, this.#store];
     await atMost(waitMs, Promise.all(parts.map((part) => part.refresh())));
@@ -102,7 +102,7 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /** Reads the value again, once for concurrent callers. Never rejects. */
+  /** Reads the value again. Concurrent callers share one read. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;
@@ -123,7 +123,7 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /** Each pair is a bound in seconds (null for all) and the number of requests up to it. */
+  /** Pairs of an upper bound in seconds (null for none) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

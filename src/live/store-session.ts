@@ -1,4 +1,4 @@
-// The live page's own connection to NATS, open while a viewer watches, so that a viewer never
+// The live page's own connection to NATS. It is open while a viewer watches, so that a viewer never
 // delays storing. Reports the state of the server and of the streams.
 
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -19,7 +19,7 @@ export interface StoreSnapshot {
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** Number of all streams, which may exceed the number of listed streams. */
+  /** Number of all streams. Not all of them may be listed. */
   readonly streamsTotal: number;
 }
 
@@ -33,7 +33,7 @@ const askTimeoutMs = 2_000;
 const streamsMax = 32;
 
 export class StoreSession {
-  /** Resolves at the first connection, or with undefined if the session ends earlier. */
+  /** The first connection; undefined if the session ends earlier. */
   readonly connection: Promise<NatsConnection | undefined>;
   readonly #options: StoreSessionOptions;
   readonly #closing = new AbortController();

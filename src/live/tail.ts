@@ -1,5 +1,6 @@
-// Reads stored frames as they arrive. Each source has an ordered consumer, and all share a budget
-// per second. Messages over the budget are skipped, so that the tail stays at the newest messages.
+// Reads stored frames as they arrive. Each source has an ordered consumer. All sources share a
+// budget per second. The tail skips messages over the budget, so that it stays at the newest
+// messages.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -27,7 +28,7 @@ export interface TailOptions {
   readonly sources: readonly TailSource[];
   /** Receives each message, and whether it was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Receives the number of skipped messages, each of which contains at least one event. */
+  /** Receives the number of skipped messages. Each message contains at least one event. */
   readonly onSkipped: (messages: number) => void;
   /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;
@@ -40,7 +41,7 @@ const secondMs = 1_000;
 /** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
 const messagesBeforeDefault = 10;
-/** The server removes a consumer after this time without contact. */
+/** The server removes a consumer after this duration without contact. */
 const inactiveMs = 30_000;
 /** Maximum wait for the server to remove the consumers at the end. */
 const leaveMs = 500;
@@ -50,7 +51,7 @@ interface Budget {
   readonly messages: RateWindow;
 }
 
-/** Runs until the signal aborts and the consumers are removed. Never rejects. */
+/** Follows the sources until the signal aborts, then removes the consumers. Never rejects. */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
   const monotonicMs = (): number => performance.now();
@@ -63,7 +64,8 @@ export async function tail(options: TailOptions): Promise<void> {
   );
   const { signal } = options;
   if (!signal.aborted) await once(signal, "abort");
-  // A frozen server must not delay the end of a tail. It removes the consumers later by itself.
+  // A frozen server must not delay the end of a tail. Later, the server removes the consumers
+  // itself.
   await Promise.race([followed, delay(leaveMs, undefined, { ref: false })]);
 }
 
@@ -79,7 +81,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
       const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
-      // The page shows elsewhere that the stream does not exist or that NATS is unreachable.
+      // The page reports elsewhere that the stream does not exist or that NATS is unreachable.
     }
     await pauseUntilAborted(secondMs, signal);
   }
@@ -107,7 +109,7 @@ async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Sta
   };
 }
 
-/** Follows the source until this second's budget is used up or the signal aborts. */
+/** Follows the source until the second's budget is used up or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -132,7 +134,7 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
   try {
     for await (const message of messages) {
       if (signal.aborted) return;
-      // Replacements that an erasure stored are not new events.
+      // The replacement frames of an erasure are not new events.
       if (originalOf(message.headers) === undefined)
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {

@@ -1,5 +1,5 @@
 // The work for the viewers of the live page: a snapshot per second, a connection to NATS, and a
-// tail for each filter in use. Without viewers, only the counts of the last minute are sampled.
+// tail for each filter in use. Without viewers, it only samples the counts of the last minute.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { Feed, type LiveFilter, type Viewer } from "./feed.ts";
@@ -42,13 +42,13 @@ const pushEveryMs = 250;
 
 export class Watch {
   readonly #options: WatchOptions;
-  /** The viewers, each with the client warnings that were last sent to it. */
+  /** The viewers, each with the client warnings that it last received. */
   readonly #viewers = new Map<Viewer, string>();
   /** The channels, by the filter as JSON. */
   readonly #channels = new Map<string, Channel>();
   readonly #ending = new Set<Promise<void>>();
   #running: Running | undefined;
-  /** The counts of the last minute as JSON, the oldest first. */
+  /** The counts of the last minute as JSON. The oldest count is first. */
   readonly #history: string[] = [];
   readonly #sampling: NodeJS.Timeout;
 
@@ -109,7 +109,7 @@ export class Watch {
     return { session, stop };
   }
 
-  /** The session is closed after the tails, which remove their consumers over its connection. */
+  /** The tails remove their consumers over the session's connection, so it is closed last. */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;
@@ -130,7 +130,8 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Pushed before the viewer joins, because recent events include the pending ones.
+    // Pushed before the viewer joins, because the recent events that it gets include the pending
+    // events.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });

@@ -1,6 +1,6 @@
-// Determines when an event happened: by its `offset`, else by its `timestamp` minus the error of
-// the client's clock, else by the time of receipt. The error is `sent_at` minus the time of
-// receipt, so it includes the transmission time.
+// Determines when an event happened, from the first known of three values: its `offset`, its
+// `timestamp` minus the error of the client's clock, the time of receipt. The clock's error is
+// `sent_at` minus the time of receipt, so it includes the transmission time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -22,7 +22,7 @@ import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./ver
 /** Maximum time into the future. A later time means that the client's clock was never set. */
 export const aheadMsMax = 23 * 3_600_000;
 
-/** Maximum digits that are parsed here. `Number` parses longer numbers and fractions. */
+/** Maximum digits that this file parses itself. `Number` parses longer numbers and fractions. */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
 
@@ -77,7 +77,7 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
   return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
-/** Returns the time from event to request by the client's clock; may be Infinity. */
+/** Returns the time from event to request by the client's clock. The result may be Infinity. */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;
@@ -86,7 +86,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** Parses an integer, as in posthog-js's offsets, without creating a string; otherwise NaN. */
+/** Parses an integer, as posthog-js sends it, without creating a string; otherwise NaN. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

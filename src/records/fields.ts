@@ -1,15 +1,12 @@
 // The fields of a stored record, in the order in which they are written. The reference page, the
-// columns of the sinks and the test of the consumer's types are derived from this table.
+// columns of the sinks and a test of the consumer's types are derived from this table.
 
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
-/**
- * The type of a field. `object` and `names` are JSON: an object and an array of strings. `time` is
- * UTC with milliseconds.
- */
+/** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
 /** Parts of a record whose offsets the addon returns: fields, and members of the properties. */
@@ -28,7 +25,7 @@ export const Part = {
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** The groups of the properties, of which the addon returns only the type. */
+  /** The groups of the properties. The addon returns only their type. */
   Groups: 14,
   Count: 15,
 } as const;
@@ -42,7 +39,7 @@ export interface RecordField {
   /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if the field has none. */
+  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if there is no column. */
   readonly column?: string;
   /** A description in one sentence of Markdown. */
   readonly description: string;

@@ -1,7 +1,7 @@
-// The rules for one event, which docs/reference/event-fields.md describes: first reasons to drop
-// it, then errors, then warnings. An item that is not plain was normalised before, unless it is too
-// large and can be read unchanged. The rules create no object for the event, and write only
-// repairs.
+// The rules for one event, which docs/reference/event-fields.md describes: first the reasons to
+// drop the event, then errors, then warnings. An item that is not plain was normalised before,
+// unless it is too large and can be read unchanged. The rules create no object for the event, and
+// write only repairs.
 
 import { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
@@ -43,7 +43,7 @@ const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
-/** In most events `properties` is an object, and `$set` and `$set_once` are absent. */
+/** In most events, `properties` is an object, and `$set` and `$set_once` are absent. */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 const traceIdName = Buffer.from('"$ai_trace_id"');
@@ -89,7 +89,7 @@ function isObject({ table, row }: ItemView): boolean {
   return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
-/** Returns whether an item is an object without a name. A non-object has no field types either. */
+/** Returns whether an item is an object without a name. */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
 }
@@ -111,8 +111,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // A string of at most 400 bytes is not too long. A plain one with a visible first character needs
-  // no cleaning.
+  // A string of at most 400 bytes is short enough. A plain string with a visible first character
+  // needs no cleaning.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -126,8 +126,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
 }
 
 /**
- * Judges `properties` and person fields. Wrong members of `properties` are repaired in place, and
- * wrong fields of the item are not stored. Only a wrong `properties` is an error.
+ * Checks `properties` and the person fields. Repairs wrong members of `properties` in place. Wrong
+ * fields of the item are not stored. Only a wrong `properties` is an error.
  */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
@@ -182,7 +182,7 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/** Warns if an event lacks a value that its name requires. It is stored, but has no effect. */
+/** Warns if an event lacks a value that its name requires. Such an event has no effect. */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -241,7 +241,7 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   }
 }
 
-/** Returns whether `name`, which includes its quotes, occurs anywhere in `properties`. */
+/** Returns whether `name` occurs anywhere in `properties`. `name` includes its quotes. */
 function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   return body.subarray(start, end).includes(name);
@@ -255,7 +255,7 @@ function judgePersonProfile(type: TokenType, verdict: Verdict): void {
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
   verdict.uuid = "new";
-  // Some clients send "" for an event without a uuid.
+  // Some clients send "" if an event has no uuid.
   if (isNothing(type) || type === TokenType.EmptyString) return;
   const start = table[row + Row.UuidStart]!;
   const end = table[row + Row.UuidEnd]!;

@@ -32,7 +32,7 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** For each text, call `begin`, and then `next` until it returns false. */
+/** An iterator. For each text, call `begin`, and then call `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -40,11 +40,11 @@ export class JsonMembers {
   #hasNames = true;
   #oddities = 0;
   #hasEscape = false;
-  /** The name without its quotes; empty in an array. */
+  /** Start of the name without its quotes. In an array, the name is empty. */
   nameStart = 0;
   nameEnd = 0;
   nameHasEscape = false;
-  /** The value, with quotes or brackets. */
+  /** Start of the value, with quotes or brackets. */
   valueStart = 0;
   valueEnd = 0;
   valueType: TokenType = TokenType.Absent;
@@ -54,7 +54,7 @@ export class JsonMembers {
     this.#body = body;
   }
 
-  /** body[start, end) is an object or an array, and includes its brackets. */
+  /** Starts an iteration over body[start, end), an object or an array including its brackets. */
   begin(body: Buffer, start: number, end: number): void {
     this.#body = body;
     this.#at = start + 1;

@@ -1,5 +1,5 @@
 // The layout of the results for stored lines. The C++ side (addon/stored_lines.h) has the same
-// numbers, and loading the addon compares both.
+// numbers. Loading the addon compares both.
 
 import { Buffer } from "node:buffer";
 import { Part } from "./fields.ts";
@@ -11,28 +11,28 @@ export const Line = {
   Flags: 0,
   /** The TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /** Milliseconds since 1970, as a double of two words; NaN if absent. So are the next three. */
+  /** Milliseconds since 1970, as a double of two words; NaN if absent. The next three are alike. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
   SentAt: 10,
-  /** Hash over project, uuid, event and distinct id, with the key of the caller. */
+  /** Hash over project, uuid, event and distinct id, with the caller's key. */
   UuidHigh: 12,
   UuidLow: 13,
-  /** Hash over the distinct id, if it is plain. */
+  /** Hash over the distinct id, if the id is plain. */
   IdHigh: 14,
   IdLow: 15,
-  /** Start and end of the token of each part, quotes or brackets included. */
+  /** Start and end of each part's token, quotes or brackets included. */
   Parts: 16,
   Words: 16 + 2 * Part.Count,
 } as const;
 
 export const LineFlag = {
-  /** The whole line is as the gateway writes it. Otherwise no other word has a meaning. */
+  /** The whole line is as the gateway writes it. If not, no other word has a meaning. */
   Written: 1,
   SameProject: 2,
   PersonProfile: 4,
-  /** The line has person fields or `$groups` that are not empty. */
+  /** The person fields or `$groups` of the line are not empty. */
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
@@ -41,9 +41,7 @@ export const LineFlag = {
   EscapedEvent: 64,
   Merge: 128,
   Automatic: 256,
-  /**
-   * The bytes between timestamp and properties equal those of an earlier written line of the call.
-   */
+  /** The bytes between timestamp and properties are the same as in an earlier line of the call. */
   SameOrigin: 512,
 } as const;
 
@@ -52,14 +50,12 @@ export const LineShift = { Kind: 12 } as const;
 
 /** The addon's functions for lines. They throw for wrong arguments. */
 export interface LineFunctions {
-  /**
-   * Turns line feeds into commas, and writes the ends of lines into `ends`. Returns their number.
-   */
+  /** Replaces line feeds with commas, and writes the ends of lines. Returns the number of lines. */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Writes Line.Words words for each row of a scan's table that has a line, and returns the number
-   * of such rows. `place` has the number of lines, the index and the offset of the first row's
-   * line, and the two words of the key for hashes.
+   * Writes Line.Words words for each row of a scan's table that has a line. Returns the number of
+   * such rows. `place` has the number of lines, the index and the offset of the first row's line,
+   * and the two words of the key for hashes.
    */
   readonly readLines: (
     text: Buffer,
@@ -70,20 +66,20 @@ export interface LineFunctions {
   ) => number;
 }
 
-/** The record on one line of a frame. Reused for all lines of a reader: do not store it. */
+/** The record on one line of a frame. Reused for all lines, so do not store it. */
 export class RecordView {
   body: Buffer = Buffer.alloc(0);
   view: DataView = new DataView(new ArrayBuffer(0));
   line = 0;
-  /** The offset of the line in the frame's data. `end` excludes the line feed. */
+  /** Start of the line in the frame's data. `end` excludes the line feed. */
   start = 0;
   end = 0;
-  /** The difference between a byte's offsets in the frame's data and in `body`. */
+  /** A byte's offset in the frame's data minus its offset in `body`. */
   shift = 0;
-  /** The id of the project; "" if the record has no valid one. */
+  /** The id of the project; "" if the record has no valid project id. */
   projectId = "";
   profileType: TokenType = TokenType.True;
-  /** The words of all lines. Those of this line begin at `at`. */
+  /** The words of all lines. The words of this line begin at `at`. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;

@@ -11,7 +11,7 @@ interface NativeScanner {
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
-  /** Scans in the thread pool. Throws, instead of rejecting, for errors found before it starts. */
+  /** Scans in the thread pool. Throws if it finds an error before the scan starts. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
   finish(): void;
@@ -20,11 +20,11 @@ interface NativeScanner {
 
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
-  /** The class of QuickInflater in gateway/body/inflate.ts. */
+  /** The inflater, which QuickInflater in gateway/body/inflate.ts uses. */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
-  /** The addon's copy of the numbers in table.ts and lines.ts, by "Group.Name". */
+  /** The addon's copy of the numbers in table.ts and lines.ts, under the names `Group.Name`. */
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
   readonly repair: (
@@ -35,7 +35,7 @@ interface Addon extends LineFunctions {
     nonFinite: Uint32Array,
     progress: Uint32Array,
   ) => void;
-  /** Makes the process return freed blocks of 4 MiB and more to the system immediately. */
+  /** Makes the process return freed blocks of 4 MiB or more to the system immediately. */
   readonly returnLargeBlocks: () => void;
   /** Returns the calling thread's CPU time in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;
@@ -48,7 +48,7 @@ const addonUrls = [
 
 let loaded: Addon | undefined;
 
-/** Throws if the addon is not built, does not load, or was built from another source. */
+/** Loads the addon. Throws if it is not built, does not load, or is from another source. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonUrls) as Addon);
   return loaded;
@@ -65,7 +65,7 @@ function ofThisVersion(addon: Addon): Addon {
   );
 }
 
-/** The scanner scans one body at a time. `rows` is the size of its table. */
+/** Returns a scanner, which scans one body at a time. `rows` is the size of its table. */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();
   const table = new Uint32Array(tableWords(rows));

@@ -1,13 +1,13 @@
-// Parses timestamps in formats other than ISO 8601, if they mean the same time to every reader.
-// Excluded are a time without a date, a date without a year, and ambiguous orders of day and month
+// Parses timestamps in formats other than ISO 8601 if they mean the same time to every reader.
+// Rejects a time without a date, a date without a year, and an ambiguous order of day and month
 // (`05.06.2026`). Must not use the clock or the machine's time zone.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
-/** Maximum characters of a timestamp, which may have the name of a zone. */
+/** Maximum characters of a timestamp, which may contain the name of a zone. */
 const charsMax = 128;
-/** Each character may be written as \uXXXX. */
+/** Maximum bytes of a token in which each character is written as \uXXXX. */
 const tokenBytesMax = 6 * charsMax + 2;
 
 const minuteMs = 60_000;
@@ -69,10 +69,10 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Matches timestamps that state their zone twice. The replacement states it once. */
+/** Matches timestamps that state their zone twice. The replacement states the zone once. */
 const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] = [
-  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A name of a zone without an
-  // offset is only exact for UTC.
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. Without an offset, only a zone
+  // name for UTC is exact.
   [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
   [
     /^([^[]+)(?=\[)(?:\[!?(?:z|(?:etc\/)?(?:utc|gmt|uct|zulu|universal))\])?(?:\[!?[\w-]+=[\w-]+\])*$/i,
@@ -86,15 +86,15 @@ const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] =
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** Matches a date in .NET's JSON: milliseconds since 1970, and an offset only for display. */
+/** Matches a date in .NET's JSON: milliseconds since 1970, and an offset for display only. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** Matches a year that is written like one after 9999, but has four significant digits. */
+/** Matches a year that is written like a year after 9999, but has only four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
 /** Numbers of integer digits of an epoch time. The first 13 digits are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/** Parses a JSON token to milliseconds since 1970; NaN if it is not a timestamp. */
+/** Parses a JSON token to milliseconds since 1970; NaN if the token is not a timestamp. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
@@ -121,7 +121,7 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** Milliseconds since 1970, in UTC if the text has no zone; NaN if it is not a timestamp. */
+  /** Milliseconds since 1970; NaN if the text is not a timestamp. No zone means UTC. */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -145,7 +145,7 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/** Removes the second statement of the zone, if there are two. */
+/** Removes the second statement of the zone, if the text has two. */
 function withoutZoneName(text: string): string {
   for (const [ending, replacement] of zoneEndings)
     if (ending.test(text)) return text.replace(ending, replacement);
@@ -161,7 +161,7 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** Returns the digits of a number that may be written as 1.7953308E9. */
+/** Returns the digits of a number, which may be written with an exponent, such as 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
@@ -173,7 +173,7 @@ const zeroTimes: ReadonlySet<string> = new Set([
 ]);
 const year2Ms = -62_104_060_800_000;
 
-/** Returns whether programs write this time for an unset one: year 0 or 1, or the epoch. */
+/** Returns whether programs write this time for an unset time: year 0 or 1, or the epoch. */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
 }
@@ -195,8 +195,8 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // If the month has no such day, Date continues into the next month. A month that is NaN makes the
-  // date invalid.
+  // If the month is too short for the day, Date continues into the next month. If the month is NaN,
+  // the date is invalid.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   if (weekday === undefined) return date.getTime();
@@ -204,14 +204,14 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/** Returns NaN for the years 50 to 69, which mean the last century only in mail (RFC 2822, 4.3). */
+/** Parses a year. NaN for 50 to 69, which mean the last century only in mail (RFC 2822, 4.3). */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** Returns the month counted from 0; NaN for an unknown name. */
+/** Returns the month, counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

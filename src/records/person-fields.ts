@@ -1,6 +1,6 @@
-// Merges `$set`, `$set_once` and `$unset` from the top level and from `properties` into the fields
-// stored at the top level. Two objects are joined as text, and the addon keeps the last member of
-// each name, so that numbers keep their digits. Accepts plain items only.
+// Merges `$set`, `$set_once` and `$unset` of the event and of its `properties` into the stored
+// fields. Joins two objects as text, so that numbers keep their digits. The addon then keeps the
+// last member of each name. Accepts only plain items.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -22,10 +22,10 @@ export interface JsonText {
   readonly end: number;
 }
 
-/** Writes the plain form of the text, and returns its length. Throws if that is not possible. */
+/** Writes the plain form of the text, and returns its length. Throws if there is none. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/** The words of the table with a field's spans at both levels; 0 if the field is absent. */
+/** The table's words with the spans of a field at both levels; 0 if the field is absent. */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -39,7 +39,7 @@ export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Returns whether merging may be needed, which is slower than copying. */
+/** Returns whether the item may need merging, which is slower than copying. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -51,7 +51,7 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // `#joined` has the members of both levels, and `#merged` their plain form. They are reused.
+  // `#joined` has the members of both levels, `#merged` their plain form. Both are reused.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -114,7 +114,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The last member of each name counts, so the top level comes last.
+    // The last member of each name counts, so the top level is appended last.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -122,7 +122,7 @@ export class PersonFields {
     return true;
   }
 
-  /** Appends the inside of an object, unless it is blank. */
+  /** Appends the inside of an object, unless the object is empty. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
     while (body[first]! <= Ascii.Space) first++;
@@ -156,7 +156,7 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /** Replaces a buffer that is too small. Earlier slices of the event stay in the replaced one. */
+  /** Replaces a buffer that is too small. Earlier slices of the event still use the old buffer. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -166,7 +166,7 @@ export class PersonFields {
   }
 }
 
-/** Returns 0 if the value is not a list of names. Warns of it, unless it is null. */
+/** Returns the span of a list of names; 0 for any other value. Warns of others, except null. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
@@ -185,19 +185,19 @@ const DIGIT_0 = 0x30;
 /** Number of bytes of the `:0` after a name. */
 const valueBytes = 2;
 
-/** Returns the maximum bytes of the object for a list: `"",` becomes `"":0,`. */
+/** Returns the maximum bytes of the object for a list. A name `"",` of the list becomes `"":0,`. */
 function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
 
 /**
- * Collects lists of names, such as `$unset`, as the keys of one object, from which the addon
- * removes duplicates. The buffer must have enough room.
+ * Collects lists of names, such as `$unset`, as the keys of one object. The addon then removes
+ * duplicate keys. The buffer must have enough space.
  */
 class NameObject {
   readonly #target: Buffer;
   #end = 1;
-  /** Whether a list had a value that is not a name. Such a value is skipped. */
+  /** Whether a list had a value that is not a name. Such values are skipped. */
   hasInvalid = false;
 
   constructor(target: Buffer) {
@@ -234,7 +234,7 @@ class NameObject {
 
   #add(list: Buffer, start: number, end: number): void {
     if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
-    // A loop of bytes is fast, because names are short, and a list may have 200,000 of them.
+    // A loop over bytes is fast, because names are short. A list may have 200,000 names.
     for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
     this.#target[this.#end++] = Ascii.Colon;
     this.#target[this.#end++] = DIGIT_0;

@@ -1,6 +1,6 @@
-// Checks the members of `properties` that the gateway uses, for the few events that need more than
-// the scan table. An empty list in place of an object becomes `{}`. Any other wrong member is
-// overwritten with spaces, and its value is stored in `replaced`.
+// Checks the members of `properties` that the gateway uses. Only the few events that need more than
+// the scan table get here. An empty list in place of an object becomes `{}`. Spaces overwrite any
+// other wrong member, and `replaced` stores its value.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -26,7 +26,7 @@ const members = new JsonMembers(Buffer.alloc(0));
 const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
-/** Repairs the members in place. Returns the names of the present, non-blank ids. */
+/** Repairs the members in place. Returns the names of the ids that are present and not blank. */
 export function repairProperties(
   { body, table, row }: ItemView,
   verdict: Verdict,
@@ -61,7 +61,7 @@ export function repairProperties(
   return found;
 }
 
-/** Returns whether the token is a non-blank id. Warns of one that is too long to be stored. */
+/** Returns whether the token is a non-blank id. Warns if the id is too long to be stored. */
 function hasIdText(
   body: Buffer,
   start: number,
@@ -85,7 +85,7 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/** Returns whether `$groups` may be long or repeated, so that the members must be visited. */
+/** Returns whether the members must be visited because `$groups` may be long or repeated. */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
   const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);

@@ -1,6 +1,6 @@
-// Reads the stored records of a frame by the offsets that the addon returns. All lines are scanned
-// as one batch. If that fails, they are scanned one by one, so that a line that is not JSON affects
-// no other line. Any JSON object counts as a record here.
+// Reads the stored records of a frame by the offsets that the addon returns. Scans all lines as one
+// batch. If the batch fails, scans line by line, so that a line that is not JSON affects no other
+// line. Any JSON object counts as a record.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -18,7 +18,7 @@ import { kinds } from "./verdict.ts";
 /** Number of rows of a table. Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Mask of line indexes: reading pauses after a line whose index has all these bits. */
+/** Mask of line indexes. Reading pauses after a line if all these bits of its index are set. */
 const pauseMask = 63;
 export const linesToPause = pauseMask + 1;
 
@@ -35,7 +35,7 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /** Visits an invalid line: [start, end) of the frame's data, without its line feed. */
+  /** Visits an invalid line: [start, end) of the frame's data, without the line feed. */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
@@ -60,7 +60,7 @@ export class RecordReader {
   #lines = 0;
   #projectId = "";
 
-  /** `scanner` must have no other user from now on. */
+  /** The reader must be the only user of `scanner`. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -68,8 +68,8 @@ export class RecordReader {
   }
 
   /**
-   * Calls the visitor for every line that is not blank. Blank lines count in line numbers. Pauses
-   * after every 64 lines; no other frame may be begun meanwhile. Throws if the scanner has no
+   * Calls the visitor for every line that is not blank. Line numbers count blank lines. Pauses
+   * after every 64 lines. During a pause, no other frame may be begun. Throws if the scanner has no
    * memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
@@ -82,7 +82,7 @@ export class RecordReader {
     if (this.#text.body.length > retainedBytesMax) this.#setText(Buffer.alloc(0));
   }
 
-  /** Converts the frame to one batch: its line feeds become commas. */
+  /** Converts the frame to one batch by replacing its line feeds with commas. */
   #takeText(data: Uint8Array): void {
     const { length } = data;
     this.#makeRoom(length + wrapBytes);
@@ -116,7 +116,7 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until one that is not an item of the batch. Returns the index of that line. */
+  /** Reads lines until a line is not an item of the batch. Returns the index of that line. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -153,12 +153,12 @@ export class RecordReader {
     return this.#readLines(body, this.#scanner.table, ends, place, record.words);
   }
 
-  /** Scans a line as a batch of its own, in place. */
+  /** Scans a line as a batch with one item, in place. */
   #readAlone(visitor: RecordVisitor, line: number): void {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // The line is written over earlier lines, which are no longer needed.
+    // `beforeLines` overwrites the end of earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -214,7 +214,7 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // Comparing the same string object is faster.
+    // Reusing the same string object makes comparisons faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
@@ -276,13 +276,13 @@ const times: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Reads a record with members in any order and spelling. This slow path for the records of other
- * programs writes the same words as the addon.
+ * Reads a record with members in any order and spelling. This path for records of other programs is
+ * slow. It writes the same words as the addon.
  */
 class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));
 
-  /** Fills the record from an object. Of repeated members, the last one counts. */
+  /** Fills the record from an object. The last value of a repeated member counts. */
   fill(record: RecordView, start: number, end: number): void {
     const { words, at } = record;
     words.fill(0, at, at + Line.Words);

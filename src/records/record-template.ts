@@ -1,5 +1,5 @@
 // The constant ASCII text of the records of one request, as bytes that are copied into each record.
-// Writing a string takes V8 four times as long. Text that requests have in common is cached.
+// V8 would take four times as long to write a string. Text that requests have in common is cached.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -22,12 +22,12 @@ export interface RecordContext {
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
-/** Offset of the time of receipt in `#received`, which is the text after the timestamp. */
+/** Offset of the time of receipt in `#received`, the text after the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/** Maximum number of cached heads. Each project that sends needs one. */
+/** Maximum number of cached heads. Each project that sends events needs a head. */
 const headsMax = 1_024;
 
-/** Returns two texts for each kind: without a person profile, and with one. */
+/** Returns two texts for each kind: without a person profile, and with a person profile. */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -43,16 +43,16 @@ const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
 export class RecordTemplate {
-  /** A record up to its event, with spaces in place of the id at `uuidAt`. */
+  /** A record up to its event, with spaces for the uuid at `uuidAt`. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /** Whether the request has `sent_at`, so that sent timestamps are stored too. */
+  /** Whether the request has `sent_at`. If so, sent timestamps are stored too. */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
   /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /** The texts from after the timestamp to the properties, by tail, for later records. */
+  /** The text from the timestamp's end to the properties, by tail. For later records. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
@@ -68,7 +68,7 @@ export class RecordTemplate {
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
-  /** The size of the text from after the timestamp to before the properties. */
+  /** Returns the size of the text between the timestamp and the properties. */
   endBytes(verdict: Verdict): number {
     return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
   }
@@ -76,8 +76,8 @@ export class RecordTemplate {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record, which copies the pieces. They are joined only for further
-    // records.
+    // Most requests have only one record, for which the pieces are copied. Joining the pieces pays
+    // off only for further records.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
@@ -165,15 +165,15 @@ const receivedAtOfRecord = Buffer.from(beforeReceivedAt);
 const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
-/** Parts of an event are copied here: hashing them in one call is three times as fast. */
+/** Buffer for the hashed parts of an event. Hashing them in one call is three times as fast. */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * Returns a hash of the values in a record that the client sent, so that a repetition is
- * recognised. `sentWith` states which values the gateway has added: the record does not show it.
+ * Returns a hash of those values in a record that the client sent, to recognise a repeated event.
+ * The record does not show which values the gateway added, so `sentWith` states it.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
-  // No text of a client contains these bytes, because quotes in it are escaped.
+  // No text of a client contains these bytes, because its quotes are escaped.
   const timestampAt = bytes.indexOf(beforeTimestamp, uuidEnd);
   const timeFrom = timestampAt + beforeTimestamp.length;
   const timeTo = timeFrom + storedTimestampBytes;

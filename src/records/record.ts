@@ -39,7 +39,10 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/** Maximum bytes of history in shared frames. Own frames make an import's body recognisable. */
+/**
+ * Maximum bytes of a historical request that shares frames. A larger request gets its own frames,
+ * by which a repeated import is recognised.
+ */
 export const sharedHistoryBytesMax = 524_288;
 
 /** Usual bytes of constant text, project id, address, id and timestamps, minus an item's commas. */
@@ -55,7 +58,7 @@ export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
   /** Returns the maximum size of the line for any client clock, so that retries are split alike. */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** Writes the record. The sink must have the room that `measure` returned. */
+  /** Writes the record. The sink must have as much space as `measure` returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -143,7 +146,7 @@ export class JsonRecordWriter implements RecordWriter {
   }
 }
 
-/** Writes the timestamp, if possible as a copy, which is three times as fast. */
+/** Writes the timestamp. If possible, copies it, which is three times as fast. */
 function writeMoment(
   item: ItemView,
   verdict: Verdict,

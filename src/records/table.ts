@@ -1,7 +1,7 @@
 // The layout of the scan table, which the scanner writes and the rules for events read. The C++
-// side (addon/event_scan.h) has the same numbers, and loading the addon compares them. A span is
-// two words: the offsets [start, end) of a raw JSON token, quotes included. Both are 0 if the value
-// is Absent. If a key is repeated, the last one counts.
+// side (addon/event_scan.h) has the same numbers. Loading the addon compares both. A span is two
+// words: the offsets [start, end) of a raw JSON token, quotes included. Both words are 0 if the
+// value is Absent. If a key is repeated, the last value counts.
 
 export const TokenType = {
   Absent: 0,
@@ -22,12 +22,12 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 export const ScanStatus = {
   Ok: 0,
   Empty: 1,
-  /** Not JSON. Header.ErrorOffset is the first byte at which no JSON text continues like this. */
+  /** Not JSON. Header.ErrorOffset is the first byte that cannot continue a JSON text. */
   InvalidJson: 2,
   /** Not UTF-8. Header.ErrorOffset is the first byte of the first malformed sequence. */
   InvalidUtf8: 3,
   OutOfMemory: 4,
-  /** The body is not Ok, and `scan` returns the reason. Only returned by `scanAtOnce`. */
+  /** The body is not Ok. `scan` returns the reason. Only `scanAtOnce` returns Unexplained. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
@@ -38,17 +38,17 @@ export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 /** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** TokenType of the root. If it is neither Object nor Array, there are no further words. */
+  /** TokenType of the root. Unless it is Object or Array, there are no further words. */
   RootType: 1,
-  /** TokenType of `batch`. If it is Absent in an object, the body is one event, in row 0. */
+  /** TokenType of `batch`. An object without `batch` is one event, in row 0. */
   BatchType: 2,
-  /** The number of items of `batch` or the array, with or without a row; 1 for one event. */
+  /** The number of items of `batch` or the array, with or without a row; 1 for a single event. */
   ItemCount: 3,
   RowCount: 4,
   /**
-   * The key that the body is sent with: the first value other than null or "" of `api_key` and
-   * `token`, in an event also `$token` and `properties.token`. For an array it is the key of the
-   * first item that has one. Names written with escapes count too.
+   * The API key of the body: the first value other than null or "" of `api_key` and `token`. In an
+   * event, `$token` and `properties.token` count too. In an array, it is the key of the first item
+   * that has a key. Names may be written with escapes.
    */
   KeyType: 5,
   KeyStart: 6,
@@ -63,25 +63,26 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
-  /** The length of `Repair.malformed`. This and `NonFinite` are 0 if `RepairedBytes` is. */
+  /** The length of `Repair.malformed`. Malformed and NonFinite are 0 if RepairedBytes is 0. */
   Malformed: 16,
   /**
-   * Size of the repaired body; 0 if it cannot be repaired. It is set with InvalidUtf8 if the body
-   * may be an object or an array, and with InvalidJson if the only errors are words for numbers
-   * that JSON lacks, such as NaN.
+   * Size of the repaired body; 0 if the body cannot be repaired. Set with InvalidUtf8 if the body
+   * may be an object or an array. Set with InvalidJson if the only errors are non-finite numbers,
+   * such as NaN.
    */
   RepairedBytes: 17,
   /**
-   * In an array, the first item whose key differs from that at KeyType, or 0. Keys
-   * are equal if their bytes are, or their trimmed ASCII texts of at most `keyTokenBytesMax` bytes.
+   * The first item of an array whose key differs from the key at KeyType, or 0. Keys are equal if
+   * their bytes are equal, or if their trimmed ASCII texts of at most `keyTokenBytesMax` bytes are
+   * equal.
    */
   OtherKeyItem: 18,
-  /** Number of positions for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
+  /** The length of `Repair.nonFinite`: the positions of `NaN`, `Infinity` and `-Infinity`. */
   NonFinite: 19,
   Words: 20,
 } as const;
 
-/** Maximum bytes of a key's token, even if it is mostly escapes or white space. */
+/** Maximum bytes of a key's token. The token may be mostly escapes or white space. */
 export const keyTokenBytesMax = 4_096;
 
 /** Indexes of the words of a row. Each item has one row. All rows come before all extras. */
@@ -95,7 +96,7 @@ export const Row = {
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** The uuid, found even if its name has escapes, unlike all other members. */
+  /** The uuid. Unlike other members, it is found even if its name has escapes. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -104,7 +105,7 @@ export const Row = {
   SetEnd: 13,
   SetOnceStart: 14,
   SetOnceEnd: 15,
-  /** `properties.distinct_id`, or `properties.$distinct_id` by the rule of `DistinctIdStart`. */
+  /** `properties.distinct_id`, or `properties.$distinct_id` if the former is absent or null. */
   PropertiesDistinctIdStart: 16,
   PropertiesDistinctIdEnd: 17,
   FieldTypes: 18,
@@ -115,8 +116,8 @@ export const Row = {
 } as const;
 
 /**
- * Indexes of the words of an extra, which has the fields that few items have. Every row has room
- * for one at `extraOf`. Its words have a meaning only if the bit at MoreShift.HasExtra is set.
+ * Indexes of the words of an extra, which has the fields that few items have. Every row has space
+ * for an extra at `extraOf`. The words have a meaning only if the bit at MoreShift.HasExtra is set.
  */
 export const Extra = {
   PropertiesSetStart: 0,
@@ -185,17 +186,17 @@ export const ExtraShift = {
 } as const;
 
 /**
- * Reasons why an item is not plain, as bits at MoreShift.Flags. TooDeep and LongNumber make it an
- * error; the others cause the slow path, normalisation.
+ * Reasons why an item is not plain, as bits at MoreShift.Flags. TooDeep and LongNumber make the
+ * item an error. The other bits cause the slow path, normalisation.
  */
 export const ItemFlag = {
   /** A key of the item or of its `properties` has an escape. */
   EscapedKey: 1,
-  /** A key is repeated in `properties` or deeper. Keys repeated in the item itself do not count. */
+  /** A key is repeated in `properties` or deeper. Repeats in the item itself do not count. */
   DuplicateKey: 2,
-  /** A string anywhere in the item, key or value, has \u0000 or an escaped lone surrogate. */
+  /** A key or string anywhere in the item has \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
-  /** Nested more than `depthMax` deep, including the item. */
+  /** The item is nested more than `depthMax` deep, counting the item. */
   TooDeep: 8,
   /** A number has more than `numberDigitsMax` digits. */
   LongNumber: 16,
@@ -205,18 +206,18 @@ export const ItemFlag = {
 
 /** Maximum nesting. ClickHouse and simdjson accept about 1,000 levels, some readers only 128. */
 export const depthMax = 100;
-/** Maximum digits of a number. Python reads 4,300; no double has more than 309 before its point. */
+/** Maximum digits of a number. Python reads 4,300. No double has more than 309 integer digits. */
 export const numberDigitsMax = 400;
 
-/** Maximum number of recorded positions of each kind. Later errors are replaced, not recorded. */
+/** Maximum number of recorded positions of each kind. Later replacements are not recorded. */
 export const repairPlacesMax = 1_048_576;
 
-/** If a text has grown by this, "?" replaces malformed UTF-8: no text may triple its length. */
+/** Growth of a text after which "?" replaces malformed UTF-8. No text may triple its length. */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
   readonly text: Buffer;
-  /** Offsets of the first replaced UTF-8 after each `{`, ascending, which identify the events. */
+  /** Offsets of the first replaced UTF-8 after each `{`, ascending, to identify the events. */
   readonly malformed: Uint32Array;
   /** Offsets of the first `null` in place of a number after each `{`, ascending. */
   readonly nonFinite: Uint32Array;
@@ -234,7 +235,7 @@ export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 
-/** Returns the word at which the extra of the row begins, whether or not the item has one. */
+/** Returns the word at which the row's extra begins, whether or not the item has an extra. */
 export function extraOf(table: Uint32Array, row: number): number {
   return (
     Header.Words +
@@ -251,10 +252,9 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
 export const rowsMax = 65_536;
 
 /**
- * Scans one body at a time into its table, which is valid until the next `scan` or `scanMore`. A
- * body is Ok if it is valid UTF-8 and JSON.parse accepts it. The scan has then overwritten its raw
- * line breaks with spaces, so that any slice fits one NDJSON line. A body that is not Ok is
- * unchanged.
+ * Scans one body at a time into its table. The table is valid until the next `scan` or `scanMore`.
+ * A body is Ok if it is valid UTF-8 and JSON.parse accepts it. In an Ok body, the scan overwrites
+ * raw line breaks with spaces, so that any slice fits one NDJSON line. Other bodies stay unchanged.
  */
 export interface Scanner {
   readonly table: Uint32Array;
@@ -265,37 +265,37 @@ export interface Scanner {
   scanAtOnce(body: Buffer): ScanStatus;
   /**
    * Fills the table with the next rows of the last scanned body, which must be unchanged. Sets
-   * Header.FirstItem and Header.RowCount, which is 0 if no rows are left.
+   * Header.FirstItem and Header.RowCount. RowCount is 0 if no rows are left.
    */
   scanMore(body: Buffer): void;
   /**
-   * Writes the plain form of a JSON value to the target, which needs as much room as the value and
-   * must not overlap it. Returns its length, or a negative NotNormal: NotJson also if the value is
-   * deeper than `depthMax`. In plain form, strings have one spelling, U+FFFD replaces U+0000 and
-   * lone surrogates, only the last member of each name is left, numbers are unchanged, and there is
-   * no white space.
+   * Writes the plain form of a JSON value to the target, and returns its length or a negative
+   * NotNormal. The target needs as much space as the value, and must not overlap it. A value deeper
+   * than `depthMax` is NotJson. In plain form, strings have one spelling, U+FFFD replaces U+0000
+   * and lone surrogates, and there is no white space. Of repeated members, only the last stays.
+   * Numbers are unchanged.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
    * Continues a repair until about `until` bytes of the body are read. U+FFFD replaces each
-   * malformed sequence, as in the WHATWG's decoder. CESU-8 pairs become their character, and `NaN`
-   * and infinities outside of strings become `null`.
+   * malformed sequence, as in the WHATWG's decoder. CESU-8 pairs become their character. `NaN` and
+   * infinities outside of strings become `null`.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
 
 /**
- * A scanner that also works in the thread pool, with the same results. Until the promise of a call
- * settles, every other call throws or rejects, and neither the body nor the table may be accessed,
- * transferred, detached or resized: Node-API cannot pin their memory, and a loss is detected only
- * afterwards.
+ * A scanner that can also work in the thread pool, with the same results. Until the promise of a
+ * call settles, every other call throws or rejects. Meanwhile, neither the body nor the table may
+ * be accessed, transferred, detached or resized. Node-API cannot pin their memory, so the scanner
+ * detects a loss only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
-  /** Scans in the thread pool. Rejects only for misuse: with an Error (busy) or a TypeError. */
+  /** Scans in the thread pool. Rejects only for misuse, with an Error (busy) or a TypeError. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
   /** Ends the scan of a body before all rows were requested, and frees a large index. */
   finish(): void;
-  /** Calls `finish`, and frees retained memory. `finish` and `release` throw only for misuse. */
+  /** Calls `finish`, and frees retained memory. Both functions throw only for misuse. */
   release(): void;
 }

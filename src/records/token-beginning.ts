@@ -3,7 +3,7 @@
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
-/** Bytes that are read of a string, twenty times what any rule needs. */
+/** Maximum bytes read of a string. The rules need only a twentieth. */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;

@@ -1,5 +1,5 @@
-// Checks UUIDs, and writes new ones of version 7 (RFC 9562, section 5.7) straight into a frame.
-// Both are on the hot path: the `uuid` package takes 1.4 µs for one v7, this takes 0.05 µs.
+// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) into a frame. Both are on
+// the hot path. The `uuid` package would take 1.4 µs per UUID. This code takes 0.05 µs.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -19,7 +19,7 @@ for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
-/** Accepts 8-4-4-4-12 digits of any version. `Upper` means that some letters are upper case. */
+/** Checks 8-4-4-4-12 hexadecimal digits. `Upper` means that some letters are upper case. */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
@@ -40,7 +40,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/** Minimum bytes of a body that is read through a view: each UUID then takes 27 ns, not 65. */
+/** Minimum bytes of a body that is read through a view, in 27 ns per UUID instead of 65 ns. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
@@ -53,7 +53,7 @@ function viewOnce(body: Buffer): DataView {
   return lastView;
 }
 
-/** Returns whether all letters are lower case. The hyphens have been checked already. */
+/** Returns whether all letters are lower case. The caller has checked the hyphens. */
 function isLowerHex(view: DataView, start: number): boolean {
   const a = view.getInt32(start);
   const b = view.getInt32(start + 4);
@@ -70,13 +70,14 @@ function isLowerHex(view: DataView, start: number): boolean {
 }
 
 const topBits = 0x8080_8080 | 0;
-// Numbers that set the top bit of those bytes of a word that are at least a certain character.
+// Adding such a number to a word sets the top bit of each byte that is at least the named
+// character.
 const fromZero = 0x5050_5050;
 const fromColon = 0x4646_4646;
 const fromA = 0x1f1f_1f1f;
 const fromG = 0x1919_1919;
 
-/** Returns the top bit of each byte that is a digit or a letter from a to f. */
+/** Returns a word with the top bit of each byte that is a digit or a letter from a to f. */
 function lowerHexOf(word: number): number {
   const digit = (word + fromZero) & ~(word + fromColon);
   const letter = (word + fromA) & ~(word + fromG);
@@ -92,7 +93,7 @@ function classesOf(body: Buffer, start: number, end: number): number {
 const letterF = 0x66;
 const toLowerCase = 0x20;
 
-/** Returns whether a UUID is nil or max (RFC 9562, 5.9 and 5.10), which unrelated events share. */
+/** Returns whether a UUID is nil or max (RFC 9562, 5.9 and 5.10). Unrelated events share them. */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;
   if (first !== hexDigits[0] && first !== letterF) return false;
@@ -103,7 +104,7 @@ export function isBlankUuid(text: Buffer, start: number): boolean {
   return true;
 }
 
-/** Maximum bytes of a UUID's token: every character as \uXXXX, and the quotes. */
+/** Maximum bytes of a UUID's token, with every character as \uXXXX and with quotes. */
 const escapedBytesMax = 6 * uuidBytes + 2;
 
 /** Returns the characters of a UUID whose token has escapes; undefined if it is not a UUID. */
@@ -117,11 +118,11 @@ interface UuidSourceOptions {
   readonly randomFill: (bytes: Uint8Array) => void;
 }
 
-/** Number of random digits of a UUID. Only two bits of one of them are used. */
+/** Number of random digits of a UUID. One of the digits contributes only two bits. */
 const digitsPerUuid = 20;
 const entropyDigits = 2 * entropyBytes;
 
-/** Writes new UUIDs, several characters at a time through a view: 45 ns instead of 72. */
+/** Writes new UUIDs, several characters at a time through a view. Takes 45 ns instead of 72. */
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);
@@ -138,7 +139,7 @@ export class UuidSource {
     this.#randomFill = randomFill;
   }
 
-  /** Writes an id that begins with `nowMs`, milliseconds since the epoch. */
+  /** Writes a UUID that begins with `nowMs`, in milliseconds since the epoch. */
   write(target: Buffer, at: number, nowMs: number): void {
     if (target !== this.#target) {
       this.#target = target;
@@ -155,7 +156,7 @@ export class UuidSource {
     view.setUint32(at + 4, time.getUint32(4));
     view.setUint32(at + 8, time.getUint32(8));
     view.setUint16(at + 12, time.getUint16(12));
-    // The version and then the variant replace the first of four digits.
+    // The version and the variant each replace the first digit of their group.
     view.setUint32(at + 14, unused.getUint32(from));
     view.setUint8(at + 14, versionDigit);
     view.setUint8(at + 18, Ascii.Minus);
@@ -183,7 +184,7 @@ export class UuidSource {
 }
 
 const versionDigit = "7".charCodeAt(0);
-/** The variant digit by the code of a random digit, whose two lower bits it keeps. */
+/** Maps a random digit to the variant digit with the same two lower bits. */
 const variantDigits = new Uint8Array(256);
 for (const [value, digit] of hexDigits.entries())
   variantDigits[digit] = "89ab".charCodeAt(value & 3);

@@ -1,4 +1,4 @@
-// The verdict of the rules on one event, for the record writer and for the answer.
+// The verdict of the rules on one event. The record writer and the answer use it.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -16,7 +16,7 @@ export const kinds = [
   "survey",
   "set",
 ] as const;
-/** An index in `kinds`, by the event's name. */
+/** The kind of an event, from its name. An index in `kinds`. */
 export const Kind = {
   Custom: 0,
   Pageview: 1,
@@ -35,13 +35,13 @@ export const warningBit = Object.fromEntries(
 ) as Record<WarningCode, number>;
 
 export interface RequestFacts {
-  /** Whether an event without a timestamp gets a warning: on the historical lane and in v1. */
+  /** Whether an event without a timestamp gets a warning. True on the historical lane and in v1. */
   readonly needsTimestamp: boolean;
   /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
   /** The time of receipt by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds by which the client's clock is ahead of the gateway's; 0 if unknown. */
+  /** Milliseconds by which the client's clock is ahead of the gateway's clock; 0 if unknown. */
   readonly skewMs: number;
 }
 
@@ -49,7 +49,7 @@ export interface RequestFacts {
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** The end; 0 if there is no value to store. */
+  /** The end of the part; 0 if there is no value to store. */
   end = 0;
 }
 
@@ -61,9 +61,12 @@ type StoredUuid =
   /** A generated uuid is stored. */
   | "new";
 
-/** Reused for all items. If a `…Text` is undefined, the record copies the token. */
+/**
+ * The result for one event. The same object is reused for all items. If a `…Text` is undefined, the
+ * record copies the token.
+ */
 export class Verdict {
-  /** Why the event is not stored. `removed` is reported only in answers that list each event. */
+  /** Why the event is not stored. Only answers that list each event report `removed`. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
   /** The detail of the `error`, for the client. */
@@ -81,9 +84,9 @@ export class Verdict {
   uuidText = "";
   /** The stored time in milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
-  /** The time of the client's timestamp, in milliseconds since 1970; NaN if it has no valid one. */
+  /** The client's timestamp in milliseconds since 1970; NaN if there is no valid timestamp. */
   timestampSentMs = Number.NaN;
-  /** Whether a person field was sent at any level. If so, the three slices must be filled. */
+  /** Whether a person field was sent at any level. The caller must then fill the three slices. */
   hasPersonFields = false;
   /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
   replaced = "";
@@ -96,12 +99,12 @@ export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
-/** Maximum bytes of a value that is stored as it was sent. */
+/** Maximum bytes of a value that is stored unchanged. */
 export const replacedBytesMax = 512;
-/** Maximum characters of a longer value that are stored as text. */
+/** Maximum characters that are stored, as text, of a longer value. */
 export const replacedCharactersMax = 256;
 
-/** Stores the sent value of `name`, unless one is stored already. */
+/** Stores the sent value of `name`, unless a value of this name is already stored. */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
   name: string,
@@ -122,10 +125,10 @@ function storedToken(token: Buffer): string {
   return JSON.stringify(beginning.replaceAll("\0", "\ufffd"));
 }
 
-/** The escapes of a JSON text, a surrogate pair as one. */
+/** Matches the escapes of a JSON text. A surrogate pair is one match. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** Replaces the escapes of U+0000 and of lone surrogates, which databases reject. */
+/** Replaces the escapes of U+0000 and of lone surrogates, because databases reject them. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;

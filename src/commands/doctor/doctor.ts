@@ -1,5 +1,5 @@
 // `doctor` checks everything that a gateway with these settings needs, and prints the problems with
-// their fixes. Changes nothing. Ends within about ten seconds, even if no server responds.
+// their fixes. It changes nothing. It ends within about ten seconds, even if no server responds.
 
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
@@ -36,7 +36,7 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/** Throws a CommandError with exit code 1 if a check fails, and 2 if a setting is invalid. */
+/** Runs all checks. Throws a CommandError: exit code 1 for a failed check, 2 for a bad setting. */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -115,7 +115,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** The error does not show an invalid URL, which may contain a password. */
+/** Parses the URLs. The error does not show an invalid URL, which may contain a password. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

@@ -1,4 +1,4 @@
-// Checks the database of the effects. A missing one is no problem, because the effects are
+// Checks the database of the effects. A missing database is no problem, because the effects are
 // optional.
 
 import { accessSync, constants } from "node:fs";
@@ -29,7 +29,7 @@ import { lagSecondsMax } from "./ports.ts";
 const databaseTimeoutMs = 5_000;
 const check = checkOf("effects");
 
-/** Never rejects. */
+/** Returns the findings about the database. Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))
@@ -92,9 +92,7 @@ async function checkDatabase(
   ];
 }
 
-/**
- * Returns the file or its folder, in which SQLite creates files, if one of them is not writable.
- */
+/** Returns the file or its folder, whichever is not writable. SQLite also writes to the folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {

@@ -14,7 +14,7 @@ export interface NamedFile {
   readonly file: string;
 }
 
-/** Checks when a chain expires. Reading the settings has already checked its form and its key. */
+/** Checks when a chain expires. Its form and its key were checked when the settings were read. */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -24,7 +24,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/** Checks when authorities expire. If one expires, the certificates of the others stay valid. */
+/** Checks when authorities expire. Certificates of the other authorities stay valid. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -76,7 +76,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Checks when credentials expire. If `exp` is absent or 0, they do not. */
+/** Checks when credentials expire. They never expire if `exp` is absent or 0. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   try {
     const jwt =
@@ -112,7 +112,7 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Throws if the part is missing. */
+  /** Loads the part. Throws if it is missing. */
   readonly load: () => unknown;
   /** The consequence if the part is missing. */
   readonly without: string;
@@ -144,8 +144,8 @@ interface Scripts {
 
 /**
  * Checks the scripts for pages with the HTML snippet. Without them, a page sends no events and
- * shows no error. `read` returns the served files, or throws. `setting` is `off` if none should be
- * served.
+ * shows no error. `read` returns the served files, or throws. `setting` is `off` if no scripts
+ * should be served.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

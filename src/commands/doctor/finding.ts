@@ -1,5 +1,5 @@
-// The result of a check. No check prints or throws, and no text contains a secret: URLs are shown
-// without users, and keys and tokens are never shown.
+// The result of a check. No check prints or throws, and no text contains a secret. URLs are shown
+// without users. Keys and tokens are never shown.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { table } from "../terminal.ts";
@@ -11,7 +11,7 @@ export interface Finding {
   readonly check: string;
   readonly level: Level;
   readonly found: string;
-  /** The setting or command that fixes the problem; only with `warn` and `fail`. */
+  /** The setting or command that fixes the problem. Only for `warn` and `fail`. */
   readonly fix?: string;
 }
 
@@ -74,7 +74,7 @@ function sentence(text: string): string {
   return text.endsWith("?") ? text : `${text}.`;
 }
 
-/** The text may quote a server, so control characters are removed and the length is limited. */
+/** Returns the text on one line, shortened and without control characters. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;

@@ -1,5 +1,5 @@
-// Checks whether account and server have enough storage for the streams of the settings. The
-// storage of existing streams is already reserved.
+// Checks whether the account and the server have enough storage for the streams of the settings.
+// The storage of existing streams is already reserved.
 
 import type { AccountLimits, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
@@ -16,13 +16,10 @@ export interface ServerRoom {
 interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
-  /**
-   * The streams of the buckets that the gateway creates, with their reserved bytes or 0 for no
-   * limit.
-   */
+  /** The streams of the gateway's buckets, with their reserved bytes, or 0 for no limit. */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /** At a leaf node, the JetStream domain of the hub. The leaf's bucket must be a mirror. */
+  /** The JetStream domain of the hub. Only at a leaf node, whose bucket must be a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -31,7 +28,7 @@ interface Room {
   readonly fix: string;
   readonly bytesMax: number;
   readonly usedBytes: number;
-  /** Number of nodes with this storage. Each stores one copy of a stream. */
+  /** Number of nodes with this storage. Each node stores one copy of a stream. */
   readonly nodes: number;
 }
 

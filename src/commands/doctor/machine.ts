@@ -31,7 +31,7 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/** Small requests may exceed the in-flight budget by an eighth. */
+/** Checks the memory. Small requests may exceed the in-flight budget by an eighth. */
 export function checkMemory({
   inflightBytesMax,
   workers,
@@ -54,10 +54,10 @@ export function checkMemory({
     : check.warn(`${found}: it may be killed under load`, fix);
 }
 
-/** Returns the limit of the control group, or the memory of the machine if that is smaller. */
+/** Returns the limit of the control group, or the memory of the machine if it is smaller. */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  // Without a limit this is 0, or in version 1 of control groups more than any memory.
+  // Without a limit, the result is 0. In version 1 of control groups, it then exceeds any memory.
   const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };

@@ -1,5 +1,5 @@
-// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration). The used
-// fields are the same in 2.9 to 2.15.
+// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration). The fields
+// that it reads are the same in 2.9 to 2.15.
 
 import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
@@ -10,7 +10,7 @@ export interface MonitorFacts {
   /** The URL without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** The state of JetStream; undefined if the server runs without it. */
+  /** The state of JetStream; undefined if the server runs without JetStream. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
@@ -38,7 +38,7 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Rejects with an Error whose message completes "http://…: …". */
+/** Returns the facts of a server. Rejects with an Error whose message completes "http://…: …". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);

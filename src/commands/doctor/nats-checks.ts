@@ -39,7 +39,7 @@ export function checkConnection({
   );
 }
 
-/** `version` is a version of nats-server, such as `2.10.27` or `2.10.27-RC.1`. */
+/** Checks the version of nats-server, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
@@ -103,7 +103,7 @@ export interface NatsFacts {
   /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Time of a ping; undefined if the server did not respond. Then no other facts were queried. */
+  /** Time of a ping. Undefined if the server did not respond, so no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
@@ -115,7 +115,7 @@ export interface JetStreamFacts {
   readonly clock: ClockReading | undefined;
 }
 
-/** The server's and this machine's time, in milliseconds since the epoch. */
+/** The server's time and this machine's time, in milliseconds since the epoch. */
 interface ClockReading {
   readonly askedMs: number;
   readonly serverMs: number;
@@ -180,7 +180,7 @@ async function askJetStream(
   }
 }
 
-/** Finds the streams by subject, and the others by name: a stream may have other subjects now. */
+/** Finds the streams by subject, and the others by name. A stream may have other subjects now. */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,
@@ -205,7 +205,7 @@ async function readClock(
   const askedMs = Date.now();
   const info = await jsm.streams.info(name);
   const answeredMs = Date.now();
-  // nats-server adds its time, `ts`, to every such response since 2.9. The types do not have it.
+  // Since 2.9, nats-server adds its time, `ts`, to every such response. The types lack this field.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

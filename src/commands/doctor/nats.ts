@@ -64,7 +64,7 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, independent });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Not awaited: closing sends a last message to the server, which may be frozen.
+    // Not awaited, because closing sends a last message to the server, which may be frozen.
     opened.connection.close().catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-// Checks whether each port is free, taken by a Penstock, or taken by another program. Binds a port
+// Checks whether each port is free, taken by Penstock, or taken by another program. Binds a port
 // only if a connection does not show whether a gateway could bind it.
 
 import { connect } from "node:net";
@@ -66,7 +66,7 @@ type Mine = () => Promise<Instance>;
 
 interface AdminPort {
   readonly publicPort: number | undefined;
-  /** The name of the installation on the port, if it differs from this one. */
+  /** The name of the installation on the port, if it is another installation. */
   readonly other: string | undefined;
   readonly finding: Finding;
 }
@@ -90,7 +90,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
 /** Stands for an installation that does not report its name, such as a process of 0.1.0. */
 const unnamed = "unnamed";
 
-/** Returns the installation that /livez reports; undefined if it is this one. */
+/** Returns the name of the installation in /livez; undefined if it is this installation. */
 async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
@@ -126,7 +126,7 @@ async function unready(
   );
 }
 
-/** Returns a finding if no program accepts connections on the port; else undefined. */
+/** Returns a finding if no program accepts connections on the port, else undefined. */
 async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, setting, usualHost }: PortCheck,
@@ -185,7 +185,7 @@ interface Answer {
 
 const bodyBytesMax = 65_536;
 
-/** Returns the response; undefined if none arrives in time. Accepts any certificate. */
+/** Returns the response; undefined if no response arrives in time. Accepts any certificate. */
 async function answerOf({
   host,
   port,

@@ -1,5 +1,5 @@
 // Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
-// would create it; at a leaf only if it mirrors the hub's. Shows no keys.
+// would create it. At a leaf, opens it only if it mirrors the hub's bucket. Shows no keys.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -26,14 +26,14 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** Only at a leaf node. */
+  /** The mirror of the hub's registry. Only at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
 const check = checkOf("registry");
 const hubCheck = checkOf("hub");
 
-/** Never rejects. */
+/** Returns the findings about the registry. Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -88,7 +88,7 @@ const incomplete = check.fail(
 const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add one with ${firstProject}`;
 
-/** Returns a finding for an empty bucket: the installation is new, or has lost its registry. */
+/** Returns a finding for an empty bucket. The installation is new, or has lost its registry. */
 async function emptyFinding(
   connection: NatsConnection,
   { prefix }: RegistryQuestion,
@@ -108,7 +108,7 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** Whether the id is not a project id, so that no project owns the keys in the entry. */
+  /** Whether the id is not a project id. Then no project owns the keys in the entry. */
   readonly isNobodys: boolean;
 }
 
@@ -168,10 +168,10 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   ];
 }
 
-/** The registry at a leaf node, which must be a mirror of the hub's. */
+/** The registry at a leaf node, which must be a mirror of the hub's registry. */
 interface Mirror {
   readonly hubDomain: string;
-  /** The name of the stream, the same at the hub and at the leaf. */
+  /** The name of the stream, which is the same at the hub and at the leaf. */
   readonly name: string;
   /** The leaf's stream; undefined if it does not exist. */
   readonly info: StreamInfo | undefined;

@@ -1,4 +1,4 @@
-// Opens the effects database, also if `penstock effects` does not run.
+// Opens the effects database, even if `penstock effects` does not run.
 
 import { greatestOf } from "../../platform/base/extremes.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
@@ -17,7 +17,7 @@ import { withNats } from "../nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 
-/** Throws a CommandError if the database is missing or unreadable. */
+/** Runs `work` with a reader. Throws a CommandError if the database is missing or unreadable. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -36,14 +36,14 @@ export async function withReader<T>(
 }
 
 /**
- * Returns the `as_of` member of a JSON result. Must be read before the results, which may then be
- * newer, but not older.
+ * Returns the `as_of` member of a JSON result. Must be called before the results are read, so that
+ * the results may be newer than `as_of`, but not older.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/** Prints the age of the data if it lags. JSON output has `as_of` instead. */
+/** Reads a project. Prints the age of the data if it lags. JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },

@@ -38,7 +38,7 @@ export async function person(
   });
 }
 
-/** Prints all links of the person's ids, including refused ones. */
+/** Prints all links of the person's ids, including refused links. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -81,7 +81,7 @@ export async function group(
   });
 }
 
-/** Finds a person by distinct id, or else by uuid. Distinct ids of browsers look like uuids. */
+/** Finds a person by distinct id, else by uuid. Distinct ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -98,7 +98,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The first id has the uuid of the person. `mergedFrom` may omit some of the others.
+  // The first id has the uuid of the person. `mergedFrom` may omit some of the other ids.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],

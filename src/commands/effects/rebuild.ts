@@ -1,5 +1,5 @@
 // `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
-// current database with it, while no `penstock effects` runs; `verify` compares them.
+// current database, while no `penstock effects` runs. `verify` compares both databases.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
@@ -34,7 +34,7 @@ import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
 
 export interface RebuildCommandOptions {
-  /** URL of a new database to build, instead of replacing the current one. */
+  /** URL of a new database to build, instead of replacing the current database. */
   readonly into?: string;
   readonly acceptMissing: boolean;
 }
@@ -69,7 +69,8 @@ export async function verifyEffects(
   let into: EffectsStore | undefined;
   try {
     await withoutStack("verify", async () => {
-      // Reads the database first: if it is missing, that is reported before the search for NATS.
+      // Reads the database first, so that a missing database is reported before the search for
+      // NATS.
       await requireInstallation(reader, installationOf(command, place));
       folder = comparisonFolder(place, dataDir);
       const made = await storeAt({ kind: "sqlite", file: path.join(folder, "effects.sqlite") });
@@ -92,8 +93,8 @@ export async function verifyEffects(
 }
 
 /**
- * Creates a folder for the second database, next to the first one if possible, else in the data
- * folder. The folder for temporary files may be too small.
+ * Creates a folder for the second database, next to the first database if possible, else in the
+ * data folder. The folder for temporary files may be too small.
  */
 export function comparisonFolder(place: StorePlace, dataDir: string): string {
   if (place.kind === "sqlite") {
@@ -129,7 +130,7 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
   if (!isSame) throw new CommandError("");
 }
 
-/** Builds the new database next to the file, and renames the old one at the end. */
+/** Builds the new database next to the file, and renames the old file at the end. */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
@@ -145,9 +146,10 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Rejects if there is no database, before the lock creates a file.
+    // Checks that there is a database before the lock creates a file.
     await reader.applied();
-    // Held until the new database has the name. Else a standby would write to the old one.
+    // Held until the new database has the name. Otherwise, a standby would write to the old
+    // database.
     lock = takeWriterLock(file);
     createReplacement({ file, rebuilt });
     const into = await storeAt({ kind: "sqlite", file: rebuilt });
@@ -162,7 +164,7 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** Builds the new database in a schema next to the old one, and renames the schemas at the end. */
+/** Builds the new database in a schema next to the old schema, then renames both. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -211,7 +213,7 @@ interface Filled {
   readonly shown: string;
   readonly acceptMissing: boolean;
   readonly isOther?: boolean;
-  /** Called before the new database is closed: `done` if it is complete, otherwise `undone`. */
+  /** Called with the complete new database still open. If it is incomplete, `undone` is called. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -235,7 +237,7 @@ async function fill(
     const { messages, missing } = await atNats(command, (connection) =>
       rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
-    // An erasure may have removed people from the old database that the new one still has.
+    // An erasure may have removed people from the old database that the new database still has.
     if ((await reader.reached([])).version !== version)
       throw new RebuildError(
         "the database changed during the rebuild, for example by an erasure. Run the command again",
@@ -266,7 +268,7 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits for databases and NATS to close, only briefly if the command was interrupted. */
+/** Waits for databases and NATS to close. If the command was interrupted, waits only briefly. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -321,8 +323,8 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
 }
 
 /**
- * Throws a CommandError if root would write next to files of another user, who could replace a file
- * or folder by a link to any file of the machine.
+ * Throws a CommandError if root would write next to files of another user. That user could replace
+ * a file or folder by a link to any file of the machine.
  */
 function requireOwner(
   name: string,

@@ -1,4 +1,5 @@
-// `penstock effects status`: the applied position of each stream, with its lag if NATS responds.
+// `penstock effects status` prints the applied position of each stream, with its lag if NATS
+// responds.
 
 import { iso, statusRows, statusValue } from "../../readers/effects/http/shapes.ts";
 import { shownPlace, storePlace } from "../../readers/effects/store/open.ts";

@@ -1,5 +1,5 @@
 // `penstock usage` and `penstock spikes` print usage and spikes from the effects database. This
-// usage is exact and for billing; the counts of the gateways are for monitoring.
+// usage is exact, so it is for billing. The counts of the gateways are only for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";
@@ -47,7 +47,8 @@ export async function usage(
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
   await readProject(command, { project, json: options.json }, async (reader, asOf) => {
-    // Read before the days: a day that closes in between would be exported without its last events.
+    // Read before the days. Otherwise, a day that closes in between would be exported without its
+    // last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
@@ -66,7 +67,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Reports skipped days, because a billing system imports each day once. */
+/** Prints the closed days. Reports skipped days, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],

@@ -1,5 +1,5 @@
 // `penstock erase` removes a person's events from the streams, and then the person from the effects
-// database, so that events that are applied again do not contain the person.
+// database. So events that are applied again do not contain the person.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -51,13 +51,13 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False if there is no effects database (`--no-effects`). */
+  /** Whether there is an effects database. False with `--no-effects`. */
   readonly effects: boolean;
   /** Whether to erase although the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
-  /** Called after each step. Tests end the process in it. */
+  /** Called after each step. Tests end the process in this function. */
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
@@ -72,7 +72,7 @@ const lockAgainMs = 1_000;
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Throws a CommandError if the erasure is incomplete. What was erased until then stays erased. */
+/** Erases a person. Throws a CommandError if the erasure is incomplete. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config } = command;
   const { project } = options;
@@ -96,7 +96,7 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Rejects with a StoreError if the database is missing or belongs to another installation. */
+/** Opens the database. Rejects with a StoreError if it is missing or of another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -142,7 +142,7 @@ interface ErasingOptions {
 class Erasing {
   readonly #of: ErasingOptions;
   #ids: readonly string[];
-  /** Whether the database has a person with one of the ids. */
+  /** Whether the database has a person with any of the ids. */
   #isKnown = false;
   /** The state of the streams when the ids were looked up. Later messages may link further ids. */
   #ends: ReadonlyMap<string, StreamState> = new Map();

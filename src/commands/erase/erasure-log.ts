@@ -37,7 +37,7 @@ interface Holder {
   readonly id: string;
   readonly pid: number;
   readonly hostname: string;
-  /** Number of beats, which increases while the holder is alive. */
+  /** Number of heartbeats. It increases while the holder is alive. */
   readonly beats: number;
 }
 
@@ -45,7 +45,7 @@ const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000, silenceMs: 15_
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** The lock is or may be another erasure's, so a further change could contradict it. */
+/** The lock belongs to another erasure, or may. A further change could contradict that erasure. */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -60,7 +60,7 @@ export class ErasureLog {
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
   #beat: Promise<void> | undefined;
-  /** Send time of the last stored beat. */
+  /** Send time of the last stored heartbeat. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -88,18 +88,18 @@ export class ErasureLog {
     return this.#holder.id;
   }
 
-  /** Takes the lock, also of an erasure that died. Rejects with a CommandError while one runs. */
+  /** Takes the lock, even from a dead erasure. Rejects with a CommandError while another runs. */
   async lock(say: (line: string) => void): Promise<void> {
     if (!(await this.#create())) await this.#takeOver(say);
     this.#beating = setInterval(() => {
-      // A concurrent beat would carry a revision that the first beat has already used.
+      // A concurrent heartbeat would use the same revision again.
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
       });
     }, this.#times.beatMs);
   }
 
-  /** Throws a LostLockError if another erasure has taken the lock, or may have. */
+  /** Throws a LostLockError if another erasure has taken the lock, or may have taken it. */
   check(): void {
     const { message } = this.#lost ?? {};
     const { silenceMs } = this.#times;
@@ -118,7 +118,7 @@ export class ErasureLog {
 
   /**
    * Records erased messages. The server stores the entry only while the lock belongs to this
-   * erasure: after a suspension, another erasure may hold it.
+   * erasure, because after a suspension, another erasure may have the lock.
    */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
@@ -130,7 +130,7 @@ export class ErasureLog {
         await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
         return;
       } catch (error) {
-        // Another entry was stored in between, usually a beat.
+        // Another entry was stored in between, usually a heartbeat.
         if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
       }
     }
@@ -138,13 +138,13 @@ export class ErasureLog {
 
   /**
    * Returns the last sequence of the bucket up to which the lock belongs to this erasure. Throws if
-   * it does not.
+   * the lock does not belong to it.
    */
   async #lastSequenceHeld(): Promise<number> {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // A read of the KV client may come from a follower, but this one comes from the leader.
+    // The KV client might read from a follower. `getMessage` reads from the leader.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
@@ -161,14 +161,14 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  /** Stores the lock, or its next beat. */
+  /** Stores the lock, or its next heartbeat. */
   async #hold(write: (value: string) => Promise<number>): Promise<void> {
     const sentMonotonicMs = performance.now();
     this.#revision = await write(this.#value());
     this.#heldMonotonicMs = sentMonotonicMs;
   }
 
-  /** Returns whether the lock was free. */
+  /** Creates the lock. Returns whether the lock was free. */
   async #create(): Promise<boolean> {
     try {
       await this.#hold((value) => this.#kv.create(lockKey, value));
@@ -195,14 +195,14 @@ export class ErasureLog {
       now = await this.#kv.get(lockKey);
     }
     try {
-      // Fails if the owner has sent a beat, or if another erasure has taken the lock.
+      // Fails if the owner has sent a heartbeat, or if another erasure has taken the lock.
       await this.#hold((value) => this.#kv.update(lockKey, value, now?.revision ?? 0));
     } catch (error) {
       throw isApiError(error, apiCodes.streamWrongLastSequence) ? anotherRuns() : error;
     }
   }
 
-  /** Never rejects. If no response arrives, the beat may be stored anyway. */
+  /** Sends a heartbeat. Never rejects. A heartbeat without a response may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     try {

@@ -1,5 +1,5 @@
-// Builds a frame without the lines of a person. Lines that do not name the person stay byte for
-// byte the same.
+// Builds a frame without the lines of a person. Lines that do not name the person stay unchanged
+// byte by byte.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -17,7 +17,7 @@ export interface CutFrame {
   /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
-  /** Number of lines that contain one of the ids but are not events. Their owner is unknown. */
+  /** Number of lines that contain an id but are not events. Their owner is unknown. */
   readonly doubtful: number;
 }
 
@@ -161,9 +161,7 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/**
- * Replaces erased ids in another person's line by that person's id. `$identify` keeps its effect.
- */
+/** Replaces erased ids in a line of another person by that person's id. */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];
@@ -206,7 +204,7 @@ const nothing: readonly TokenType[] = [TokenType.Null, TokenType.EmptyString];
 interface Member {
   readonly name: string;
   readonly type: TokenType;
-  /** The position of the value, including quotes or brackets. */
+  /** Start of the value, including quotes or brackets. */
   readonly start: number;
   readonly end: number;
   readonly text: string;

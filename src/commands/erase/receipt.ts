@@ -101,7 +101,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** Returns the name of the user, or the uid: in a container, a user may have no name. */
+/** Returns the name of the user, else the uid. In a container, a user may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -113,9 +113,7 @@ export function userOf(
   }
 }
 
-/**
- * Throws a CommandError if the file cannot be written, or if `isNew` is set and the file exists.
- */
+/** Writes the receipt. Throws a CommandError if it cannot, or if a file exists despite `isNew`. */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

@@ -1,5 +1,5 @@
-// Checks before the first change whether messages can be erased from the streams. Changes nothing:
-// deletes a message that cannot exist, and publishes one that no stream accepts.
+// Checks before the first change whether messages can be erased from the streams. The checks delete
+// a message that cannot exist, and publish a message that no stream accepts. So they change nothing.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -11,7 +11,7 @@ import { managerFor, requestTimeoutMs } from "../nats.ts";
 /** A sequence that no stream reaches, exact in JavaScript. */
 const noSequence = 2 ** 52;
 
-/** Returns the reason why no message can be erased; undefined if messages can be. */
+/** Returns the reason why no message can be erased; undefined if messages can be erased. */
 function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
@@ -68,7 +68,7 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** Describes the streams that copy from erased ones. Deletions do not reach them. */
+/** Describes the streams that copy from erased streams. Deletions do not reach the copies. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly StreamName[],

@@ -1,6 +1,6 @@
 // Erases a person from one stream. If a frame also has lines of other people, these lines are
 // stored as a new frame, the replacement is recorded, and then the old message is overwritten. A
-// killed run loses no line, and a second run continues.
+// killed erasure loses no line, and a second erasure continues.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -30,15 +30,15 @@ export interface StreamCounts {
   readonly stream: string;
   readonly from: number;
   readonly to: number;
-  /** Number of scanned messages, including those of several projects. */
+  /** Number of scanned messages, including messages of several projects. */
   scanned: number;
   bytes: number;
   /** Number of events of the person. */
   events: number;
-  /** Number of messages with lines of the person only. Others were stored again: `rewritten`. */
+  /** Number of messages with lines of the person only. `rewritten` counts the other messages. */
   deleted: number;
   rewritten: number;
-  /** Number of lines that are not events and contain one of the ids. */
+  /** Number of lines that are not events but contain an id. */
   doubtful: number;
 }
 
@@ -53,7 +53,7 @@ interface StreamEraserOptions {
   readonly stop: AbortSignal;
   /** Called with the sequences of messages that left the stream while it was read. */
   readonly lost: (from: number, to: number) => void;
-  /** Called after each step of a batch. A test ends the process in it. */
+  /** Called after each step of a batch. A test ends the process in this function. */
   readonly stepped?: ((step: EraseStep) => void) | undefined;
 }
 
@@ -61,10 +61,10 @@ export type EraseStep = "stored" | "noted" | "deleted";
 
 interface Doomed {
   readonly message: JsMsg;
-  /** The sequence that readers use: the message's own, or that of the message it replaces. */
+  /** The sequence of the message, or of the message that it replaces. Readers use this sequence. */
   readonly root: number;
   /**
-   * The sequence of the message that first contained the lines. Equals `root`, except for a
+   * The sequence of the message that first contained the lines. It equals `root`, except for a
    * replacement that was never recorded. A batch has at most one message per family.
    */
   readonly family: number;
@@ -76,7 +76,7 @@ interface Doomed {
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/** Maximum concurrent deletions. The server stores no message during the 20 ms of each. */
+/** Maximum concurrent deletions. A deletion takes 20 ms, in which the server stores no message. */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
 /** Matches headers that would be wrong on a replacement. */
@@ -99,11 +99,11 @@ export class StreamEraser {
     };
   }
 
-  /** Rejects with a CommandError if it cannot continue. What was erased until then stays erased. */
+  /** Erases the person. Rejects with a CommandError if it cannot continue. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
-    // Messages that this run has read and deleted are not lost.
+    // Messages that this erasure has read and deleted are not lost.
     const lost = (from: number, to: number): void => {
       if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
     };
@@ -231,7 +231,7 @@ export class StreamEraser {
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
-    // The deduplication by message id finds a replacement that a killed run has just stored.
+    // The deduplication by message id finds a replacement that a killed erasure has just stored.
     for (const suffix of ["", `/${randomUUID()}`]) {
       head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js

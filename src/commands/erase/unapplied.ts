@@ -1,5 +1,5 @@
-// Finds streams that the effects lag behind: an erasure removes links from the streams, so the
-// effects must have applied all links of the project before.
+// Finds streams that the effects lag behind. An erasure removes links from the streams, so the
+// effects must have applied all links of the project before the erasure.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { rewrittenSequence } from "../../platform/nats/rewritten.ts";

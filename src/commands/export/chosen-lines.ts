@@ -10,12 +10,12 @@ export interface Choice {
   readonly project: string;
   /** The first receive time; undefined for no lower limit. */
   readonly from: string | undefined;
-  /** Receive times must be earlier; undefined for no upper limit. */
+  /** The end of the receive times, exclusive; undefined for no upper limit. */
   readonly to: string | undefined;
 }
 
 export interface Chosen {
-  /** The selected lines, with a line feed after each. */
+  /** The selected lines, with a line feed after each line. */
   readonly bytes: Buffer;
   readonly events: number;
   readonly unreadable: number;

@@ -1,5 +1,5 @@
 // `penstock export` writes the stored events of one project, up to the last message at its start.
-// Only reads.
+// It only reads.
 
 import { Buffer } from "node:buffer";
 import { randomUUID } from "node:crypto";
@@ -59,14 +59,14 @@ interface Export {
 const progressMs = 10_000;
 /**
  * Tolerated difference between the clocks of gateway and NATS. An event is stored after it was
- * received, at any later time: a leaf may hold it during an outage.
+ * received, at any later time, because a leaf may hold it during an outage.
  */
 const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
 /** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Throws a CommandError if the export is incomplete. */
+/** Exports the events. Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -204,7 +204,7 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/** Writes the file under a temporary unique name, and renames it when it is complete. */
+/** Writes the file under a unique temporary name, and renames it when it is complete. */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,

@@ -5,7 +5,7 @@ import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** Matches the suffix of the temporary file name of an export. */
+/** Matches the suffix of an export's temporary file name. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
 /** Throws a CommandError if the file cannot be created, or exists and must not be replaced. */
@@ -42,7 +42,7 @@ export async function giveName(whole: string, out: string, isForced: boolean): P
   await rename(whole, out);
 }
 
-/** Returns the temporary files of other exports to the file, which run or were killed. */
+/** Returns the temporary files of other exports to the same file, running or killed. */
 export function othersParts(out: string): string[] {
   const { dir, base } = path.parse(out);
   return namesIn(dir === "" ? "." : dir)
@@ -50,7 +50,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** Returns the names in a folder; none if it is unreadable, which the write reports. */
+/** Returns the names in a folder. Returns none if it is unreadable. The write reports the error. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -20,10 +20,10 @@ interface WholeOptions extends ReadOptions {
   readonly missed: (messages: number) => void;
 }
 
-/** Number of messages after which missing ones are checked for erasures. */
+/** Number of messages after which missing messages are checked for erasures. */
 const messagesAtOnce = 1_000;
 
-/** A replacement may follow later messages than its original. Throws like `messagesOf`. */
+/** Yields the messages. A replacement may follow later messages. Throws like `messagesOf`. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -31,7 +31,7 @@ export async function* wholeMessages(
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
   const manager = await managerFor(connection);
-  // The first instance is queried in stream order, the second at any position.
+  // The first instance is queried in stream order, the second instance at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
   let [from, missed] = [1, 0];
@@ -56,7 +56,7 @@ export async function* wholeMessages(
 
 /**
  * Returns whether the original, or its recorded replacement, is read instead of this copy. A killed
- * erasure may have left an unrecorded copy, which is the only one once its original is removed.
+ * erasure may have left an unrecorded copy. Once the original is removed, this is the only copy.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))

@@ -26,13 +26,13 @@ export type Answer =
       readonly isNothingStored: boolean;
     };
 
-/** Maximum Retry-After in milliseconds: a proxy may send any value. */
+/** Maximum Retry-After in milliseconds. A proxy may send any value. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
  * Interprets a response. A 4xx of a gateway means that no event is stored. A 408, 425, 429 or 5xx,
- * also of a proxy, is retried: the gateway recognizes a body that it has stored.
+ * even from a proxy, is retried, because the gateway recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};
@@ -72,7 +72,7 @@ export function refusedText({
     : `got a response that does not state what happened to them: ${why}`;
 }
 
-/** Interprets a rejection of all events. For a single event, the code is that of the event. */
+/** Interprets a rejection of all events. For a single event, the code is the code of the event. */
 function allInError(fields: JsonFields, code: string, events: number): Answer {
   const named = notesOf(fields["errors"]);
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : "";
@@ -81,7 +81,7 @@ function allInError(fields: JsonFields, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
-/** Returns the notes on events. Skips notes in another form, such as those of a proxy. */
+/** Returns the notes on events. Skips notes in another form, such as the notes of a proxy. */
 function notesOf(value: unknown): ItemNote[] {
   return Array.isArray(value) ? value.filter(isNote) : [];
 }

@@ -1,5 +1,5 @@
-// Creates a batch from lines. The bytes of lines that are already events are copied; other lines
-// are parsed and converted.
+// Creates a batch from lines. Copies the bytes of lines that are already events. Parses and
+// converts other lines.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -67,7 +67,7 @@ export class BatchMaker {
     };
   }
 
-  /** Builds a batch. `notes` are those of lines that are not in `lines`. */
+  /** Builds a batch. `notes` are about lines that are not in `lines`. */
   make(lines: readonly Line[], notes: LineNote[], lastLine: number): Batch {
     const { format, hash } = this.#options;
     const work = new BatchWork(notes);
@@ -108,7 +108,10 @@ export class BatchMaker {
     return items;
   }
 
-  /** Adds an event as it is, with a uuid if it has none. Returns false if it must be converted. */
+  /**
+   * Adds an event unchanged, except that an event without a uuid gets one. Returns false if the
+   * event must be converted.
+   */
   #pass(work: BatchWork, bytes: Buffer, item: Item): boolean {
     const { table, row } = item;
     const fields = table[row + Row.FieldTypes]!;
@@ -123,7 +126,7 @@ export class BatchMaker {
     const type = typeAt(fields, FieldShift.Uuid);
     if (type !== TokenType.Absent && type !== TokenType.Null && type !== TokenType.EmptyString)
       work.note("invalid_uuid", invalidUuid);
-    // Of repeated members, the last one counts.
+    // The last value of a repeated member counts.
     const member = Buffer.from(`,"uuid":"${this.#options.hash.uuid()}"}`);
     work.add(Buffer.concat([bytes.subarray(0, -1), member]));
     return true;
@@ -232,7 +235,7 @@ class BatchWork {
     this.#notes = notes;
   }
 
-  /** Skips a warning that repeats the previous note. */
+  /** Adds a note. Skips a warning that equals the previous note. */
   note(code: string, { detail, isStored }: Pick<LineNote, "detail" | "isStored">): void {
     const last = this.#notes.at(-1);
     if (isStored && last?.line === this.line && last.code === code && last.detail === detail)
@@ -250,10 +253,7 @@ class BatchWork {
   }
 }
 
-/**
- * Returns whether the gateway may misread a value: a number as a time, or text that contains an
- * object.
- */
+/** Returns whether the gateway may misread a value, such as a number as a time. */
 function needsReading(item: Item): boolean {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;

@@ -1,4 +1,4 @@
-// A batch is the events of one request, with the line of each.
+// A batch is the events of one request, with the line of each event.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -26,7 +26,7 @@ export interface Batch extends Events {
   readonly links: number;
   /** Problems that were found while the batch was built. */
   readonly notes: readonly LineNote[];
-  /** The last line of the batch, even if that line has no event. */
+  /** The last line of the batch, even if this line has no event. */
   readonly lastLine: number;
   /** The hash of the file's lines up to the last line of the batch. */
   readonly fingerprint: string;
@@ -46,8 +46,8 @@ export const bodyTail = Buffer.from("]}");
 
 /**
  * Returns the number of bytes of padding. A gateway deduplicates a repeated historical request only
- * if the planned size of its records exceeds `sharedHistoryBytesMax`. So an import that resumes
- * after it was killed stores no event twice.
+ * if the planned size of its records exceeds `sharedHistoryBytesMax`. With the padding, an import
+ * that resumes after it was killed stores no event twice.
  */
 export function paddingOf(head: Buffer, items: readonly Buffer[]): number {
   const records = bodyBytes(head, items) + items.length * recordOverheadBytesMax;

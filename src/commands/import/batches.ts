@@ -75,12 +75,12 @@ export class Batches {
   }
 
   /**
-   * Returns whether the last line has no line feed and is not JSON. Another program may still write
-   * it, so the next run reads it again.
+   * Returns whether the last line has no line feed and is not JSON. Another program may still be
+   * writing this line, so the next run reads it again.
    */
   #isCutOff({ bytes, number, isTooLong }: Line, early: readonly Line[]): boolean {
     const { format, done } = this.#options;
-    // The format of a single line cannot be detected from a part of it.
+    // The format of a single line cannot be detected from a part of the line.
     const isOnly = this.#maker === undefined && early.length === 0 && format === undefined;
     if (isTooLong || bytes.length === 0 || isOnly || number <= (done?.lines ?? 0)) return false;
     if (isJson(bytes.toString("utf8"))) return false;
@@ -130,8 +130,8 @@ export class Batches {
       const last = this.#lines.at(-1)?.number ?? number;
       const isFull =
         this.#lines.length >= limits.linesMax || this.#bytes + bytes.length >= limits.bytesMax;
-      // An earlier run may have stopped while it sent a batch. That batch must end where it ended
-      // then, so that the gateway recognizes it. `sending` may be the number of a skipped line.
+      // An earlier run may have stopped while it sent a batch. This batch must end at the same
+      // line, so that the gateway recognizes it. `sending` may be the number of a skipped line.
       const sending = done?.sending ?? 0;
       if ((last <= sending && number > sending) || (isFull && this.#lines.length > 0))
         yield this.#finish();

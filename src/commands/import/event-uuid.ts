@@ -21,7 +21,7 @@ export function isUuidText(value: unknown): value is string {
   return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
 }
 
-/** Returns whether the value is the nil or the max UUID, which some clients send instead of an id. */
+/** Returns whether it is the nil or the max UUID, which some clients send instead of an id. */
 export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }
@@ -32,7 +32,7 @@ const separator = 0x0a;
 
 /**
  * The running hash over the lines of a file. It identifies the file when an import resumes, and
- * gives uuids to lines without one. The uuid of a line depends on all lines before it.
+ * gives uuids to lines without a uuid. The uuid of a line depends on all lines before it.
  */
 export class LineHash {
   readonly #hash: Hash = createHash("sha256");

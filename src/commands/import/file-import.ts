@@ -73,7 +73,7 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /** Imports the file. Rejects with a CommandError if it must stop; the position is saved. */
+  /** Imports the file. Rejects with a CommandError if the import must stop. Saves the position. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();
@@ -93,7 +93,7 @@ export class FileImport {
     let isAtEnd = false;
     try {
       for (;;) {
-        // The next batch is built while the previous one is being sent.
+        // The next batch is built while the previous batch is being sent.
         const { done, value: batch } = await batches.next();
         await this.#settle();
         isAtEnd = done === true;
@@ -114,11 +114,11 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /** Resolves when the kernel has the whole body of the batch, so that the next can be built. */
+  /** Starts sending the batch. Resolves when the kernel has the whole body. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
-    // A rejection is handled after the response.
+    // The rejection is handled after the response.
     await Promise.race([handedOver, this.#sending.catch(() => {})]);
   }
 
@@ -128,8 +128,8 @@ export class FileImport {
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // If saving fails, the import ends: a later run would store all further lines twice. A batch
-    // waits only for the save of the batch before it.
+    // If saving fails, the import ends, because a later run would store all further lines twice. A
+    // batch waits only for the save of the previous batch.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -213,7 +213,7 @@ export class FileImport {
     progress.update(this.#position());
   }
 
-  /** If the events are too large for one request, sends them in halves. */
+  /** Sends events. If they are too large for one request, sends them in halves. */
   async #send(sender: Sender, events: Events, handedOver: () => void): Promise<void> {
     const { items, lines } = events;
     const head = bodyHead(this.#options.key);
@@ -257,7 +257,8 @@ export class FileImport {
   }
 
   /**
-   * Must be called after the response: if the request fails, the next run finds the notes again.
+   * Reports the found notes. Must be called after the response, because if the request fails, the
+   * next run finds the notes again.
    */
   #noteFound(lastLine = Number.POSITIVE_INFINITY): void {
     const found = this.#found;

@@ -16,7 +16,7 @@ export interface ImportState {
   readonly fingerprint: string;
   /**
    * Number of the last line in the last request, saved before the request is sent. If the file has
-   * grown since, the repeated request still ends there and is recognized.
+   * grown since, the repeated request still ends at this line, so that the gateway recognizes it.
    */
   readonly sending?: number;
   readonly finished: boolean;
@@ -34,8 +34,8 @@ export function targetOf(url: URL, key: string): string {
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Describes a changed target as the rest of a sentence; undefined if it is the same. All loopback
- * names count as equal.
+ * Describes a changed target as the rest of a sentence; undefined if the target is the same. All
+ * loopback names count as equal.
  */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
@@ -86,7 +86,7 @@ export class StateFile {
     }
   }
 
-  /** Releases the lock. Must be called also after an error. */
+  /** Releases the lock. Must be called even after an error. */
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
@@ -94,7 +94,7 @@ export class StateFile {
     lock?.close();
   }
 
-  /** Takes the lock; undefined if the file cannot be written, which the first save reports. */
+  /** Takes the lock. Returns undefined if the file is not writable. The first save reports this. */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(`${this.#file}.lock`);
@@ -103,7 +103,7 @@ export class StateFile {
     }
   }
 
-  /** Returns undefined if there is no file. Throws a CommandError if it is not a state file. */
+  /** Returns the state; undefined without a file. Throws a CommandError for any other file. */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {
@@ -124,7 +124,7 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /** Saves the state, safe from a power failure. Rejects with a CommandError if that fails. */
+  /** Saves the state, safe from a power failure. Rejects with a CommandError if it cannot. */
   save(state: ImportState): Promise<void> {
     this.#saved = this.#saved.then(async () => {
       try {

@@ -33,7 +33,7 @@ const stateEnding = ".penstock-import";
 /** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
-/** Rejects with a CommandError if an import fails, or if it loses data without --allow-loss. */
+/** Imports files. Rejects with a CommandError for a failure, or a loss without --allow-loss. */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,
@@ -59,7 +59,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Opened only if it is read: an open standard input keeps the process alive.
+        // Opened only if it is read, because an open standard input keeps the process alive.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { dryRun: options.dryRun, context, progress });
@@ -109,7 +109,7 @@ async function runOne(
   try {
     await one.run();
   } catch (error) {
-    // A missing file, or one in an unknown format, has no summary.
+    // A missing file, or a file in an unknown format, has no summary.
     if (one.hasEvents) say();
     throw error;
   }
@@ -118,7 +118,10 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/** The text states whether the import can resume, so that the file is not removed too early. */
+/**
+ * Returns the message of a stopped import. It states whether the import can resume, so that the
+ * file is not removed too early.
+ */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -172,7 +175,7 @@ function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile 
   return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
 }
 
-/** Returns a function that prints messages, and of equal consecutive messages only the first. */
+/** Returns a function that prints messages. Prints only the first of equal consecutive messages. */
 function reportsOf(progress: Progress): (why: string | undefined) => void {
   let lastMessage = "";
   return (why) => {

@@ -91,7 +91,7 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/** Decompresses gzip. Node's gunzip ends at zero bytes between members; then a new one starts. */
+/** Decompresses gzip. Node's gunzip ends at zero bytes, so the next member gets a new gunzip. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
@@ -182,7 +182,7 @@ interface FramePiece {
 
 /**
  * Splits zstd data into frames (RFC 8878). Node 22 decompresses only the first frame, and silently
- * accepts a truncated frame, so each frame gets its own decompressor.
+ * accepts a truncated frame. So each frame gets its own decompressor.
  */
 export class ZstdFrames {
   /** The bytes read so far of the header of a frame or of a block. */

@@ -2,7 +2,7 @@
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Methods of the JSON.parse source text access proposal, which the types do not have yet. */
+/** Methods of the proposal "JSON.parse source text access", which the types lack. */
 interface JsonWithSource {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -82,7 +82,7 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.some(isObject) ? value : [value];
 }
 
-/** Returns the end of the object or array that begins at `from`, or else the end of the text. */
+/** Returns the end of the object or array that begins at `from`, or of the text if it is open. */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
   let isInString = false;

@@ -8,7 +8,7 @@ import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface Line {
-  /** The text without surrounding white space; empty if it is too long. */
+  /** The text without surrounding white space. Empty if the line is too long. */
   readonly bytes: Buffer;
   /** The number of the line, from 1. */
   readonly number: number;
@@ -69,8 +69,9 @@ function contentOf(line: Buffer): Buffer {
 }
 
 /**
- * Replaces carriage returns between tokens by blanks, like the scanner, so that the hash of a line
- * is the same with and without a scan. Carriage returns in strings stay; they are invalid JSON.
+ * Replaces carriage returns between tokens by blanks, as the scanner does. So the hash of a line is
+ * the same with and without a scan. Carriage returns in strings stay, because they are invalid
+ * JSON.
  */
 function withoutReturns(content: Buffer): Buffer {
   const line = Buffer.from(content);

@@ -34,7 +34,7 @@ export class Progress {
     this.#toldMs = options.monotonicMs();
   }
 
-  /** Starts the clock at a position. Lines and bytes before it do not count for the rate. */
+  /** Starts the clock at a position. Earlier lines and bytes do not count for the rate. */
   begin(position: Position): void {
     this.#begin = position;
     this.#begunMs = this.#options.monotonicMs();

@@ -10,7 +10,7 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** The gateway's URL. Events are sent to `batch/` below it. */
+  /** The gateway's URL. Events are sent to `batch/` below this URL. */
   readonly url: URL;
   readonly gzip: boolean;
   /** Time without a successful response until the import ends. */
@@ -18,18 +18,18 @@ interface SenderOptions {
   /** Timeout of one request, to the end of its response. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
-  /** Called with the reason of a retry, and with undefined after the next success. */
+  /** Reports the reason of a retry, and undefined after the next success. */
   readonly trouble: (why: string | undefined) => void;
 }
 
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
 /**
- * Maximum time without a byte, well below the two minutes for which a gateway recognizes a stored
- * request if its response was lost.
+ * Maximum time without a byte. It is well below the two minutes for which a gateway recognizes a
+ * stored request if its response was lost.
  */
 const silentMsMax = 60_000;
-/** Default timeout of a request, which also limits servers that respond byte by byte. */
+/** Default timeout of a request. It also limits servers that respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
 const gzipAsync = promisify(gzip);
@@ -58,7 +58,7 @@ export class Sender {
   /**
    * Sends the body until the response is final. Rejects with Stopped if the import is stopped
    * during a pause, and with a CommandError after `giveUpAfterMs`. Calls `handedOver` when the
-   * kernel has the whole body: until then, sending needs this event loop.
+   * kernel has the whole body. Until then, sending needs this event loop.
    */
   async send(
     body: Buffer,
@@ -66,7 +66,7 @@ export class Sender {
     handedOver: () => void = () => {},
   ): Promise<FinalAnswer> {
     const { stop, giveUpAfterMs, trouble } = this.#options;
-    // At the fastest level, because the gateway must decompress it.
+    // Compresses at the fastest level, because the gateway must decompress the body.
     const sent = this.#options.gzip
       ? await gzipAsync(body, { level: constants.Z_BEST_SPEED })
       : body;
@@ -85,7 +85,7 @@ export class Sender {
       }
       // A closed idle connection is normal, so the first retry is not reported.
       if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
-      // A failing proxy may send a Retry-After of 0, or one in the past.
+      // A failing proxy may send a Retry-After of 0, or a Retry-After in the past.
       await pauseUntilAborted(Math.max(answer.afterMs ?? 0, pauseMs), stop);
       if (stop.aborted) throw new Stopped();
       pauseMs = Math.min(2 * pauseMs, pauseMsMax);

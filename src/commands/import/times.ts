@@ -17,7 +17,7 @@ interface Unit {
   readonly ms: number;
 }
 
-/** The units of numbers. A number between two units could be in either, so it is rejected. */
+/** The units of numbers. A number between two units could have either unit, so it is rejected. */
 const units: readonly Unit[] = [
   { from: 1e8, to: 1e10, ms: 1_000 },
   { from: 1e11, to: 1e13, ms: 1 },
@@ -39,9 +39,9 @@ function isMissing(value: unknown): boolean {
 }
 
 /**
- * Returns the first value that is a time, with numbers as ISO 8601. Otherwise returns the first
- * unreadable value, which the gateway reports, else a zero time. `timeZone` is the zone of numbers
- * and of text without a zone.
+ * Returns the first value that is a time. Numbers become ISO 8601. Without a time, returns the
+ * first unreadable value, which the gateway reports, else a zero time. `timeZone` is the zone of
+ * numbers and of text without a zone.
  */
 export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
   let unreadable: unknown;
@@ -80,9 +80,7 @@ export class TimeZone {
     });
   }
 
-  /**
-   * Converts a local time, given as if it were UTC. Of a time that occurs twice, takes the first.
-   */
+  /** Converts a local time, given as if it were UTC. If the time occurs twice, uses the first. */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);
     for (const offset of [before, this.#offsetMs(wallMs + dayMs)])

@@ -8,20 +8,20 @@ import type { WorkersReadiness } from "../workers/supervisor.ts";
 
 /** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
-/** Maximum number of connections, so that the public port has enough descriptors. */
+/** Maximum number of connections. The limit leaves enough descriptors for the public port. */
 const CONNECTIONS_MAX = 128;
 /** Maximum duration of a readiness check. A longer check counts as not ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** Returns the reasons why events cannot be stored now; an empty list means ready. */
+  /** Returns the reasons why the gateway cannot store events now. An empty list means ready. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
-  /** Returns problems that do not prevent the storing of events. */
+  /** Returns problems that do not prevent the gateway from storing events. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /** Answers requests for all other paths, with any method. Returns false if it does not answer. */
+  /** Answers requests for all other paths, with any method. Returns false without an answer. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Data that identifies the installation, shown by /livez. */
+  /** Data that identifies the installation. /livez shows it. */
   readonly instance?: object;
   /** Returns the port for events; undefined until it is known. */
   readonly publicPort?: () => number | undefined;
@@ -57,12 +57,12 @@ export class AdminServer {
     });
   }
 
-  /** Returns the port. Rejects with an Error that has the reason. */
+  /** Listens, and returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
 
-  /** Discards the cached readiness, and that of a check in progress. */
+  /** Discards the cached readiness, and the result of a check in progress. */
   readinessChanged(): void {
     this.#readiness = new ReadinessCheck(this.#options);
   }
@@ -127,7 +127,7 @@ function nothingHere(publicPort: number | undefined): string {
   return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
-/** One ready worker is enough: the others get no connections. */
+/** One ready worker is enough, because the other workers get no connections. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0
@@ -141,18 +141,18 @@ function json(status: 200 | 503, value: object): Answer {
 
 type Found = readonly string[] | WorkersReadiness;
 
-/** Runs one check at a time and shares its result for a while. */
+/** Runs one check at a time, and reuses its result for a while. */
 class ReadinessCheck {
   readonly #options: AdminServerOptions;
   #checked: Promise<Found> | undefined;
-  /** When the shared result expires. A check in progress does not expire. */
+  /** Expiry of the shared result. While a check is in progress, its result does not expire. */
   #staleMonotonicMs = 0;
 
   constructor(options: AdminServerOptions) {
     this.#options = options;
   }
 
-  /** Returns the shared result, after a check if it has expired. Never rejects. */
+  /** Returns the shared result. If it has expired, checks first. Never rejects. */
   found(): Promise<Found> {
     const { monotonicMs } = this.#options;
     if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {

@@ -1,7 +1,7 @@
 // Holds the bytes of one body that arrives in pieces. Its memory grows with the arrived bytes,
 // whatever length a header declares. A small body grows by copying. A large body continues in
-// another block, and the blocks are joined over several event loop iterations: copying 64 MiB takes
-// a tenth of a second.
+// another block. Joining the blocks takes several event loop iterations, because copying 64 MiB
+// takes a tenth of a second.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
@@ -11,18 +11,18 @@ const CAPACITY_MIN = 16_384;
 /** Maximum bytes of a body that grows by copying. A copy takes up to two milliseconds. */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * Arrived bytes from which a body of declared size grows by `GROWTH_ON_HINT_LARGE`. It then usually
- * grows only once.
+ * From this number of arrived bytes on, a body of declared size grows by `GROWTH_ON_HINT_LARGE`, so
+ * that it usually grows only once.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
-/** Bytes copied per event loop iteration. Copying them takes about 2 ms with the page faults. */
+/** Bytes copied per event loop iteration. Copying them takes about 2 ms, including page faults. */
 const copiedBytesPerTurn = 4_194_304;
 
 /**
- * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size.
- * It may be wrong, so the capacity is at most 4 times the arrived bytes, or 16 times for a large
+ * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size,
+ * which may be wrong. So the capacity is at most 4 times the arrived bytes, or 16 times for a large
  * body.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
@@ -65,7 +65,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** Whether the body is in one block. If not, `join` must be called before `bytes`. */
+  /** Whether the body is in one block. If not, call `join` before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -83,7 +83,7 @@ export class BodyBuffer {
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
-  /** Joins the blocks. No other method may be called before the promise is fulfilled. */
+  /** Joins the blocks. Until the promise is fulfilled, call no other method. */
   async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
     const whole = this.#memory.take(this.length);
@@ -94,7 +94,8 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Each full block is released once it is copied: many bodies may be joined concurrently.
+      // Releases each block as soon as it is copied, because many bodies may be joined
+      // concurrently.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -135,10 +136,10 @@ export class BodyBuffer {
   }
 }
 
-/** Maximum bytes of unused memory that is retained: two bodies of the default maximum size. */
+/** Maximum bytes of unused memory that the pool retains: two bodies of the default maximum size. */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
-/** Maximum ratio of a block's size to the size of the body that uses it. */
+/** Maximum ratio of a block's size to the size of the body in it. */
 const wasteFactor = 4;
 
 /** Reusable memory for bodies that arrive in pieces, and for inflated bodies. */

@@ -1,7 +1,7 @@
-// Reads bodies and passes them, whole and inflated, to the intake. A rejected request is also read
-// to its end: if it were answered earlier, its client would see a reset instead of the answer. A
-// chunk is in uWS's memory, which is valid during the callback only. A body of one piece is passed
-// on in that memory; the pieces of a longer body are copied once.
+// Reads bodies and passes them, whole and inflated, to the intake. Reads even a rejected request to
+// its end, because after an earlier answer, the client would see a reset instead of the answer. A
+// chunk is in memory of uWS, which is valid only during the callback. A body of one piece is passed
+// on in this memory. The pieces of a longer body are copied once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -26,17 +26,17 @@ import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
 const CHUNK_BYTES_MAX = 524_288;
-/** Size from which reading a piece from the socket takes longer than the callback for it. */
+/** Size from which reading a piece from the socket takes longer than its callback. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
-/** Multiple of the maximum body size up to which an oversized body is read to its end. */
+/** Multiple of the maximum body size. A larger body is not read to its end. */
 const DISCARD_FACTOR = 2;
-/** Numbers of arrived bytes at which a body is searched for its key. */
+/** Numbers of arrived bytes at which the gateway searches a body for its key. */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * Number of pieces that a body may have whatever their size. If it has more, the further ones must
- * have `PIECE_BYTES_MIN` on average. A piece takes a microsecond.
+ * Number of pieces that a body may have whatever their size. Further pieces must have
+ * `PIECE_BYTES_MIN` on average. A piece takes a microsecond.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
@@ -77,7 +77,7 @@ export class BodyReader {
     });
   }
 
-  /** Processes a piece of the body. `piece` is valid during the call only. */
+  /** Processes a piece of the body. `piece` is valid only during the call. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -120,8 +120,8 @@ export class BodyReader {
   }
 
   /**
-   * Evicts bodies other than `body` to free `bytes` of the budget, or none if they hold less.
-   * Returns whether it evicted any.
+   * Evicts other bodies to free `bytes` of the budget for `body`. If they hold less than `bytes`,
+   * evicts none. Returns whether it evicted any.
    */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
@@ -177,11 +177,11 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // A piece in a later iteration triggers the peek. Until then the body counts as one without a
-      // key.
+      // A piece in a later iteration triggers the peek. Until that peek, the body counts as a body
+      // without a key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
-      // A peek inflates at most `peekedFarBytes` of a compressed body, so a later one would find no
+      // A peek inflates at most `peekedFarBytes` of a compressed body. A later peek would find no
       // more.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
@@ -203,7 +203,7 @@ export class BodyReader {
     this.#slowCheck = undefined;
   }
 
-  /** Discards a piece. Answers at the end of the body, or once it is too long to be read. */
+  /** Discards a piece. Answers at the end of the body, or once the body is too long to read. */
   #skip(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
     const { body } = exchange;
@@ -242,7 +242,7 @@ export class BodyReader {
 
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = "waiting";
-    // The buffer belongs to the join: the end of the request must not free it meanwhile.
+    // The join owns the buffer, so that the end of the request does not free it.
     body.buffer = undefined;
     buffer
       .join(nextTurn)
@@ -265,12 +265,13 @@ export class BodyReader {
     return undefined;
   }
 
-  /** Passes on the payload, which is in the body's buffer or valid during this call only. */
+  /** Passes on the payload. It is in the body's buffer, or valid only during this call. */
   #handOn(body: RequestBody, payload: Buffer): void {
     const { buffer } = body;
-    // Earlier peeks at a compressed body may have found no key.
+    // Earlier peeks at a compressed body may have missed the key.
     if (buffer !== undefined || body.hint !== undefined) body.peek(payload, true);
-    // An answer from within the intake must not free memory that the intake still reads.
+    // If the intake answers during the call, the answer must not free memory that the intake still
+    // reads.
     body.buffer = undefined;
     const memory = buffer === undefined ? "borrowed" : "owned";
     const work = this.#hand(body, { memory, bytes: payload });

@@ -1,12 +1,12 @@
-// Limits the body data that is read per event loop iteration ("turn" below), for all connections
-// together. uWS reads every connection that has data, and calls back for each chunk, without
-// yielding. So once a body has used up the turn, the connections of all other incomplete bodies are
-// paused, and later turns resume them. A body in tiny chunks is rejected.
+// Limits the body data that is read per event loop iteration (a "turn"), for all connections
+// together. Without yielding, uWS reads every connection that has data, and calls back for each
+// chunk. When a body has used up the turn, the connections of all other incomplete bodies are
+// paused. Later turns resume them. A body in tiny chunks is rejected.
 
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
 export interface ChunkedBody {
-  /** Pauses the connection. Data that is already read from it still arrives. */
+  /** Pauses the connection. Data that uWS has already read still arrives. */
   pauseReading(): void;
   resumeReading(): void;
 }
@@ -14,15 +14,15 @@ export interface ChunkedBody {
 /** Chunks per turn after which other bodies are paused. A read of 512 KiB usually has fewer. */
 export const chunksPerTurn = 5_120;
 /**
- * Chunks per turn after which a body is rejected: after `chunksPerTurn` all other bodies were
- * paused, so it alone had as many chunks as all bodies before.
+ * Chunks per turn after which a body is rejected. All other bodies are paused after
+ * `chunksPerTurn`, so this body alone had as many chunks as all bodies before the pause.
  */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
 /** Number of skipped chunks after which the connection of a rejected body is closed. */
 export const chunksSkippedMax = chunksPerTurn;
 /** CPU time per turn after which other bodies are paused. Reading 100 KiB takes 0.17 ms. */
 export const readMsPerTurn = 6;
-/** Maximum number of connections resumed per turn. A pause and a resume take a few µs. */
+/** Maximum number of connections that are resumed per turn. A pause and a resume take a few µs. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
@@ -33,7 +33,7 @@ interface ChunkTurnsOptions {
 export class ChunkTurns<Body extends ChunkedBody> {
   readonly #nextTurn: (run: () => void) => void;
   readonly #workMs: () => number;
-  /** The incomplete bodies, in the order in which they are read next. */
+  /** The incomplete bodies. The next body to be read is first. */
   readonly #bodies = new Set<Body>();
   readonly #paused = new Set<Body>();
   readonly #resting = new Set<Body>();
@@ -47,7 +47,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /** Whether the turn is used up. Then a body that continues is rejected, and none may begin. */
+  /** Whether the turn is used up. If so, continued bodies are rejected and none may begin. */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
@@ -56,7 +56,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     return this.#paused.has(body);
   }
 
-  /** Counts a chunk other than the last of its body. */
+  /** Counts a chunk that is not the last chunk of its body. */
   count(body: Body): void {
     this.#awaitTurn();
     if (++this.#chunks === chunksPerTurn) this.#pauseOthers(body);
@@ -77,8 +77,8 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 
   /**
-   * Removes a complete body. A paused connection stays paused until the answer: if it were resumed,
-   * uWS would start its timeout on a client that waits for the server.
+   * Removes a complete body. A paused connection stays paused until the answer. On a resumed
+   * connection, uWS would start its timeout for a client that waits for the server.
    */
   whole(body: Body): void {
     if (this.#bodies.delete(body) && this.#paused.delete(body)) this.#resting.add(body);
@@ -89,7 +89,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     if (this.#resting.delete(body)) body.resumeReading();
   }
 
-  /** Removes a body after its connection has closed, without touching the connection. */
+  /** Removes a body after its connection has closed. Does not touch the connection. */
   gone(body: Body): void {
     this.whole(body);
     this.#resting.delete(body);
@@ -139,19 +139,19 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 }
 
-/** Rejections per address and second after which no chunked body of the address is read. */
+/** Rejections per address and second. After these, no chunked body of the address is read. */
 const rejectedPerSecondMax = 4;
-/** Maximum number of tracked addresses. The one rejected least recently is dropped first. */
+/** Maximum number of tracked addresses. The oldest rejection is dropped first. */
 const addressesMax = 4_096;
 
 /**
  * Tracks the addresses that recently sent bodies in tiny chunks. Rejecting such a body takes tens
- * of milliseconds, so an address gets a few rejections per second. After that, its connections are
- * closed at the head of the next chunked body.
+ * of milliseconds, so an address gets only a few rejections per second. After that, the gateway
+ * closes its connections at the head of the next chunked body.
  */
 export class ChunkSenders {
   readonly #monotonicMs: () => number;
-  /** The rejections by address. The address rejected last is at the end. */
+  /** The rejections by address, in the order of the last rejection. */
   readonly #rejections = new Map<string, RateWindow>();
 
   constructor(monotonicMs: () => number) {

@@ -1,11 +1,11 @@
-// Tracks the bodies that still arrive or inflate. If the budget is full, chooses which ones to
-// evict: first slow bodies, then bodies without a project's key, then the large bodies that began
-// last. Of slow bodies and of those without a key, the ones from the addresses that hold the most
-// are evicted first. Also keeps small slow bodies open, for example of a phone on a bad link.
+// Tracks the bodies that still arrive or inflate. If the budget is full, chooses bodies to evict:
+// first slow bodies, then bodies without a project's key, then the large bodies that began last. In
+// the first two groups, the addresses that hold the most bytes lose their bodies first. Also keeps
+// small slow bodies open, for example those of a phone with a bad connection.
 
 /**
- * Ages from which a small and a large body are slow. Every `slowBytesPerSecond` arrived bytes add a
- * second.
+ * Age from which a small body is slow. Every `slowBytesPerSecond` arrived bytes add a second to
+ * this age and to `slowAfterMs`.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
@@ -17,7 +17,7 @@ export interface GrowingBody {
   readonly bytesHeld: number;
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** Whether the body contains a project's key, or keys are not checked. */
+  /** Whether the body contains a project's key. Also true if keys are not checked. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
@@ -43,10 +43,10 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Returns bodies to evict for `body` that hold `bytesLacking` together; none if all of them hold
-   * less. A slow body may be evicted unless `body` is slow too and was added later. A body without
-   * a key may be evicted if `body` has one. A large body may be evicted if it was added after
-   * `body`, unless it has a key and `body` has none.
+   * Returns bodies to evict that hold `bytesLacking` in total, or no bodies if all candidates hold
+   * less. Slow bodies are candidates, unless `body` is slow and was added later. If `body` has a
+   * key, all bodies without a key are candidates. Large bodies that were added after `body` are
+   * candidates, unless they have a key and `body` has none.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -65,7 +65,7 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 }
 
-/** Sorts the bodies by the bytes that their address holds in all, the fewest first. */
+/** Sorts the bodies by the total bytes that their address holds, the fewest first. */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
   for (const { senderAddress, bytesHeld } of bodies) {
@@ -77,7 +77,7 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/** Returns bodies from the end that hold `bytes` together; none if all of them hold less. */
+/** Returns bodies from the end that hold `bytes` in total; none if all bodies hold less. */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {
@@ -94,17 +94,17 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
 }
 
 /**
- * Interval of checks, at most half of uWS's timeout of 8 to 12 seconds. That timeout ends a
- * connection that receives less than 160 KiB of a body; a pause and a resume restart it.
+ * Interval of checks, at most half of uWS's timeout of 8 to 12 seconds. The timeout ends a
+ * connection that receives less than 160 KiB of a body. A pause and a resume restart the timeout.
  */
 export const slowCheckMs = 4_000;
 /** Minimum average speed of a body that is kept open: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
 /** Consecutive checks that may find no new byte, so that a body survives a pause of 12 seconds. */
 const idleChecksMax = 1;
-/** Maximum number of slow bodies that are kept open. They are the first to be evicted. */
+/** Maximum number of slow bodies that are kept open. Slow bodies are evicted first. */
 export const slowBodiesMax = 1_024;
-/** Number of slow bodies per address that are kept open before further ones of any address. */
+/** Number of slow bodies per address that are kept open before more bodies of any address. */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
@@ -114,7 +114,7 @@ export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
   keepOpen(): void;
 }
 
-/** Keeps small bodies open that have the minimum speed. To be called every `slowCheckMs`. */
+/** Keeps small bodies open that have the minimum speed. Call this every `slowCheckMs`. */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {
@@ -134,10 +134,7 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/**
- * Sorts the bodies: those within the share of their address first. Bodies with a key take the share
- * first.
- */
+/** Sorts bodies within their address's share first. Bodies with a key use the share first. */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

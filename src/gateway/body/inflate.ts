@@ -1,5 +1,5 @@
-// Decompresses small bodies on the event loop, because the thread pool takes longer than the work.
-// Other bodies go to pooled-inflation.ts.
+// Decompresses small bodies on the event loop, because the thread pool would take longer than the
+// work. pooled-inflation.ts decompresses the other bodies.
 
 import { Buffer } from "node:buffer";
 import zlib from "node:zlib";
@@ -12,7 +12,7 @@ import { type Coding, hasZlibHeader } from "./payload-form.ts";
 export const atOnceBytesMax = 65_536;
 export const atOnceInflatedBytesMax = 262_144;
 
-/** Maximum window (log2) of Brotli on the event loop. Filling one of 16 MiB takes 60 ms. */
+/** Maximum window (log2) of Brotli on the event loop. Filling a window of 16 MiB takes 60 ms. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const AT_ONCE_MEMBERS_MAX = 8;
@@ -20,21 +20,21 @@ const AT_ONCE_MEMBERS_MAX = 8;
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Work per byte read, in output bytes: reading also takes time. */
+/** Work per byte read, in output bytes. Reading takes time too. */
 const WORK_PER_BYTE_READ = 4;
-/** Work per millisecond, in output bytes. 256 KiB of events take 0.75 ms with gzip. */
+/** Work per millisecond, in output bytes. Inflating 256 KiB of events with gzip takes 0.75 ms. */
 export const WORK_PER_MS = 349_525;
 
-/** Returns the work in output bytes. Time counts: some bodies take long and inflate to nothing. */
+/** Returns the work in output bytes. Includes the time, because some bodies inflate to nothing. */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Bytes that a body may inflate to at any ratio. Beyond them, the maximum ratio of deflate is the
- * limit. Brotli, zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a
- * second. Events with different ids reach ratios of 10 to 200.
+ * Bytes that a body may inflate to at any ratio. For more bytes, the maximum ratio of deflate is
+ * the limit. Brotli, zstd and lz64 reach a hundred times that ratio, so that 77 bytes could keep a
+ * thread busy for a second. Events with different ids reach ratios of 10 to 200.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
 /** Maximum ratio of a body without a known project in its first bytes. */
@@ -43,7 +43,7 @@ const UNKNOWN_RATIO_MAX = 200;
 export const peekedBytesMin = 384;
 /** Compressed bytes in which a peek finds a key that follows the properties of a browser. */
 export const peekedFarBytes = 1_000;
-/** Numbers of compressed bytes that a peek tries, until they do not inflate to too much. */
+/** Numbers of compressed bytes to inflate. If the output is too long, a smaller number is tried. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -112,12 +112,12 @@ function inflateMember(
   }
 }
 
-/** Returns the first inflated bytes, for a search for the key; none if they cannot be inflated. */
+/** Returns the first inflated bytes, to search them for the key. Empty if that fails. */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
   for (const [number, bytes] of peekedBytes.entries()) {
-    // The next number is smaller and still covers the whole body, so this one is skipped.
+    // Skips this number, because the next number is smaller and still covers the whole body.
     if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
@@ -152,7 +152,7 @@ const inflaters = {
   zstd: "zstdDecompressSync",
 } as const satisfies Record<Coding | MemberForm, keyof typeof zlib>;
 
-/** Inflates a body. With `info: true` Node also returns the engine, which its types omit. */
+/** Inflates a body. With `info: true`, Node also returns the engine. Node's types omit this. */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
@@ -163,7 +163,7 @@ function inflateSync(
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/** Returns the base-2 logarithm of the window of a Brotli stream (RFC 7932, section 9.1). */
+/** Returns the base-2 logarithm of a Brotli stream's window (RFC 7932, section 9.1). */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -172,7 +172,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** Returns the inflated size that a gzip trailer states, which may be wrong. */
+/** Returns the inflated size from a gzip trailer. The size may be wrong. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -230,7 +230,7 @@ export class AtOnceInflation {
   }
 
   /**
-   * Inflates a body, into memory that the next call reuses. Returns undefined if the body is too
+   * Inflates a body into memory that the next call reuses. Returns undefined if the body is too
    * large or no time is left.
    */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
@@ -251,18 +251,18 @@ export class AtOnceInflation {
 export interface QuickInflater {
   /**
    * Inflates the whole body into `output` and returns the number of bytes. Returns -1 if the body
-   * is invalid, continues after its end, or does not fit. `windowBits` is as in zlib.h.
+   * is invalid, does not fit, or continues after its end. `windowBits` is as in zlib.h.
    */
   inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
 }
 
-/** Window bits as in zlib.h: plus `gzipBits` for gzip, and negative for raw deflate. */
+/** Window bits as in zlib.h. `gzipBits` is added for gzip. Negative bits are for raw deflate. */
 const windowBitsMax = 15;
 const gzipBits = 16;
 
 /**
- * Inflates into the same memory every time. node:zlib leaves garbage outside of the heap for each
- * body, which makes V8 stop for 5 to 15 ms several times a second in a flood of small bodies.
+ * Inflates into the same memory every time. node:zlib would leave garbage outside of the heap for
+ * each body. In a flood of small bodies, V8 would stop for 5 to 15 ms several times a second.
  */
 export class QuickInflation {
   readonly #inflater: QuickInflater;

@@ -1,6 +1,6 @@
 // Decompresses the output of lz-string's compressToBase64, one piece per step. Every phrase of the
 // dictionary is a part of the output, so it is stored as its start and length. Characters are
-// UTF-16 units, each written as UTF-8 by itself. A second pass joins surrogates.
+// UTF-16 units, and each unit is written as UTF-8. A second pass joins surrogates.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -12,18 +12,18 @@ import type { StepDecoder } from "./step-decoder.ts";
 interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
-  /** Whether the body contains a project's key, or keys are not checked. */
+  /** Whether the body contains a project's key. Also true if keys are not checked. */
   isKnown(): boolean;
-  /** Reserves room in the budget. If it returns false, the work ends. */
+  /** Reserves bytes of the budget. Returns false if the budget is too small. */
   hold(bytes: number): boolean;
 }
 
-/** Maximum bytes and codes per step. Either takes some tenths of a millisecond. */
+/** Maximum output bytes per step. A step takes some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/** Maximum output that grows by copying. For more, memory for the maximum output is allocated. */
+/** Maximum output that grows by copying. For more, the decoder allocates the maximum. */
 const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
@@ -31,17 +31,17 @@ const UNIT_BYTES_MAX = 3;
 /** Minimum length for which copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
-/** The special codes. A character of 8 bits follows `Byte`, and one of 16 bits follows `Unit`. */
+/** The special codes. `Byte` precedes a character of 8 bits, `Unit` a character of 16 bits. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
-/** Maximum length of a code, so that a code and six more bits fit an integer of 31 bits. */
+/** Maximum length of a code. A code and six more bits must fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
 
-/** Base-2 logarithm of the phrases in a block of the dictionary, with two numbers per phrase. */
+/** Base-2 logarithm of the number of phrases in a block of the dictionary. A phrase takes two. */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-/** The six bits of each base64 character, the first bit lowest; -1 for all others. */
+/** The six bits of each base64 character, lowest bit first; -1 for all other characters. */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -134,8 +134,9 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Reads a code and appends its phrase to the output. Every code but the first also adds a phrase
-   * to the dictionary: the previous phrase, followed by the first character of this one.
+   * Reads a code and appends its phrase to the output. Every code except the first also adds a
+   * phrase to the dictionary: the previous phrase, followed by the first character of the current
+   * phrase.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
@@ -244,7 +245,7 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /** Checks that no more than six zero bits, padding and a line break follow the end. */
+  /** Checks that only six zero bits, padding and a line break follow the end. */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
@@ -265,8 +266,9 @@ function unitBytes(first: number): number {
 /** Bytes read per step. Converting them takes some tenths of a millisecond. */
 const JOIN_STEP_BYTES = 131_072;
 /**
- * The first byte of every surrogate in UTF-8. The second byte is at least `HIGH_FIRST`, and in a
- * low surrogate at least `LOW_FIRST`. In all other characters with this first byte it is less.
+ * The first byte of every surrogate in UTF-8. The second byte is at least `HIGH_FIRST`, and at
+ * least `LOW_FIRST` in a low surrogate. Other characters with this first byte have a lower second
+ * byte.
  */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;

@@ -14,7 +14,7 @@ export interface Member {
   readonly end: number | undefined;
 }
 
-/** Maximum number of members. Each needs a decoder. Files in blocks of 64 KiB have up to 1,600. */
+/** Maximum number of members. Each needs a decoder. Files of 64 KiB blocks have up to 1,600. */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -23,7 +23,7 @@ const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 
 const endOfFile = "unexpected end of file";
 
 const zstdMagic = 0xfd2fb528;
-/** The first magic number of skippable frames, which have it or one of the next 15. */
+/** The first magic number of skippable frames. The next 15 numbers are valid too. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const zstdChecksumBytes = 4;
@@ -32,7 +32,7 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** Maximum window (log2) of zstd: 8 MiB, as in RFC 9659. A few bytes can request any size. */
+/** Maximum window (log2) of zstd: 8 MiB, as in RFC 9659. A few bytes can request any window. */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -51,8 +51,8 @@ export class Members {
   }
 
   /**
-   * Returns the next member; undefined after the last one. Returns an error if the first member is
-   * invalid or there are too many. `error` must be called for each member before the next call.
+   * Returns the next member; undefined after the last member. Returns an error if the first member
+   * is invalid or there are too many members. Call `error` for each member before the next call.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -65,14 +65,14 @@ export class Members {
     return member;
   }
 
-  /** Adds inflated data to the checks. Must be called with all of the member's data, in order. */
+  /** Adds inflated data to the checks. Call this with all of the member's data, in order. */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);
     this.#length += bytes.length;
   }
 
-  /** Ends a member, and returns its error if it has one. `bytesRead` is its compressed length. */
+  /** Ends a member, and returns its error, if any. `bytesRead` is its compressed length. */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;
@@ -189,8 +189,8 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window that a frame requests, at most the decoder's maximum. The maximum is
- * also the result for a single segment or too few bytes (RFC 8878, 3.1.1.1.2).
+ * Returns the largest window that a frame requests, limited to the decoder's maximum. For a single
+ * segment or too few bytes, returns that maximum (RFC 8878, 3.1.1.1.2).
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

@@ -1,14 +1,14 @@
-// Detects the form of a body: JSON, or a form, base64 or compression around it. The first bytes
-// have precedence over headers, because clients send wrong headers. Reads a bounded part of the
-// body, except in a search for the end of the field `data` of a form.
+// Detects the form of a body: JSON, or a form, base64 or compression around JSON. The first bytes
+// have precedence over headers, because clients send wrong headers. Reads only a bounded part of
+// the body, except when searching for the end of a form's field `data`.
 
 import { Ascii, isJsonSpace, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
-/** The layers removed from a body, as bits. A body has each layer at most once. */
+/** The layers that were removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
-  /** Gzip or another compression. At most one is removed: two would multiply a bomb's size. */
+  /** Gzip or another compression. At most one is removed, because two multiply a bomb's size. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -16,7 +16,7 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** Maximum bytes of white space that are skipped before the payload. */
+/** Maximum bytes of white space before the payload. */
 const SPACE_BYTES_MAX = 1_024;
 /** Number of bytes of a possible base64 text that are decoded to check it. */
 const SAMPLE_BYTES = 64;
@@ -25,7 +25,7 @@ export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
-/** Returns the form of a body. `layers` are those already removed. */
+/** Returns the form of a body. `layers` are the layers that were already removed. */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -59,18 +59,18 @@ export interface FormFields {
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** Whether the form has a second `data`, so that the intended one is unknown. */
+  /** Whether the form has a second `data`. If so, the intended field is unknown. */
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of all fields before `data`, and of those after it that are searched. */
+/** Maximum bytes of the fields before `data`. Also the bytes searched after it. */
 const OTHERS_BYTES_MAX = 4_096;
 const DATA = "data=";
 
 /** Returns the fields of a form; undefined if the body is not a form with a field `data`. */
 function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
-  // A form begins with only these characters, so most other bodies are excluded here.
+  // A form begins with only these characters, so this check rejects most other bodies.
   if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
   const before = name === DATA ? "" : othersBefore(bytes);
   if (before === undefined) return undefined;
@@ -90,7 +90,7 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/** Returns the text before `data`, with the last `&`; undefined if it is not a list of fields. */
+/** Returns the text before `data`, including the last `&`; undefined if it is not all fields. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);
@@ -111,14 +111,14 @@ interface Packed {
   readonly layers: number;
 }
 
-/** Returns the compression that the query or form names, else the one in Content-Encoding. */
+/** Returns the compression that the query or form names. By default, uses Content-Encoding. */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
   const coding = codingOf(body.contentEncoding);
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** Returns the problem if the payload does not have the compression that the request names. */
+/** Returns a problem if the payload does not have the compression that the request names. */
 export function compressionProblem(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;
@@ -131,11 +131,11 @@ export function compressionProblem(body: Packed, form: "json" | "unknown"): Prob
   );
 }
 
-/** The codings of HTTP that can be decompressed. */
+/** The codings of HTTP that the gateway can decompress. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 /** Compressions named in a query or form. `lz64` is lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
-/** The values of Content-Encoding, in which PostHog's clients name compressions, too. */
+/** The values of Content-Encoding. PostHog's clients also name their own compressions here. */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -161,8 +161,9 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * Returns the coding that a Content-Encoding names. Ignores unknown names: clients send charsets in
- * this header. Returns undefined for several codings, which would multiply a decompression bomb.
+ * Returns the coding in a Content-Encoding header. Ignores unknown names, because clients send
+ * charsets in this header. Returns undefined for several codings, because they would multiply the
+ * size of a decompression bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -192,7 +193,7 @@ export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
-/** Returns whether deflated data has the zlib header (RFC 1950), which some clients omit. */
+/** Returns whether deflated data has the zlib header (RFC 1950). Some clients omit the header. */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;

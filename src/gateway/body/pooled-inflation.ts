@@ -1,7 +1,7 @@
-// Decompresses bodies on the thread pool, one chunk of output per step, so that other bodies can
-// run between two steps. Projects take turns, and within a project the shortest body is next.
-// Bodies without a project's key take turns by address, and never use all of the pool. A body that
-// is inflated here may reach the intake after one that arrived later.
+// Decompresses bodies on the thread pool, one chunk of output per step. Other bodies can run
+// between two steps. Projects take turns. In a project, the shortest body is next. Bodies without a
+// project's key take turns by address, and never use all of the pool. A body that is inflated here
+// may reach the intake after a body that arrived later.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,19 +16,19 @@ const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/** All decoders of Node have `reset`, but the type declarations of some omit it. */
+/** All decoders of Node have `reset`, but some type declarations omit it. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
-  /** Whether the body contains a project's key, or keys are not checked. */
+  /** Whether the body contains a project's key. Also true if keys are not checked. */
   isKnown(): boolean;
-  /** Receives the first inflated bytes, which are valid during the call only. */
+  /** Receives the first inflated bytes. They are valid only during the call. */
   begun(bytes: Buffer): void;
-  /** Reserves room in the budget. If it returns false, the inflation ends with `overloaded`. */
+  /** Reserves bytes of the budget. If it returns false, the inflation ends with `overloaded`. */
   hold(bytes: number): boolean;
-  /** Called once, before `done` or after `cancel`: the pool no longer reads the body. */
+  /** Called once, before `done` or after `cancel`, when the pool no longer reads the body. */
   left(): void;
-  /** Receives the result, which the caller owns. Called once, unless cancelled. */
+  /** Receives the result, and owns it. Called once, unless the inflation is cancelled. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -52,7 +52,7 @@ export class PooledInflation {
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /** While `working`, a chunk is on the pool and cannot be cancelled. */
+  /** While the state is `working`, a chunk is on the pool and cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
@@ -69,18 +69,13 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /**
-   * Estimated bytes that are left. Once the output exceeds the expected size, the estimate is that
-   * half of it is done.
-   */
+  /** Estimated bytes that are left. Beyond the expected size, as many as were already written. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
-  /**
-   * Inflates a chunk, and calls `yielded` if there is more. Must not be called again before that.
-   */
+  /** Inflates a chunk, and calls `yielded` if there is more. Do not call it again before that. */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
     this.#state = "working";
@@ -89,7 +84,7 @@ export class PooledInflation {
     else this.#takeChunks(this.#stream);
   }
 
-  /** Cancels the inflation, after the chunk that is on the pool. */
+  /** Cancels the inflation as soon as no chunk is on the pool. */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
     this.#isCancelled = true;
@@ -135,7 +130,7 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** Reads available output. No chunk is on the pool until the read begins the next one. */
+  /** Reads available output. No chunk is on the pool until the read begins the next chunk. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -148,7 +143,7 @@ export class PooledInflation {
   }
 
   #takeChunks(stream: Decoder): void {
-    // Checked before the chunk is read, because reading begins the next one.
+    // Checked before the read, because reading begins the next chunk.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
       this.#finish(problem);
@@ -160,8 +155,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Frees a full chunk, which no other code uses. Otherwise the chunks of a few bodies of 1 MiB
-    // would trigger the garbage collector ten times a second.
+    // Frees a full chunk, which no other code uses. Otherwise, a few bodies of 1 MiB would trigger
+    // the garbage collector ten times a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -198,9 +193,9 @@ export class PooledInflation {
 
   /**
    * Frees the decoder's window. Node frees a zstd window only when the stream is garbage-collected,
-   * and does not report its size to the garbage collector: 180 bodies used 970 MB. `reset` replaces
-   * the decoder by one without a window. It throws if an error has closed the stream; then an
-   * unused allocation of the same size informs the garbage collector.
+   * and does not report its size to the garbage collector. So 180 bodies used 970 MB. `reset`
+   * replaces the decoder by a decoder without a window. If an error has closed the stream, `reset`
+   * throws, and an unused allocation of the same size informs the garbage collector.
    */
   #freeDecoder(): void {
     const stream = this.#stream;
@@ -237,7 +232,7 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
 }
 
 export interface UnpackingWork extends QueuedWork {
-  /** Whether the group is a project, not an address. May change while the work has a slot. */
+  /** Whether the group is a project. If not, it is an address. May change during a slot. */
   readonly isKnown: boolean;
   readonly bytesLeft: number;
 }
@@ -270,12 +265,12 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** Counts the memory of a work. Must be called for each of its steps. */
+  /** Counts the memory of a work item. Call this before each step. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
 
-  /** Ends a step that is not the last. Does nothing for a removed work. */
+  /** Ends a step that is not the last. Ignores removed work. */
   again(work: InflationWork): void {
     if (!this.#begun.has(work)) return;
     this.#count(work, -1);
@@ -283,7 +278,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** Removes a work in any state. The thread pool must have no chunk of it. */
+  /** Removes work in any state. The thread pool must have no chunk of it. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);
@@ -311,7 +306,7 @@ export class InflationPool {
   }
 }
 
-/** Returns the project; "?" for every body without a key. */
+/** Returns the project, or "?" for a body without a key. */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

@@ -1,11 +1,11 @@
-// The body of one request: its state, its properties, and the bytes that it holds of the budget.
+// The body of one request: its state, its properties, and the bytes of the budget that it holds.
 //
 //   head ─► arriving ─► whole ◄─► waiting
 //     │                 ▲  │
 //     └─────────────────┘  └─► taken (by the intake)
 //
-// A body that has a verdict is read up to `whole` as well, but discarded. The request may be
-// answered, and its client may disconnect, in every state.
+// A body with a verdict is also read up to `whole`, but discarded. In every state, the request may
+// be answered and its client may disconnect.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";
@@ -19,14 +19,14 @@ import type { Compression } from "./payload-form.ts";
 
 /**
  * - `arriving`: the arrived bytes are in `buffer`, unless the body is discarded.
- * - `whole`: the body is in `buffer`, or else in memory that is valid during the current call only.
- * - `waiting`: the body is being joined or unpacked. If `buffer` is undefined, that work owns the
+ * - `whole`: the body is in `buffer`, or in memory that is valid only during the current call.
+ * - `waiting`: the body is being joined or unpacked. If `buffer` is undefined, this work owns the
  *   memory.
  * - `taken`: the intake has the body and owns its memory until the answer.
  */
 type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 
-/** `head`: no byte of the body has arrived; `body`: some have; `answer`: all have. */
+/** How much of the body has arrived: nothing (`head`), a part (`body`) or all (`answer`). */
 export type RequestPhase = "head" | "body" | "answer";
 
 interface BodyRequest extends Exchange {
@@ -55,9 +55,7 @@ export class RequestBody {
   readonly bytesDeclared: number;
   readonly senderAddress: string;
   state: BodyState = "head";
-  /**
-   * The answer to a discarded body, sent once it has arrived. Undefined if the body is processed.
-   */
+  /** The answer to a discarded body, sent once the body has arrived; else undefined. */
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
   pieces = 0;
@@ -66,9 +64,9 @@ export class RequestBody {
   /** Bytes of the admission budget that this body holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
-  /** The coding that is still to be unpacked, as named by Content-Encoding. */
+  /** The coding that must still be unpacked, as Content-Encoding names it. */
   contentEncoding: string;
-  /** The compression that the query names, else the one that the form names. */
+  /** The compression that the query names, else the compression that the form names. */
   compression: Compression | undefined = undefined;
   layers = 0;
   /** A payload in the query, as sent; "" if absent. */
@@ -103,7 +101,7 @@ export class RequestBody {
     return this.state === "arriving" ? "body" : "answer";
   }
 
-  /** Whether neither headers nor query state that the body is packed. */
+  /** Whether the headers and the query name no compression. */
   get isPlain(): boolean {
     return this.contentEncoding === "" && this.compression === undefined;
   }
@@ -113,7 +111,7 @@ export class RequestBody {
     return this.verdict !== undefined && !("code" in this.verdict);
   }
 
-  /** Whether the body contains a project's key, or keys are not checked. */
+  /** Whether the body contains a project's key. Also true if keys are not checked. */
   get isKnown(): boolean {
     return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
   }
@@ -126,7 +124,7 @@ export class RequestBody {
     return this.#admission.isLarge(this.#bytesWith(0));
   }
 
-  /** Reserves bytes of the budget. Returns false if there is no room. */
+  /** Reserves bytes of the budget. Returns false if there are too few. */
   tryHold(bytes: number): boolean {
     const requestBytes = this.#bytesWith(bytes);
     const isGrowing = this.state !== "taken";
@@ -136,7 +134,7 @@ export class RequestBody {
     return true;
   }
 
-  /** Returns the bytes that the budget lacks for `tryHold` to return true. */
+  /** Returns the number of bytes that the budget lacks for `tryHold` to succeed. */
   lacking(bytes: number): number {
     return this.#admission.lacking(bytes, this.#bytesWith(bytes));
   }
@@ -150,13 +148,13 @@ export class RequestBody {
     this.hint = this.#peek?.(bytes, isWhole, apiKey);
   }
 
-  /** Discards the body. The answer is the first verdict, sent at the end of the body. */
+  /** Discards the body. At its end, the request gets the first verdict as the answer. */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
     this.release();
   }
 
-  /** Releases the budget for another body. The request is answered `overloaded`. */
+  /** Releases the budget for another body. The request gets the error `overloaded`. */
   evict(): void {
     if (this.phase === "answer") this.request.answerProblem(noRoom);
     else this.discard(noRoom);
@@ -166,7 +164,7 @@ export class RequestBody {
     this.request.keepOpen();
   }
 
-  /** To be called before the intake gets the body. After that it cannot be evicted. */
+  /** Marks the body as taken by the intake. A taken body cannot be evicted. */
   handOver(): void {
     this.state = "taken";
     this.stopGrowing();

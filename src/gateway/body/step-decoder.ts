@@ -1,5 +1,6 @@
-// Decodes percent-encoding and base64 on the event loop, one piece at a time. Both overwrite their
-// input, which is never shorter than the result. A piece takes some tenths of a millisecond.
+// Decodes percent-encoding and base64 on the event loop, one piece at a time. Both decoders
+// overwrite their input, which is never shorter than the result. A piece takes some tenths of a
+// millisecond.
 
 import { Ascii, hexValues } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -10,17 +11,17 @@ export interface StepDecoder {
   /** Estimated bytes of work that are left. */
   readonly bytesLeft: number;
   /**
-   * Decodes a piece. Returns undefined until the result or a problem is known, and must not be
-   * called after that. A `Buffer` is in the decoder's input; the caller owns a `BodyBuffer`.
+   * Decodes a piece. Returns undefined until the result or a problem is known. Do not call `step`
+   * after that. A `Buffer` is in the decoder's input. A `BodyBuffer` belongs to the caller.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
   /** Returns the part of the result that is available for a peek. */
   begun(): Buffer;
-  /** Releases the decoder's own memory, if the result is not needed. */
+  /** Releases the decoder's own memory if the result is not needed. */
   free(): void;
 }
 
-/** Bytes read per step: a multiple of four, because base64 has groups of four. */
+/** Bytes read per step. A multiple of four, because base64 has groups of four. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
@@ -71,7 +72,7 @@ export class PercentDecoder implements StepDecoder {
   free(): void {}
 }
 
-/** Decodes base64 of both alphabets. A space counts as a plus sign, as from a form. */
+/** Decodes base64 of both alphabets. A space counts as a plus sign, as in a form. */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -113,10 +114,7 @@ export class Base64Decoder implements StepDecoder {
   free(): void {}
 }
 
-/**
- * Removes line breaks and restores plus signs in place, 50 times as fast as on strings. Returns the
- * new end.
- */
+/** Removes line breaks and restores plus signs in place. Returns the new end. */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
   const hasBreaks = text.includes(Ascii.LineFeed);

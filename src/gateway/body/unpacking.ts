@@ -1,5 +1,5 @@
-// Removes the layers around the JSON of clients, one after the other. Each layer occurs once, and
-// only one of them compresses:
+// Removes the layers around the JSON of clients, one layer at a time. Each layer occurs once, and
+// only one layer is a compression:
 //
 //   whole ─► peel ─┬─► inflate: on the event loop, or on the thread pool ───────┐
 //             ▲    ├─► decode: in one step, or in several event loop iterations ┤
@@ -7,8 +7,8 @@
 //             │    └─► rejected                                                 │
 //             └─────────────────────  the layer's content  ─────────────────────┘
 //
-// The work on the event loop is limited per iteration, for all bodies together. Unrecognized data
-// is passed on, and the scan reports its error.
+// All bodies together share a budget of work per event loop iteration. Unrecognized data is passed
+// on, and the scan reports its error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";
@@ -53,7 +53,7 @@ import { Base64Decoder, PercentDecoder, plainBase64, type StepDecoder } from "./
 const inflatedPerTurnMax = 1_048_576;
 /** Maximum work of decoding steps per iteration: one millisecond. */
 const decodedPerTurnMax = WORK_PER_MS;
-/** The work of a peek into a packed body, mostly for the decoder's setup. */
+/** The work of a peek into a packed body. The decoder's setup takes most of it. */
 const peekWork = 16_384;
 
 interface UnpackerOptions {
@@ -62,11 +62,11 @@ interface UnpackerOptions {
   readonly monotonicMs: () => number;
   /** Inflates small bodies. If undefined, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
-  /** Reserves bytes of the budget. Returns false if there is no room. */
+  /** Reserves bytes of the budget. Returns false if there are too few. */
   hold(body: RequestBody, bytes: number): boolean;
-  /** Joins a buffer. Then stores it in the body and calls `then`, unless the request is over. */
+  /** Joins a buffer. Unless the request is over, stores the buffer in the body and calls `then`. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
-  /** Receives the payload, in the body's buffer or in memory that is valid during the call only. */
+  /** Receives the payload, in the body's buffer or in memory that is valid only during the call. */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
@@ -77,7 +77,7 @@ export class Unpacker {
   readonly #options: UnpackerOptions;
   readonly #atOnce: AtOnceInflation;
   readonly #pool: InflationPool;
-  /** The bodies that are unpacked on the event loop, one after the other. */
+  /** Unpacks bodies on the event loop, one step at a time. */
   readonly #inTurns: FairQueue<UnpackingWork>;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
@@ -97,7 +97,7 @@ export class Unpacker {
     });
   }
 
-  /** Whether this iteration has used its budget of unpacking, so that other work should wait. */
+  /** Whether this iteration has used its budget for unpacking. If so, other work should wait. */
   get isBusy(): boolean {
     return this.#atOnceBudget.isSpent;
   }
@@ -120,7 +120,7 @@ export class Unpacker {
   unpackQuery(body: RequestBody): Unpacked {
     const data = Buffer.from(body.queryData, "latin1");
     body.layers |= Layer.Form;
-    // Content-Encoding applies to the body, which is ignored.
+    // The payload is in the query. Content-Encoding applies to the body, which is ignored.
     body.contentEncoding = "";
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
@@ -186,7 +186,8 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // The pool may read this memory even after the request has ended, so the inflation owns it.
+    // The inflation owns this memory, because the pool may read it even after the request has
+    // ended.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -234,10 +235,10 @@ export class Unpacker {
         resume(body);
         rejectFor(body, this.#decoded(body, decoder, result));
       }
-      // The time includes the intake's work on the body, if the last step passed it on.
+      // If the last step passed the body on, the time includes the intake's work.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf(ms));
-      // `again` and `leave` begin the queue's next step: an iteration has time for several steps.
+      // `again` and `leave` begin the queue's next step. An iteration has time for several steps.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -323,14 +324,14 @@ function rejectFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** Returns the problem to answer. If a body is unreadable, an unknown Content-Encoding is why. */
+/** Returns the problem to answer. An unknown Content-Encoding explains why a body is unreadable. */
 function asRejected(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
     : problem;
 }
 
-/** Creates work in the group of its project or, if that is unknown, of its address. */
+/** Creates work in the group of its project, or of its address if the project is unknown. */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,
   part: Part,
@@ -341,7 +342,7 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
     memoryBytes: part.memoryBytes ?? 0,
     get group() {
       const projectId = body.hint?.projectId;
-      // The group of an address begins with "?", unlike the id of any project.
+      // The group of an address begins with "?". No project id does.
       return projectId !== undefined && body.isKnown ? projectId : `?${body.senderAddress}`;
     },
     get isKnown() {
@@ -399,7 +400,7 @@ function base64Start(text: Buffer): Buffer {
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
-/** The memory of all peeks. With a pool per peek, 33 MB of requests without a key used 2 GB. */
+/** The memory of all peeks. With a pool per peek, 33 MB of keyless requests would use 2 GB. */
 const peekMemory = new BodyMemory();
 
 function lzStart(text: Buffer): Buffer {

@@ -1,5 +1,5 @@
-// Watches the certificate and key files of the public port, which other programs renew, and puts a
-// new pair into use once it is complete. Never replaces a working pair by a broken one.
+// Watches the certificate and key files of the public port, which other programs renew. Uses a new
+// pair once it is complete. Never replaces a working pair by a broken pair.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,16 +9,16 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/** Checks until an unusable pair is read again, because the cause may be outside its files. */
+/** Number of checks until an unusable pair is read again. The cause may be outside its files. */
 const checksBetweenTries = 60;
 
-/** Maximum length of an RSA key without a warning: longer keys make handshakes slow. */
+/** Maximum length of an RSA key without a warning. Longer keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Milliseconds of a signature if the key cannot be read, as for RSA with 3,072 bits. */
+/** Milliseconds of a signature if the key cannot be read. RSA with 3,072 bits takes this. */
 const unmeasuredMs = 2.5;
 
-/** Returns the milliseconds of a signature with the key, which is most of a handshake's work. */
+/** Returns the milliseconds of a signature with the key. It is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -39,7 +39,7 @@ interface CertificateWatchOptions {
   readonly files: CertificateFiles;
   readonly log: Log;
   readonly nowMs: () => number;
-  /** Loads the pair in the files; throws if that fails. */
+  /** Loads the pair in the files. Throws if the pair cannot be used. */
   readonly renew: () => void;
   readonly everyMs?: number;
 }
@@ -49,7 +49,7 @@ interface Certificate {
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** The length of an RSA key; undefined for another kind of key. */
+  /** The length of an RSA key; undefined for any other key. */
   readonly rsaBits: number | undefined;
 }
 
@@ -62,8 +62,8 @@ export async function watchCertificate(
 }
 
 /**
- * Reads changed files once two consecutive checks found the same state, so not while they are being
- * written. Follows links: Kubernetes renews secrets by changing a link.
+ * Reads changed files once two consecutive checks found the same state. Before that, a program may
+ * still write them. Follows links, because Kubernetes renews secrets by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
@@ -152,7 +152,7 @@ export class CertificateWatch {
   }
 }
 
-/** Throws an Error that names the file and the reason. */
+/** Reads the certificate. Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);

@@ -1,6 +1,6 @@
 // Follows one HTTP request from its head to its one answer. Writes the response once, and never
-// after the client has disconnected. At the end of the request, releases the bytes that it holds,
-// and no longer counts it as in flight.
+// after the client has disconnected. At the end of the request, releases its bytes and stops
+// counting it as in flight.
 //
 //   open ─► deferred ─► open ─┬─► writing ─┬─► done
 //    │          │             └────────────┘    ▲
@@ -32,9 +32,9 @@ import {
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Maximum number of requests that are answered as they are read, per event loop iteration. One
- * buffer can contain thousands of small requests, and uWS reads on as long as each is answered
- * before the next.
+ * Maximum number of requests that are answered while they are read, per event loop iteration. One
+ * buffer can contain thousands of small requests. uWS continues to read as long as each request is
+ * answered before the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
@@ -42,16 +42,16 @@ export const ANSWERS_AT_ONCE_MAX = 128;
 const CLOSED_AFTER_MS = 1_000;
 
 /**
- * - `deferred`: the answer is known, and is written in a later event loop iteration.
+ * - `deferred`: the answer is known, and a later event loop iteration writes it.
  * - `writing`: a long answer is sent as its client reads it.
- * - `gone`: the client has disconnected. The intake or the deferral will still answer, in vain.
+ * - `gone`: the client has disconnected. An answer may still come, but is not written.
  */
 type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
-/** The data of a head, which uWS releases once the head has been handled. */
+/** The data of a head. uWS releases this data after handling the head. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path, shortened, and without possible keys. */
+  /** The path, shortened and without possible keys. */
   readonly path: string;
   readonly origin: string;
   readonly contentEncoding: string;
@@ -73,7 +73,7 @@ export class HttpExchange implements Exchange {
   projectId = "";
   lane: Lane | undefined = undefined;
   library = "";
-  /** The User-Agent or, on a connection of one client, the client name of the first request. */
+  /** The User-Agent. On a connection of one client, the client name of the first request. */
   userAgent = "";
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
@@ -82,15 +82,15 @@ export class HttpExchange implements Exchange {
   answersNothing = false;
   close = false;
   /**
-   * Whether a proxy in front may treat the bytes after this request as part of its body. If so, the
+   * Whether a proxy may treat the bytes after this request as part of its body. If so, the
    * connection ends with the answer. The answer is deferred, because uWS reads no further request
-   * before an answer: it ends the connection instead.
+   * before an answer, but ends the connection.
    */
   hasUncertainEnd = false;
-  /** Whether the last piece of the body is being read. The data after it is not read yet. */
+  /** Whether uWS is reading the last piece of the body. Later data is not read yet. */
   isBeingRead = false;
   #state: AnswerState = "open";
-  /** The response; undefined after the answer or disconnect, when uWS throws if it is touched. */
+  /** The response; undefined after the answer or disconnect, when uWS throws on any access. */
   #response: HttpResponse | undefined;
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
@@ -231,8 +231,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Rejects a body because of its tiny chunks. The answer is deferred: after it, nothing can stop
-   * uWS from calling back for each chunk that it has read.
+   * Rejects a body because of its tiny chunks. The answer is deferred, because after an answer
+   * nothing can stop uWS from calling back for each chunk that it has read.
    */
   rejectChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
@@ -240,7 +240,7 @@ export class HttpExchange implements Exchange {
     this.#defer(() => this.answerProblem(problem));
   }
 
-  /** Closes the connection without an answer. Its unprocessed data is ignored. */
+  /** Closes the connection without an answer. Unprocessed data is ignored. */
   rejectConnection(): void {
     this.#response?.close();
   }
@@ -261,7 +261,7 @@ export class HttpExchange implements Exchange {
     else this.#finish();
   }
 
-  /** Restarts uWS's timeout of 8 to 12 seconds per 160 KiB. A paused request has none. */
+  /** Restarts uWS's timeout of 8 to 12 seconds per 160 KiB. A paused request has no timeout. */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
@@ -289,7 +289,7 @@ export class HttpExchange implements Exchange {
     this.#state = "deferred";
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
-    // The answer is final: the body cannot be evicted any more, and work on it stops.
+    // The answer is final, so the body cannot be evicted any more, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
@@ -305,7 +305,7 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  /** Starts a long answer. The request is in flight until all of it is passed to the socket. */
+  /** Starts a long answer. The request is in flight until the socket has taken it all. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = "writing";
@@ -329,9 +329,7 @@ export class HttpExchange implements Exchange {
     }, CLOSED_AFTER_MS);
   }
 
-  /**
-   * Ends the request; must be called once. Returns undefined if nothing can be written any more.
-   */
+  /** Ends the request. Must be called once. Returns undefined if nothing can be written now. */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === "done" || this.#state === "deferred") {
@@ -364,9 +362,9 @@ export class HttpExchange implements Exchange {
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Counts an error; called in addition to requestFinished. */
+  /** Counts an error. Called in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void;
-  /** Counts a disconnect of a client before its answer. */
+  /** Counts a client that disconnected before its answer. */
   requestAborted(phase: RequestPhase): void;
 }
 
@@ -389,7 +387,7 @@ export interface ExchangeShared {
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
   readonly unread?: UnreadAnswers | undefined;
-  /** Requests that have not ended, including those whose client has disconnected. */
+  /** Requests that have not ended, including requests whose client has disconnected. */
   inflight: number;
   draining: boolean;
   /** Limits the requests per event loop iteration that are answered synchronously. */

@@ -16,12 +16,12 @@ import {
 } from "./uws.ts";
 
 /**
- * How processes share the port. With `alone`, no other process may have it. With `first`, none may
- * have it now, but processes with `joining` may share it later.
+ * How processes share the port. With `alone`, no other process may have the port. With `first`, no
+ * other process may have the port now, but `joining` processes may share it later.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** The PEM files of a certificate with its chain, and of its key. */
+/** The PEM files: a certificate with its chain, and its key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -39,8 +39,8 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` adds the filter and routes to an app: once or, with TLS, to a new app at each
-   * renewal. `listens` gets the port's socket before any connection is accepted.
+   * `prepare` adds the filter and routes to an app. With TLS, it is called again for the new app of
+   * each renewal. `listens` gets the port's socket before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -51,7 +51,7 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /** Returns the port; for port 0 any free one. Throws an Error with the reason. */
+  /** Listens, and returns the port. Port 0 means any free port. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -61,13 +61,13 @@ export class Listener {
     return us_socket_local_port(this.#listening);
   }
 
-  /** Closes the port; open connections continue. */
+  /** Stops listening. Open connections continue. */
   stop(): void {
     if (this.#listening !== undefined) us_listen_socket_close(this.#listening);
     this.#listening = undefined;
   }
 
-  /** Uses the pair in the files for new connections. Throws if the files contain no pair. */
+  /** Uses the pair in the files for new connections. Throws if the files contain no valid pair. */
   renewCertificate(): void {
     this.#front.renew();
   }
@@ -82,7 +82,7 @@ export class Listener {
     if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
     const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port. The port is then opened again,
+    // The exclusive socket shows that no other process has the port. Then the port is opened again,
     // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
@@ -97,12 +97,12 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * Returns a front with a renewable certificate. The certificate of an app cannot change. So one app
- * accepts connections, and passes each to the app with the newest certificate before its first byte
- * is read. Older apps keep their connections.
+ * Returns a front with a renewable certificate. uWS cannot change the certificate of an app. So one
+ * app accepts connections, and passes each to the app with the newest certificate before reading
+ * its first byte. Older apps keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // The acceptor has no certificate: a connection that it did not pass on would fail.
+  // The acceptor has no certificate, so a connection that it does not pass on fails.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 
@@ -135,7 +135,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** Returns why a port cannot be opened. uWS does not report it, so Node tries the same port. */
+/** Returns why a port cannot be opened. uWS reports no reason, so Node tries the same port. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

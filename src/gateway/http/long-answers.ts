@@ -1,13 +1,13 @@
-// Long answers, written as their clients read them, one piece per event loop iteration, so that no
-// copy waits for a socket, and other requests do not wait. Until an answer is read its bytes count
-// as bytes in flight. A client that reads too slowly is disconnected.
+// Writes long answers as their clients read them, one piece per event loop iteration. So no copy
+// waits for a socket, and other requests do not wait. Until an answer is read, its bytes count as
+// bytes in flight. A client that reads too slowly is disconnected.
 
 import type { Admission } from "../intake/admission.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/** Age from which a reader may be disconnected because it is the slowest. */
+/** Age from which a reader may be disconnected for being the slowest. */
 const slowestAfterMs = 1_000;
 /** Age from which a reader must have read `bytesPerSecondMin` on average. */
 const slowAfterMs = 8_000;
@@ -20,7 +20,7 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /** Whether the body may be in memory for other requests too. Then a slow reader is tolerated. */
+  /** Whether other requests may use the body in memory too. If so, a slow reader is tolerated. */
   readonly isShared?: boolean;
 }
 
@@ -34,7 +34,7 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** The number of readers by body or, if the body is not shared, by answer. */
+  /** The number of readers by body. A body that is not shared is counted by its answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -43,7 +43,7 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** Whether the long answers exceed their share, so that a client will be disconnected. */
+  /** Whether the long answers exceed their share. If so, a client will be disconnected. */
   get holdTooMuch(): boolean {
     return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
   }
@@ -113,7 +113,7 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // If there is a single body, its readers are not disconnected because of its size.
+      // If there is only one body, its readers are not disconnected because of its size.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }
@@ -125,18 +125,18 @@ export const atOnceBytesMax = 16_384;
 const pieceBytesMax = 65_536;
 
 interface PiecewiseOptions {
-  /** Writes status and headers, but not the length. */
+  /** Writes the status and the headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
   readonly close: boolean;
-  /** Called when the socket has accepted the whole answer. The caller closes if `mustClose`. */
+  /** Called when the socket has the whole answer. If `mustClose`, the caller must close. */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Writes an answer, and returns a function that must be called when the client disconnects. The
- * caller keeps the body until then. With tryEnd, uWS keeps no copy of unsent data, but cannot close
- * the connection. So with `close` uWS gets a length that is one byte too large: for uWS the answer
- * never ends, and a further request makes it close the connection.
+ * Writes an answer, and returns a function to call when the client disconnects. Until then, the
+ * caller must not free the body. With tryEnd, uWS copies no unsent data, but cannot close the
+ * connection. So with `close`, uWS gets a length that is one byte too large. For uWS, the answer
+ * then never ends, and a further request makes uWS close the connection.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -150,7 +150,7 @@ export function writePiecewise(
   response.cork(() => {
     writeHead(response);
     if (close) response.writeHeader("Connection", "close");
-    // The length in this first call is the one that uWS sends to the client.
+    // uWS sends the length of this first call to the client.
     [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
   });
   writeFrom(1);
@@ -158,7 +158,7 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /** Writes a piece. The next one follows in the next iteration, or once the socket is writable. */
+  /** Writes a piece. The next piece follows in the next iteration, or when the socket has space. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);
@@ -168,7 +168,7 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // Bytes of the previous piece may still wait until an empty piece is accepted as well.
+    // Bytes of the previous piece may still wait until the socket has accepted an empty piece.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) writeFrom(response.getWriteOffset());

@@ -1,5 +1,5 @@
-// The paths of the public port: those that accept events with their metrics labels, the paths for
-// display, and suggestions for unknown ones.
+// The paths of the public port: the paths that accept events, with their metrics labels, the paths
+// for display, and suggestions for unknown paths.
 
 import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
@@ -65,7 +65,7 @@ export const endpoints: readonly (readonly [path: string, route: Route])[] = Obj
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
-/** Reduces leading slashes to one: SDKs join a host that ends in a slash and a path. */
+/** Reduces leading slashes to one. SDKs join a host that ends in a slash with a path. */
 export function withOneSlash(path: string): string {
   let slashes = 0;
   while (path.charCodeAt(slashes) === Ascii.Slash) slashes++;
@@ -73,7 +73,7 @@ export function withOneSlash(path: string): string {
 }
 
 const charsShownMax = 80;
-/** Number of characters that are searched for keys, more than are shown. */
+/** Number of characters that are searched for keys. Fewer characters are shown. */
 const charsReadMax = 320;
 /** The segment after `/array/` is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
@@ -89,9 +89,9 @@ export function namedPath(path: string): string {
     : named;
 }
 
-/** Hides a key in a segment. A client and a proxy may both have encoded it. */
+/** Hides a key in a segment. A client and a proxy may both have encoded the segment. */
 function namedSegment(segment: string): string {
-  // A segment of one repeated character may be long and is not a key.
+  // A segment of one repeated character may be long, but it is not a key.
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(decoded);
@@ -118,7 +118,7 @@ export class NearPaths {
   }
 }
 
-/** Returns the one of `paths` that the client probably meant. */
+/** Returns the path of `paths` that the client probably meant; undefined if no path is similar. */
 export function nearPath(path: string, paths: readonly string[]): string | undefined {
   if (path.length > charsComparedMax) return undefined;
   const sent = plain(path);
@@ -127,7 +127,7 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
   const most = sent.length < oneTypoFrom ? 0 : typosMax(sent);
   const near = nearest(known, (one) => lettersApart(sent, plain(one), most), most);
   if (near !== undefined) return near;
-  // The longest path that begins or ends the one sent, so that `/x/i/v0/e` does not match `/e`.
+  // Prefers the longest known path, so that `/x/i/v0/e` does not match `/e`.
   return known
     .filter(
       (one) =>

@@ -17,7 +17,7 @@ export interface ItemNote {
 export interface IntakeReport {
   accepted: number;
   dropped: number;
-  /** The first few errors and warnings; `errorsTotal` and `warningsTotal` count all. */
+  /** The first few errors and warnings. `errorsTotal` and `warningsTotal` count all of them. */
   errors: ItemNote[];
   errorsTotal: number;
   warnings: ItemNote[];
@@ -25,26 +25,26 @@ export interface IntakeReport {
 }
 
 /**
- * Data from a body's first bytes. Except `meter`, it may only affect order and queues, not answers:
- * the scan may find other values.
+ * Data from a body's first bytes. Except for `meter`, it may affect only order and queues, never
+ * answers, because the scan may find other values.
  */
 export interface BodyHint {
   /** The project's id; undefined if no key was found, or if its project is missing or disabled. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
-  /** The project's meter, if no other key in the body can have precedence. */
+  /** The project's meter. Set only if no other key in the body can have precedence. */
   readonly meter?: ProjectMeter | undefined;
 }
 
 /**
- * Searches a body for its key and lane, in its first bytes and, if `isWhole`, in its last ones.
- * Takes microseconds and never throws. `apiKey` is a key from a header, which has precedence.
+ * Searches the first bytes of a body for its key and lane. If `isWhole`, searches the last bytes
+ * too. Takes microseconds and never throws. `apiKey` is a key from a header, which has precedence.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
- * A request after its body is complete. The intake calls one answer method, once, at any later
- * time. If the client has disconnected, the answer is only counted.
+ * A request whose body is complete. The intake calls exactly one answer method, at any later time.
+ * If the client has disconnected, the answer is only counted.
  */
 export interface Exchange extends ClientWarningOrigin {
   /** The data of a v1 request; undefined for other protocols. */
@@ -55,30 +55,30 @@ export interface Exchange extends ClientWarningOrigin {
   readonly deadlineMs: number;
   /** The client's address; "" if addresses are not recorded. */
   readonly clientAddress: string;
-  /** The client's address, even if addresses are not recorded. Neither stored nor logged. */
+  /** The client's address, even if addresses are not recorded. It is neither stored nor logged. */
   readonly senderAddress: string;
   readonly bytesArrived: number;
   /**
-   * Time of sending in the query, by the client's clock: milliseconds since the epoch, from 2020
-   * on. NaN if absent; infinity if invalid.
+   * The query's time of sending, by the client's clock: milliseconds since the epoch, from 2020 on.
+   * NaN if absent; infinity if invalid.
    */
   readonly querySentAtMs: number;
-  /** Whether an object without `event` is an $identify. */
+  /** Whether an object without `event` counts as an $identify. */
   readonly isEngage: boolean;
   /** The hint of the body; undefined if the body arrived in one piece and did not wait. */
   readonly hint: BodyHint | undefined;
-  /** The project's id, set by the intake once it is known; "" until then. */
+  /** The project's id. "" until the intake has determined the project. */
   projectId: string;
   lane?: Lane | undefined;
-  /** The SDK that the body names, set by the intake before it rejects the request. */
+  /** The SDK that the body names. The intake sets it before it rejects the request. */
   library: string;
-  /** Reserves bytes of the budget until the answer. Returns false if there is no room. */
+  /** Reserves bytes of the budget until the answer. Returns false if there are too few. */
   hold(bytes: number): boolean;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
 }
 
-/** A request of the newer protocol (v1): its headers, "" if absent, and its answer. */
+/** A request of the newer protocol (v1): its answer, and its headers. An absent header is "". */
 export interface V1Request {
   /** The key from `Authorization: Bearer`, else from `PostHog-Api-Token`. */
   readonly apiKey: string;

@@ -1,5 +1,5 @@
-// Writes answers: 200 texts, problem details (RFC 9457), fixed answers, CORS headers. Each response
-// is written in one cork, which results in one system call. Counts nothing.
+// Writes answers: 200 texts, problem details (RFC 9457), fixed answers, CORS headers. Writes each
+// response in one cork, which results in one system call. Counts nothing.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -16,12 +16,12 @@ import type { HttpResponse } from "./uws.ts";
 export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/** Seconds within which Retry-After is random, so that rejected clients do not retry together. */
+/** Range of the random part of Retry-After in seconds. It spreads retries of rejected clients. */
 const RETRY_AFTER_SPREAD = 5;
 /**
  * Codes whose Retry-After is 1 to 1.5 times the time for which the stream has stored nothing
- * (`AwayMs`). SDKs on phones drop all their events at the fourth failure: with a constant, any
- * outage of four retries would lose them.
+ * (`AwayMs`). SDKs on phones drop all their events at the fourth failure. With a constant
+ * Retry-After, any outage of four retries would lose these events.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -61,20 +61,20 @@ function statusLineOf(status: number): string {
 /** How an answer was written. With `to be closed`, the caller must later close the connection. */
 export type Written = "done" | "to be closed";
 
-/** Known parts of a request's destination. If the lane is known, so is the project. */
+/** The known parts of a request's destination. If the lane is known, the project is known too. */
 interface StoreNeeds {
   readonly lane: Lane | undefined;
   readonly projectId: string;
 }
 
 /**
- * Returns for how many milliseconds the stream has stored nothing or, if the lane is undefined, no
- * stream has stored anything.
+ * Returns how long the stream has stored nothing, in milliseconds. If the lane is undefined,
+ * returns how long no stream has stored anything.
  */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
-  /** The Origin header, "" if absent. CORS headers repeat it. */
+  /** The Origin header; "" if absent. CORS headers repeat its value. */
   readonly origin: string;
   readonly close: boolean;
   readonly headOnly: boolean;
@@ -155,13 +155,13 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** Ends the connection, because the head of a preflight does not declare the request's end. */
+  /** Answers a preflight and ends the connection, because the head does not declare its end. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Both GET and POST, even if the path accepts only one: the browser then sends the request,
-      // and the page can read the 405, which names the right methods.
+      // Allows GET and POST, even if the path accepts only one of them. Then the browser sends the
+      // request, and the page can read the 405, which names the right methods.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -241,7 +241,7 @@ export class ReplyWriter {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 
-  /** Returns one of `spread` consecutive seconds, not before `ms`. */
+  /** Returns a random second among `spread` consecutive seconds. The first is not before `ms`. */
   #spread(ms: number, spread: number): string {
     const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
     const first = Math.min(
@@ -253,9 +253,10 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer without a body and then the connection. uWS would write a length of 0, which is
- * wrong for a 204, a 304 and a HEAD. So the head ends with a line break in its last header. For uWS
- * the answer has not ended: a further request makes uWS close, otherwise the caller must.
+ * Ends an answer without a body, and then the connection. uWS would write a length of 0, which is
+ * wrong for a 204, a 304 and a HEAD. So the last header contains the line break that ends the head.
+ * For uWS, the answer has not ended. A further request makes uWS close the connection. Without a
+ * further request, the caller must close it.
  */
 function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
@@ -303,7 +304,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** Returns the detail for the sender alone: `excerpt` quotes the sender's data. */
+/** Returns the detail for the sender only, because `excerpt` quotes the sender's data. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
@@ -328,7 +329,7 @@ export interface FixedAnswer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
-  /** The requests that hold the body in memory; absent if the process always holds it. */
+  /** Who holds the body in memory; absent if the process always holds it. */
   readonly isHeldBy?: "its request" | "its readers";
 }
 
@@ -349,7 +350,8 @@ export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
 /**
  * Writes an answer that does not depend on the store. A long answer is sent as its client reads it,
- * and ends the connection; the returned function must be called when the client disconnects.
+ * and then ends the connection. For a long answer, returns a function to call when the client
+ * disconnects.
  */
 export function writeFixed(
   response: HttpResponse,
@@ -384,6 +386,7 @@ function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, ori
   response.writeStatus(statusLineOf(status));
   for (const [name, value] of headers) response.writeHeader(name, value);
   if (origin !== "") writeCorsHeaders(response, origin);
-  // Otherwise a cache could give this answer, without CORS headers, to a page of another origin.
+  // Without this header, a cache could give this answer, without CORS headers, to a page of another
+  // origin.
   else response.writeHeader("Vary", "Origin");
 }

@@ -14,15 +14,15 @@ interface QueryTarget {
 
 /** Minimum `sent_at`: 2020-01-01 in milliseconds. A smaller number is probably in seconds. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
-/** The largest time that a Date can have, in milliseconds since the epoch. */
+/** The largest time of a Date, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
 /** Length of the longest known name, percent-encoded. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
 /**
- * Stores the parameters of browser SDKs in the target; the first usable value counts. A query may
- * have 16 kB, so unknown parameters are not decoded.
+ * Stores the parameters of browser SDKs in the target. The first usable value counts. Unknown
+ * parameters are not decoded, because a query may have 16 kB.
  */
 export function readQuery(query: string, target: QueryTarget): void {
   let start = 0;
@@ -38,7 +38,7 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/** `encoded` is the value as sent. `data` stays encoded until it is unpacked. */
+/** Stores a parameter. `encoded` is the value as sent. `data` stays encoded for the unpacking. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -67,24 +67,26 @@ function sentAtMsOf(value: string, before: number): number {
 }
 
 /**
- * Whether all parsers agree where a request ends. If not, the connection must end with the answer:
- * the bytes after it would be a request for this server, but part of the body for a proxy in front.
- * uWS is looser than RFC 9112: it uses the first of several lengths, treats any transfer coding as
- * chunked, and ignores lines after one without a name.
+ * Whether all parsers agree where a request ends. If not, the connection must end with the answer.
+ * The following bytes would be a request for this server, but part of the body for a proxy. uWS is
+ * looser than RFC 9112: it uses the first of several lengths, treats any transfer coding as
+ * chunked, and ignores lines after a line without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * `bytesDeclared` is the first Content-Length, -1 if absent. With `everyLine`, all header lines are
- * read even if that length suffices, because a proxy may have read the head. uWS has already
- * rejected a length that is not digits, and a length with a transfer coding.
+ * Checks the framing headers. `bytesDeclared` is the first Content-Length; -1 if absent. With
+ * `everyLine`, reads all header lines even if there is a length, because a proxy may have read the
+ * head. uWS has already rejected a length that is not a number, and a length beside a transfer
+ * coding.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // If no length is declared, bytes after the head may be a body whose length a proxy has seen.
+  // Without a declared length, the bytes after the head may be a body whose length only a proxy has
+  // seen.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const error = framingError(request);
@@ -93,7 +95,7 @@ export function framingOf(
   return hasBody ? "certain" : "uncertain";
 }
 
-/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
+/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection, if any. */
 function framingError(request: HttpRequest): string | undefined {
   let [lengths, codings, hosts] = [0, 0, 0];
   let [length, coding] = ["", ""];
@@ -117,7 +119,7 @@ function framingError(request: HttpRequest): string | undefined {
   return hosts > 1 ? "Host was sent more than once" : undefined;
 }
 
-/** The prefix of a key. Its case does not matter (RFC 9110, section 11.1). */
+/** The prefix of a key. Its case is irrelevant (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -125,7 +127,7 @@ export function readV1Head(
   answerResults: V1Request["answerResults"],
 ): V1Request {
   const authorization = request.getHeader("authorization");
-  // An Authorization of another scheme is meant for a proxy in front.
+  // An Authorization header with another scheme is meant for a proxy.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
   return {
     apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
@@ -137,7 +139,7 @@ export function readV1Head(
   };
 }
 
-/** Returns whether a v1 body may have this Content-Encoding: a single coding of HTTP. */
+/** Returns whether a v1 body may have this Content-Encoding. It must be a single coding of HTTP. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

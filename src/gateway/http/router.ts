@@ -22,16 +22,16 @@ import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
 import { createSdkRouter, type SdkRouter } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** How a request is handled, as far as its path and method decide it. */
+/** How a request is handled, as far as its path and method decide this. */
 export interface Routed {
   readonly label: RouteLabel;
-  /** The path for display: shortened, and without possible keys. */
+  /** The path for display, shortened and without possible keys. */
   readonly path: string;
-  /** The answer to a body that is not processed, sent once it has arrived. */
+  /** The answer to a body that is not processed. The gateway sends it once the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
   /** The form of a body that must be converted to events. */
   readonly conversion?: ConversionKind | undefined;
-  /** Whether the query, not a body, contains the events. */
+  /** Whether the query contains the events, instead of a body. */
   readonly isGet?: boolean;
   readonly headOnly?: boolean;
 }
@@ -40,7 +40,7 @@ export interface Passed extends Routed {
   readonly label: PassedKind;
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** The answer of this server if the upstream fails; undefined if it would be a problem. */
+  /** This server's answer if the upstream fails; undefined if the answer would be a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
@@ -66,7 +66,7 @@ const eventRequests: ReadonlyMap<string, Routed> = new Map(
 const eventPaths = [...eventRequests.keys()];
 /** The path to which OpenTelemetry's exporters send by default. */
 const tracePath = /^\/v1\/traces\/?$/;
-/** Paths of the admin port, which probes sometimes request on this port. */
+/** Paths of the admin port. Probes sometimes request them on this port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -75,8 +75,8 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/health",
 ]);
 /**
- * Matches paths that this server answers if the upstream fails: without its script a page sends
- * nothing, and SDKs would use the body of an error as the remote configuration.
+ * Matches paths that this server answers if the upstream fails. Without its script, a page sends
+ * nothing. SDKs would use the body of an error as the remote configuration.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
@@ -102,7 +102,7 @@ export class Router {
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
 
-  /** Handles a path without a route in the app, also one with additional leading slashes. */
+  /** Handles a path without a route in the app. The path may have additional leading slashes. */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
     const posted = eventRequests.get(url);
@@ -129,7 +129,7 @@ export class Router {
     }
   }
 
-  /** Forwards the request if the upstream answers its path. Returns whether it did. */
+  /** Forwards the request if the upstream answers its path. Returns whether it was forwarded. */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);
@@ -156,7 +156,7 @@ export class Router {
     // Requests of the newer protocol and converted bodies cannot be sent in a query.
     const isPostAlone = label === "v1" || conversion !== undefined;
     const allow = methodsAt(isPostAlone);
-    // Methods are case-sensitive (RFC 9110, 9.1), and filters in front of the gateway rely on that.
+    // Methods are case-sensitive (RFC 9110, 9.1), and filters in proxies rely on this.
     const method = request.getCaseSensitiveMethod();
     if (method === "OPTIONS") preflight(response, request, { label, path, allow });
     else if (method === "POST") begin(response, request, posted);

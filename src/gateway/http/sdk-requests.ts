@@ -1,6 +1,5 @@
 // Answers requests of SDKs and browsers at paths that accept no events: flags, configuration,
-// scripts, recordings, logs. Nothing is stored, nothing waits for the store, and bodies are not
-// read.
+// scripts, recordings, logs. Stores nothing, does not wait for the store, and reads no bodies.
 
 import { percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -60,7 +59,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and those with a placeholder for a variable part. */
+/** The paths of `entries`, and paths with a placeholder for a variable part. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags",
@@ -79,7 +78,7 @@ const noFlags = feature(emptyPage);
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 const isKey = /^[!-~]{1,200}$/;
-/** Matches the path of a flag's encrypted payload. SDKs read the body of every answer to it. */
+/** Matches the path of a flag's encrypted payload. SDKs read the body of every answer. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
@@ -163,7 +162,7 @@ function feature(body: string): Entry {
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Returns an entry that confirms a body, which is discarded. */
+/** Returns an entry that confirms a body and discards it. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

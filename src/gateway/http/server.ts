@@ -1,5 +1,5 @@
-// The public port: begins each request, rejects it if its head is enough for that, listens and
-// drains.
+// The public port. Begins each request, rejects it if its head is enough for a rejection, listens
+// and drains.
 
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -59,7 +59,7 @@ interface HttpServerOptions {
   readonly random: () => number;
   /** Returns the error if a request of this declared length is rejected before its body is read. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** Returns how long the store has been away. Default: always 0. */
+  /** Returns how long the store has been unavailable. Default: always 0. */
   readonly awayMs?: AwayMs;
   /** The connection addon. If undefined, the address is read with every request. */
   readonly connection?: ConnectionAddon | undefined;
@@ -70,12 +70,12 @@ interface HttpServerOptions {
 
 /**
  * Time without a new request after which a drain continues. A client may send its next request on
- * the same connection right after an answer, and should get an answer instead of a reset.
+ * the same connection right after an answer. It should get an answer instead of a reset.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Maximum length of a body with which clients send no `Expect`. curl sends it from 1 KiB on. */
+/** Maximum length of a body sent without `Expect`. curl sends `Expect` from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -138,26 +138,26 @@ export class HttpServer {
     );
   }
 
-  /** Returns the requests begun and not yet answered. */
+  /** Returns the number of requests that are begun and not yet answered. */
   inflight(): number {
     return this.#shared.inflight;
   }
 
-  /** Returns the port; for port 0 any free one. Rejects with an Error that has the reason. */
+  /** Listens, and returns the port. Port 0 means any free port. Rejects with the reason. */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }
 
-  /** Uses the pair in the files for new connections. Throws if the files contain no pair. */
+  /** Uses the pair in the files for new connections. Throws if the files contain no valid pair. */
   renewCertificate(): void {
     this.#listener.renewCertificate();
     this.#measureHandshakes();
   }
 
   /**
-   * Stops listening, and answers event requests on open connections 503 `draining`. Waits until no
-   * new request has arrived for `lingerMs`, then until no request is in flight, at most `timeoutMs`
-   * in total. Resolves with the number of requests still in flight.
+   * Stops listening, and answers event requests on open connections with 503 `draining`. Waits
+   * until no new request has arrived for `lingerMs`, then until no request is in flight. The total
+   * wait is at most `timeoutMs`. Returns the number of requests still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -284,7 +284,8 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Whether a larger body fits is decided as it arrives: other requests may have ended by then.
+    // Whether a larger body fits is decided as it arrives, because other requests may have ended by
+    // then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -297,7 +298,7 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // If this were not called, the next request would count as the connection's first one.
+    // Without this call, the next request would count as the first request of the connection.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -306,7 +307,7 @@ export class HttpServer {
     response.onAborted(() => {
       isGone = true;
     });
-    // Deferred like all answers to requests with an uncertain end.
+    // Deferred, like all answers to requests with an uncertain end.
     setImmediate(() => {
       const { metrics, reply } = this.#shared;
       if (!isGone)
@@ -317,8 +318,8 @@ export class HttpServer {
 }
 
 /**
- * Waits until all data that has arrived is read. If a process did not get CPU time, its timers are
- * due before it polls its sockets. Two iterations, because the first one may have polled already.
+ * Waits until all data that has arrived is read. If a process got no CPU time, its timers are due
+ * before it polls its sockets. Waits for two iterations, because the first may already have polled.
  */
 async function hasReadAll(): Promise<void> {
   await turn();

@@ -1,12 +1,12 @@
-// The only importer of uWebSockets.js: another build of the library is selected here and in
-// package.json alone. Also declares functions that the library's declarations omit.
+// The only importer of uWebSockets.js. To use another build of the library, change only this file
+// and package.json. Also declares functions that the library's declarations omit.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
-/** uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. If it is not set, the port is shared (SO_REUSEPORT). */
+/** uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option, the port is shared (SO_REUSEPORT). */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
 
@@ -46,12 +46,12 @@ interface ParentApp {
   removeChildAppDescriptor(descriptor: unknown): void;
 }
 
-/** Makes `acceptor` pass each accepted connection to one of its apps in rotation. */
+/** Makes `acceptor` pass each accepted connection to the next of its apps, in rotation. */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Stops passing new connections to `app`. Connections that it already has stay with it. */
+/** Stops passing new connections to `app`. The app keeps its existing connections. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

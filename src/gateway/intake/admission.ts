@@ -1,10 +1,10 @@
 const smallRequestBytesMax = 262_144;
-/** Small requests may exceed the budget by this share, so that large ones cannot block them. */
+/** Share by which small requests may exceed the budget, so that large ones cannot block them. */
 const smallRoomShare = 1 / 8;
 
 /**
- * The budget of bytes in flight: bodies in memory and unacknowledged lines. If it is used up, the
- * gateway rejects requests immediately; there is no queue.
+ * The budget of bytes in flight: bodies in memory and unacknowledged lines. If the budget is used
+ * up, the gateway rejects requests immediately. There is no queue.
  */
 export class Admission {
   bytes = 0;
@@ -20,14 +20,14 @@ export class Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
-  /** Takes bytes if there is room. `requestBytes` is the request's total, announced or known. */
+  /** Takes bytes if the budget has them. `requestBytes` is the total of the request. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;
     return true;
   }
 
-  /** Returns how many bytes must be released before `tryTake` succeeds; 0 or less if it can now. */
+  /** Returns how many bytes must be released before `tryTake` succeeds. 0 or less means now. */
   lacking(bytes: number, requestBytes: number): number {
     return this.bytes + bytes - (this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax);
   }

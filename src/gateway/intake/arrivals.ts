@@ -1,11 +1,11 @@
-// The order of historical bodies that are placed later than they arrive. A body's project and lane
-// may be known only after its scan.
+// Keeps historical bodies in the order of their arrival, even if their lines are copied into frames
+// later. A body's project and lane may be known only after its scan.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/** How long a body of unknown project blocks later history: about the time that its scan takes. */
+/** How long a body of unknown project blocks later history. Its scan takes about this long. */
 const unknownMsMax = 50;
 
 export interface Arrival {
@@ -26,9 +26,7 @@ interface Entry extends Arrival {
 }
 
 export class Arrivals {
-  /**
-   * The bodies that are or may be historical, by project id ("" if unknown), in order of arrival.
-   */
+  /** The bodies that are or may be historical, by project id ("" if unknown), oldest first. */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
   #lastNumber = 0;
@@ -66,7 +64,7 @@ export class Arrivals {
     entry.changed = Promise.withResolvers();
   }
 
-  /** Removes a body. Called when all its lines are in frames, or when no more lines will be. */
+  /** Removes a body. Called when all its lines are in frames, or when no more lines follow. */
   leave(arrival: Arrival): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);
@@ -80,7 +78,7 @@ export class Arrivals {
     );
   }
 
-  /** Returns a promise for the body's turn; undefined if it does not have to wait. */
+  /** Returns a promise for the body's turn; undefined if the body need not wait. */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const entry = arrival as Entry;
     return this.#entryBefore(entry) === undefined ? undefined : this.#wait(entry);
@@ -103,7 +101,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for, which itself waits for the ones before it. */
+  /** Returns the last earlier body to wait for. That body itself waits for the bodies before. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??

@@ -1,5 +1,5 @@
-// The checks that can reject a whole request before any of its lines is placed. `admit` consumes
-// quota, so it is called once per request.
+// The checks that can reject a whole request before any of its lines is in a frame. `admit`
+// consumes quota, so it must be called once per request.
 
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -46,7 +46,7 @@ export class Checks {
     return code === undefined ? undefined : { code, detail: errorTable[code].title };
   }
 
-  /** Rejects a large body of a project far over its quota, before the body takes a scanner. */
+  /** Rejects a large body if its project is far over its quota, before the body takes a scanner. */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
@@ -71,7 +71,7 @@ export class Checks {
   }
 
   admitNow(work: Work): Problem | undefined {
-    // If there is no hint, the body has just arrived in one piece: its deadline has not passed.
+    // Without a hint, the body has just arrived in one piece, so its deadline has not passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
@@ -79,7 +79,7 @@ export class Checks {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
-  /** Rejects a body after its deadline: the client's retry would store the events again. */
+  /** Rejects a body after its deadline, because the client's retry would store the events again. */
   ofDeadline({ deadlineMs }: Exchange): Problem | undefined {
     return this.#options.monotonicMs() >= deadlineMs ? tooLate : undefined;
   }
@@ -117,12 +117,12 @@ export class RefusalHints {
     this.#clientWarnings = clientWarnings;
   }
 
-  /** Sets the exchange's SDK name, unless a warning on the request would be discarded. */
+  /** Sets the exchange's SDK name, unless a warning about the request would be discarded. */
   noteLibrary({ exchange, body, table }: Work): void {
     if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
   }
 
-  /** Adds a hint on a name that looks like a typo of the missing key or batch. */
+  /** Adds a hint about a name that looks like a typo of the missing key or batch. */
   withHint(problem: Problem, work: Work): Problem {
     // If the root is neither an object nor an array, the table has no further information.
     const root = work.table[Header.RootType];
@@ -142,7 +142,7 @@ const names: ReadonlyMap<string, string> = new Map([
   ["js", "posthog-js-lite"],
 ]);
 
-/** Returns the SDK's name and version as the first event states them; "" if it does not. */
+/** Returns the SDK's name and version from the first event; "" if the event does not state them. */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

@@ -8,7 +8,7 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
-/** Maximum bytes that are read of a body without events, to report what it is. */
+/** Maximum bytes read of a body without events, to report what kind of body it is. */
 const rootBytesRead = 64;
 /** Replaces a text that is too long to be a key. No key has this character. */
 const unmatchedKey = "\0";
@@ -18,7 +18,10 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/** `markBytes` is the length of the byte order mark that the client sent before the body. */
+/**
+ * Returns the problem of a failed scan. `markBytes` is the length of the byte order mark that the
+ * client sent before the body.
+ */
 export function scanProblem(
   status: ScanStatus,
   { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
@@ -41,7 +44,7 @@ function notUtf8(body: Buffer, offset: number): string {
   return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
 }
 
-/** Checks the key before the type of `batch`. */
+/** Reads the envelope. Checks the key before the type of `batch`. */
 export function readEnvelope(
   body: Buffer,
   table: Uint32Array,

@@ -1,5 +1,5 @@
 // Explains why an item is not stored, or why a key is missing or unknown. Shows a member's name
-// only if it resembles the missing one, and never a value or a whole key.
+// only if it resembles the missing name. Never shows a value or a whole key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -36,7 +36,7 @@ const meant = {
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 
-/** Maximum bytes read and pairs of letters compared per event loop iteration: 0.5 ms of work. */
+/** Maximum bytes read and pairs of letters compared per event loop iteration. They take 0.5 ms. */
 const stepsATurnMax = 16_384;
 /** Maximum `#distance` of a similar name: two wrong letters. */
 const distanceMax = 3;
@@ -51,7 +51,7 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
 export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
-  /** Returns a member that looks like a typo of one of the names. Earlier names have precedence. */
+  /** Returns a member that looks like a typo of any of the names. Earlier names have precedence. */
   find(
     span: ObjectSpan,
     ...names: readonly MeantName[]
@@ -128,7 +128,7 @@ export function textOf({ detail, hint }: Explanation): string {
 
 export const unnamed: Explanation = { detail: "", hint: "" };
 
-/** Returns why an item is not stored. `isBatch` means that it is in a batch or an array. */
+/** Returns why an item is not stored. `isBatch` means that the item is in a batch or an array. */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -244,7 +244,7 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${mistake === undefined ? "" : `: ${mistake[1]}`}`;
 }
 
-/** Number of an array's items that are searched for a typo: most items have the same names. */
+/** Number of an array's items that are searched for a typo. Most items have the same names. */
 const itemsLookedAt = 4;
 
 export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
@@ -255,7 +255,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/** The newer protocol (v1) ignores a key in the body. Returns "" if there is none. */
+/** Returns a hint that v1 ignores the key in the body; "" if the body has no key. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
@@ -267,7 +267,7 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
   return "";
 }
 
-/** Returns the objects that may contain a key, which excludes the events of a batch. */
+/** Returns the objects that may contain a key. The events of a batch are not among them. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   const item = (row: number): ObjectSpan =>

@@ -39,7 +39,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** `rows` is the size of the scanner's table. The default is enough for most bodies. */
+  /** Returns a scanner. `rows` is the size of its table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -48,7 +48,7 @@ export interface IntakeOptions {
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Called when the processing of an event throws because of a bug, once for each kind of bug. */
+  /** Called when a bug throws while an event is processed, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
   readonly monotonicMs: () => number;
   /** Returns the CPU milliseconds of this thread. Default: `monotonicMs`. */
@@ -57,7 +57,7 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Maximum number of frames of a body that are in flight, so that it is not in memory twice. */
+/** Maximum number of frames of a body in flight, so that the body is not in memory twice. */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -101,8 +101,8 @@ class RequestTaker {
   }
 
   /**
-   * Processes a small body with few events now, and a larger one only if the event loop iteration
-   * has time left.
+   * Processes a small body with few events immediately. Processes any other body immediately only
+   * if the event loop iteration has time left.
    */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
@@ -115,7 +115,7 @@ class RequestTaker {
     return rest;
   }
 
-  /** Defers a body that needs much work or a repair, or that must wait for earlier history. */
+  /** Processes the body, or defers it because of much work, a repair or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -184,7 +184,7 @@ class RequestTaker {
     }
   }
 
-  /** Processes the body once it has a scanner. A historical body also waits for earlier ones. */
+  /** Processes the body once it has a scanner. A historical body also waits for earlier bodies. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
@@ -210,8 +210,8 @@ class RequestTaker {
   }
 
   /**
-   * Scans a body, repairs it if it can be repaired, and opens it. If the repaired body is not valid
-   * either, returns the problem of the first scan.
+   * Scans a body, repairs it if possible, and opens it. If the repaired body is not valid either,
+   * returns the problem of the first scan.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
@@ -227,7 +227,7 @@ class RequestTaker {
     return this.#checks.open(work, statusThen);
   }
 
-  /** Returns whether the body may be placed after this scan. If not, it is scanned again later. */
+  /** Returns whether the body may be written after this scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (
@@ -286,11 +286,11 @@ class RequestTaker {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /** Called when all frames are handed over. The answer follows the outcome of the last frame. */
+  /** Marks all frames as handed over. The answer follows the outcome of the last frame. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);
-    // The scanner of a failed body may already hold another body's table.
+    // After a failure, the scanner may already have another body's table.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countReported(lane, this.#metrics, true);

@@ -1,5 +1,5 @@
-// Applies the rules to each item of a body, and writes the lines of stored items into frames. This
-// is synchronous, because all bodies share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of stored items into frames. The
+// functions are synchronous, because all bodies share one verdict and one cursor.
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";
@@ -36,11 +36,11 @@ export type Job = RequestFacts &
   >;
 
 interface ItemTakerOptions {
-  /** Scans items in plain form, while another scanner still holds the table of the body. */
+  /** Scans items in plain form, while another scanner still has the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
-  /** Called when the processing of an item throws because of a bug, once for each kind of bug. */
+  /** Called when a bug throws while an item is processed, once for each kind of bug. */
   readonly onBug: (bug: unknown) => void;
 }
 
@@ -55,7 +55,7 @@ export class ItemTaker {
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
   readonly #bugsReported = new Set<string>();
-  /** The row of the previous event, if the client sent a uuid for it; otherwise 0. */
+  /** The row of the previous event if the client sent a uuid for it, else 0. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
@@ -90,7 +90,7 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // Only this event fails. A 503 would reject the batch's other events at every retry.
+      // Only this event fails. After a 503, every retry of the batch would fail for this event.
       this.#reportOnce(bug);
       const detail = "The gateway failed on this event only, because of a bug: please report it";
       job.tally.fail(index, "unreadable_event", { detail, hint: "" });
@@ -103,7 +103,7 @@ export class ItemTaker {
     } else this.#store(job, index, item, bytes);
   }
 
-  /** Returns the view of the item that was judged: in the body, or in its plain form. */
+  /** Judges the item, and returns the judged view: the item in the body, or its plain form. */
   #judge(job: Job): ItemView {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
@@ -171,8 +171,9 @@ export class ItemTaker {
   }
 
   /**
-   * Warns if an event has the uuid of the previous one but a different name or distinct id: many
-   * programs ignore it as a repeat. A comparison with all events would cost 5 % of a batch's time.
+   * Warns if an event has the uuid of the previous event but a different name or distinct id. Many
+   * programs would ignore such an event as a repeated event. Comparing all events would take 5 % of
+   * a batch's time.
    */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
@@ -180,7 +181,7 @@ export class ItemTaker {
     const before = this.#beforeRow;
     if (before > 0) {
       const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
-      // The last digits differ for most uuids.
+      // The last digits of most uuids differ.
       const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
       if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
     }
@@ -216,7 +217,7 @@ export class ItemTaker {
     if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
-  /** Whether the body is a batch. An item's plain form is always in a batch of one. */
+  /** Whether the body is a batch. An item's plain form is always in a batch of one item. */
   #isBatch(): boolean {
     const { table } = this.#cursor;
     return (
@@ -238,7 +239,7 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }
 
-/** Returns a string or plain number unchanged, and any other token, of any depth, as text. */
+/** Returns a string or plain number unchanged. Returns any other token, of any depth, as text. */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);
   const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);

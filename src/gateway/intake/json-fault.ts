@@ -1,4 +1,4 @@
-// Explains the error in a body that is not JSON, with an excerpt of a few characters. Reads a
+// Explains the error in a body that is not JSON, with an excerpt of a few characters. Reads only a
 // bounded part around the error. Never shows a key.
 
 import type { Buffer } from "node:buffer";
@@ -7,14 +7,17 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** Bytes read on either side of the error: enough to recognize a key that is cut, and hide it. */
+/** Bytes read on either side of the error, enough to recognize and hide a key that is cut off. */
 const bytesAround = 512;
 /** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
 /** Maximum bytes before the error that are searched for a line break if they are not parsed. */
 const longLineBytesMax = 1_048_576;
 
-/** `bytesBefore` is the length of the byte order mark that the client sent before the body. */
+/**
+ * Returns the problem of a body that is not JSON. `bytesBefore` is the length of the byte order
+ * mark that the client sent before the body.
+ */
 export function jsonProblem(
   body: Buffer,
   offset: number,
@@ -60,7 +63,8 @@ function hintAt(body: Buffer, offset: number): string | undefined {
 }
 
 /**
- * Returns undefined for white space outside strings, because the actual error is before it.
+ * Returns the hint for a control character. Returns undefined for white space outside of strings,
+ * because the actual error is before it.
  */
 function hintAtControl(body: Buffer, offset: number): string | undefined {
   const isWithin = isWithinString(body, offset);
@@ -71,7 +75,7 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
   return "control characters are not allowed outside strings: remove it";
 }
 
-/** Returns whether `offset` is inside a string; undefined if the bytes before it do not show it. */
+/** Returns whether `offset` is inside a string; undefined if the preceding bytes do not show it. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
   // The part must not begin after a backslash, because a quote there would not end a string.
@@ -89,12 +93,12 @@ const isSpace = /[ \t\r\n]/;
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**
- * Returns whether a part of a JSON text ends inside a string, if it begins inside one
- * (`beginsWithin`) or outside. Returns undefined if no JSON text has such a part.
+ * Returns whether a part of a JSON text ends inside a string. `beginsWithin` means that the part
+ * begins inside a string. Returns undefined if no JSON text has such a part.
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /** The last character outside strings, ignoring white space. After a string it is `"`. */
+  /** The last character outside of strings, ignoring white space. After a string, it is `"`. */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;

@@ -1,11 +1,11 @@
-// Limits the time that scanning and placing take per event loop iteration, for all requests
+// Limits the time of scanning and writing lines per event loop iteration, for all requests
 // together.
 
 /** CPU milliseconds per event loop iteration up to which requests are processed immediately. */
 const atOnceMsMax = 8;
 /** Milliseconds per event loop iteration for which waiting slices run. At least one slice runs. */
 const slicesMsMax = 0.8;
-/** Up to this, the spent milliseconds are not reset when the event loop iteration ends. */
+/** Spent milliseconds up to which no timer is needed to reset them after the iteration. */
 const unnoticedMsMax = 0.5;
 
 interface Slice {
@@ -33,7 +33,7 @@ export class LoopShare {
     return this.#spentMs > atOnceMsMax;
   }
 
-  /** Adds the time spent in this event loop iteration on bodies that had just arrived. */
+  /** Adds the time that bodies that had just arrived took in this event loop iteration. */
   spend(ms: number): void {
     this.#spentMs += ms;
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();

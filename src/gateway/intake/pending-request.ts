@@ -10,7 +10,7 @@ import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts"
 import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// These details do not state that nothing is stored, because some frames may be.
+// These details do not state that nothing is stored, because some frames may be stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -20,7 +20,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/** The data that is retained until the answer, without the Work, which holds the body. */
+/** The data that is retained until the answer. It excludes the Work, which holds the body. */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -44,7 +44,7 @@ export class PendingRequest implements RequestWaiter {
   readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // Number of frames without an outcome, plus 1 until the last line is placed.
+  // Number of frames without an outcome, plus 1 until the last line is in a frame.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
   #firstFailure: ErrorCode | undefined = undefined;
@@ -73,9 +73,9 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts one more frame. `ownBytes` is the size of a frame of this request alone; 0 for a shared
-   * frame. It counts towards the project's share before the frame is stored, because a large
-   * request sends megabytes ahead.
+   * Counts a new frame. `ownBytes` is the size of a frame with lines of only this request; 0 for a
+   * shared frame. These bytes count towards the project's share before the frame is stored, because
+   * a large request sends megabytes ahead.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
@@ -93,21 +93,18 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Sets the error, unless one is already set. No more of the request is placed after it. */
+  /** Sets the error, unless there is one. After an error, no more lines are written. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
 
-  /** Whether the request has an error: the answer cannot be 200, and the rest is not placed. */
+  /** Whether the request has an error. Then no more lines are written. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /**
-   * Returns a promise that resolves when at most `framesMax` frames have no outcome; undefined if
-   * this is so already.
-   */
+  /** Waits until at most `framesMax` frames have no outcome. Returns undefined for no wait. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -125,8 +122,8 @@ export class PendingRequest implements RequestWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // The answer must not be more certain than the facts, and only `timeout` means that events
-      // may be stored or not. So unknown overrides refused.
+      // The answer must not be more certain than the facts. Only `timeout` means that events may be
+      // stored or not, so unknown has precedence over refused.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -154,7 +151,7 @@ export class PendingRequest implements RequestWaiter {
     this.#holdToShare();
   }
 
-  /** Fails a partly placed request if its project has filled its share. */
+  /** Fails a request in progress if its project has filled its share. */
   #holdToShare(): void {
     if (this.#isPlaced) return;
     const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
@@ -236,8 +233,8 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // The quota of events that are not stored is given back, so that their retry has room. Dropped
-    // events that the answer reports are not retried.
+    // Gives back the quota of events that are not stored, for their retry. Clients do not retry
+    // dropped events that the answer reports.
     if (this.#failure !== undefined || this.#abandoned) {
       const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
       this.#taken.giveBack(this.#stored + this.#unknown + leftOut);

@@ -1,5 +1,5 @@
 // Normalises an item that the body's table cannot describe, or adds the request's members to its
-// properties, and scans the result. A view is valid until the next call, which reuses its memory.
+// properties. Then scans the result. A view is valid until the next call, which reuses its memory.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../../records/item-view.ts";
@@ -24,14 +24,14 @@ import {
   writeWithAdditions,
 } from "./v1/additions.ts";
 
-/** Maximum bytes of an item that is normalised, which blocks the event loop for up to 8 ms. */
+/** Maximum bytes of an item that is normalised. So many bytes block the event loop for 8 ms. */
 export const slowItemBytesMax = 1_048_576;
-/** Wraps an item in a batch: alone, an item that has a member `batch` would be an envelope. */
+/** Wraps an item in a batch, because an item with a member `batch` would count as an envelope. */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
-/** Thrown if memory runs out. It fails the whole request, so that the client retries it. */
+/** Thrown if memory runs out. This error fails the whole request, so that the client retries it. */
 export class OutOfMemoryError extends Error {}
 
 export interface Cursor extends ItemView {
@@ -53,7 +53,7 @@ export class PlainForm {
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /** Returns the item in plain form, or sets the error in the verdict and returns undefined. */
+  /** Returns the item in plain form. If that fails, sets the error and returns undefined. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
@@ -71,8 +71,8 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // Without other flags, the item can be read unchanged: escaped or repeated names do not
-      // prevent it, and of a distinct id that is an object or array only the beginning is read.
+      // Without other flags, the item can be read unchanged. Escaped or repeated names do not
+      // prevent this. Of a distinct id that is an object or array, only the beginning is read.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `The event must be normalised, and is larger than the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
@@ -81,8 +81,8 @@ export class PlainForm {
   }
 
   /**
-   * Returns the item with the members added to its properties, or sets the error in the verdict and
-   * returns undefined. `ignored` then has the item's invalid values.
+   * Returns the item with the members added to its properties. `ignored` then has the item's
+   * invalid values. If this fails, sets the error in the verdict and returns undefined.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";

@@ -1,5 +1,5 @@
-// Repairs a body, so that a malformed event does not reject the others of its batch. U+FFFD
-// replaces malformed UTF-8, and `null` replaces NaN and Infinity.
+// Repairs a body, so that a malformed event does not cause the rejection of its whole batch. U+FFFD
+// replaces malformed UTF-8. `null` replaces NaN and Infinity.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../../records/table.ts";
@@ -7,20 +7,20 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** For each object with malformed bytes, the position of its first U+FFFD. Ascending. */
+  /** The position of the first U+FFFD in each object with malformed bytes. Ascending. */
   readonly malformed: Uint32Array;
-  /** For each object with NaN or Infinity, the position of its first replacement. Ascending. */
+  /** The position of the first replacement in each object with NaN or Infinity. Ascending. */
   readonly nonFinite: Uint32Array;
 }
 
-/** Bytes of the body that are repaired per slice, in at most 0.3 ms. */
+/** Bytes of the body that are repaired per slice. This takes at most 0.3 ms. */
 const bytesPerSlice = 65_536;
 
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
   return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
-/** Repairs a body that `isRepairable`. Afterwards the scanner may scan another body. */
+/** Repairs a body that `isRepairable` accepts. Afterwards, the scanner may scan another body. */
 export async function repairedBody(
   body: Buffer,
   scanner: Scanner,

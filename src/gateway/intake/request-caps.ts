@@ -1,5 +1,5 @@
-// Limits on the size of one request, checked before its lines are placed. Equal events compress a
-// thousandfold, so a few compressed bytes can contain millions of events.
+// Limits on the size of one request. They are checked before its lines are written. Equal events
+// compress a thousandfold, so a few compressed bytes can contain millions of events.
 
 import { expansionText, type Problem } from "../../platform/base/errors.ts";
 import { itemFlags, typeAt } from "../../records/item-view.ts";
@@ -19,7 +19,7 @@ import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /** Maximum stored bytes per byte sent. Each project has an allowance per minute for more. */
+  /** Maximum stored bytes per sent byte. A project may exceed this by an allowance per minute. */
   readonly expansionMax: number;
 }
 
@@ -47,8 +47,8 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are in the body once, and in the line twice. They are summed
-  // only if that can change the result.
+  // Person fields inside `properties` are in the body once, but in the line twice. Their bytes are
+  // summed only if the sum can change the result.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
 }
@@ -83,7 +83,7 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** Names the exceeded limit. A request that will fit later must not be reported as too large. */
+/** Returns the problem. A request that will fit later must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,

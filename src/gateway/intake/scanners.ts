@@ -1,6 +1,7 @@
 // The scanners for bodies that are scanned in the thread pool. Projects get scanners in turn. A
-// body holds its scanner while it is placed, but not during a long wait for acknowledgements. Until
-// it is placed, it counts against the limits of its project and stream.
+// body holds its scanner until its lines are in frames, but not during a long wait for
+// acknowledgements. Until its lines are in frames, the body counts against the limits of its
+// project and stream.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
@@ -11,17 +12,17 @@ import type { Work } from "./work.ts";
 
 /** Maximum number of bodies in progress. Further bodies wait, within the budget in flight. */
 const scannersMax = 6;
-/** Maximum number of bodies in progress per stream: a slow stream must not block the others. */
+/** Maximum number of bodies in progress per stream, so that a slow stream blocks no other. */
 const ofStreamMax = 3;
-/** Maximum number of bodies in progress per project. All unknown projects count as one. */
+/** Maximum number of bodies in progress per project. All unknown projects count as one project. */
 const ofProjectMax = 2;
-/** Minimum bytes of a huge body. Only one is in progress at a time: it occupies a pool thread. */
+/** Minimum bytes of a huge body. Only one is in progress, because it occupies a pool thread. */
 const hugeBytesMin = 33_554_432;
-/** Bytes that delay a body in the queue by 1 ms, so that short bodies overtake long ones. */
+/** Bytes that delay a body in the queue by 1 ms, so that short bodies overtake long bodies. */
 const bytesPerMs = 10_000;
 /** Rows of a scanner's table, which takes 1.4 MB. A body with more items is scanned in passes. */
 const tableRows = 16_384;
-/** Time after which idle scanners are released: their indexes take up to 16 MiB each. */
+/** Time after which idle scanners are released, because the index of each takes up to 16 MiB. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -42,7 +43,7 @@ export class Scanners {
   readonly #options: ScannersOptions;
   readonly #queue: FairQueue<Turn>;
   readonly #turns = new Map<Arrival, Turn>();
-  /** Bodies that were started and are not completely placed. */
+  /** Bodies that were started and whose lines are not yet all in frames. */
   readonly #begun = new Set<Turn>();
   #free: BackgroundScanner[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -61,7 +62,10 @@ export class Scanners {
     });
   }
 
-  /** Returns a scanner, until `rest` or `give`; undefined if the body's deadline passes first. */
+  /**
+   * Returns a scanner, which the body holds until `rest` or `give`. Returns undefined if the body's
+   * deadline passes first.
+   */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
     const known = this.#turns.get(arrival);
@@ -106,7 +110,7 @@ export class Scanners {
     return fits;
   }
 
-  /** Releases the scanner of a body that waits for its stream. The body must `take` one again. */
+  /** Releases the scanner of a body that waits for its stream. The body must `take` another. */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);
@@ -156,12 +160,12 @@ function isHuge({ arrival }: Turn): boolean {
   return arrival.bytes >= hugeBytesMin;
 }
 
-/** Maximum milliseconds that a waiting body keeps its scanner. A new scan takes less. */
+/** Maximum milliseconds for which a waiting body keeps its scanner. A new scan takes less. */
 const patienceMs = 250;
 
 /**
- * Waits for `room`. After some time the body releases its scanner, and is scanned again before it
- * continues. Unless the request has failed, the table has the same rows as before.
+ * Waits for `room`. After some time, the body releases its scanner, and is scanned again before it
+ * continues. Unless the request has failed, the table then has the same rows as before.
  */
 export async function awaitRoom(
   work: Work,

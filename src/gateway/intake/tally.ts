@@ -16,7 +16,7 @@ import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
-/** Maximum number of errors in an answer, and of warnings. Further ones are only counted. */
+/** Maximum number of errors, and of warnings, in an answer. Others are only counted. */
 export const itemNotesMax = 20;
 
 /** Why an event has its outcome. */
@@ -41,7 +41,7 @@ export interface IntakeMetrics {
   distinctIdsCut(count: number): void;
 }
 
-// Shared by most requests, and never written to.
+// Most requests share this array, so it must never be written to.
 const noNotes: ItemNote[] = [];
 const noCounts: ReadonlyMap<number, number> = new Map();
 
@@ -64,7 +64,7 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /** `notSent` is why a part of the request was not sent to the store, if `answersInPart`. */
+  /** Sends the answer. `_notSent` is why some events were not sent to the store. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -90,7 +90,7 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts an item that is removed on purpose. The answer's counts exclude it. */
+  /** Counts an item that is removed on purpose. The answer's counts exclude the item. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -163,7 +163,7 @@ export class Tally implements IntakeReport {
   }
 }
 
-/** Returns the problem of a request whose items all have errors. Its code is the first error's. */
+/** Returns the problem of a request whose items all have errors. It has the first error's code. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   const code = first.code as ItemErrorCode;

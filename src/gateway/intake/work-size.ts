@@ -1,4 +1,4 @@
-// Estimates how much work a body causes, and limits how much of it is done at a time.
+// Estimates how much work a body causes, and limits how much of this work is done at a time.
 
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
@@ -11,13 +11,13 @@ import { Header, Row } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/** Maximum bytes of a small body. With few events it takes 0.05 ms, so it is not deferred. */
+/** Maximum bytes of a small body. A small body with few events takes 0.05 ms: no deferral. */
 export const littleBytesMax = 2_048;
-/** A small body with more events may be deferred. It can contain 70: ten times the work. */
+/** Maximum events of a small body that is never deferred. A small body can contain 70 events. */
 export const fewEventsMax = 8;
-/** Maximum bytes of a body that is scanned on the event loop: 0.8 ms in the worst case. */
+/** Maximum bytes of a body that is scanned on the event loop, in at most 0.8 ms. */
 export const scannedAtOnceBytesMax = 131_072;
-/** Maximum work per slice, as estimated by `placingBytesOf`: about 0.4 ms. */
+/** Maximum work per slice, as estimated by `placingBytesOf`. The slice takes 0.4 ms. */
 export const placedAtOnceBytesMax = 524_288;
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
 /** Cost of one byte on the slow path (5 to 8 ns), in copied bytes. */
@@ -45,7 +45,7 @@ export function endOfSlice(
   return end;
 }
 
-/** Returns whether the request gets frames of its own. A retry of it gets the same result. */
+/** Returns whether the request gets its own frames. The result is the same for a retry. */
 export function fillsFrames(
   { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,
   { frameBytesMax }: Pick<Publisher, "frameBytesMax">,

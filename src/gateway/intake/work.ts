@@ -1,5 +1,5 @@
 // One request on its way through the intake. The stages set the fields in order. A Work holds the
-// body, so no object that outlives the placing of the lines may hold a Work.
+// body, so objects that are used after the last line is written must not hold a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -30,7 +30,7 @@ export interface NamedBody {
 export interface SentAt {
   /** Milliseconds since 1970; NaN if there is no readable time. */
   readonly ms: number;
-  /** The JSON token of an unreadable time; empty if it was in the query. */
+  /** The JSON token of an unreadable time; empty if the time was in the query. */
   readonly unreadable: Buffer | undefined;
 }
 
@@ -39,27 +39,27 @@ export interface Protocol {
   readonly rewritesItems: boolean;
   /** Whether an event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
-  /** Whether a client retries the whole body, not just the events that were not stored. */
+  /** Whether a client retries the whole body, not only the events that were not stored. */
   readonly retriesWhole: boolean;
   readonly additions: string | undefined;
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
-  /** Returns a hint on the mistake that caused a problem of the envelope; "" if none is found. */
+  /** Returns a hint about the mistake that caused a problem of the envelope, or "". */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
-  /** Returns the problem of an event that fails the request. The table must hold all events. */
+  /** Returns the problem of an event that fails the request. The table must have all events. */
   readEvents(work: Work): Problem | undefined;
-  /** Like `readEvents`, for a body of any length. Stops if `refusal` returns a problem. */
+  /** Like `readEvents`, but for a body of any length. Stops if `refusal` returns a problem. */
   readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** `body` is the base of the frames' message ids; undefined if they need none. */
+  /** Returns the frames. `body` is the base of their message ids, if they need one. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
 export interface RequestFrames {
-  /** Returns the frame for a line of `bytes` bytes. It is valid until the next call. */
+  /** Returns the frame for a line of `bytes` bytes. The frame is valid until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;
@@ -78,7 +78,7 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** The body without a byte order mark. After a repair, it is valid UTF-8 JSON. */
+  /** The body without a byte order mark. After a repair, the body is valid UTF-8 JSON. */
   body: Buffer;
   /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
@@ -91,7 +91,7 @@ export class Work implements RequestFacts {
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  /** The part of the project's quota that the request has taken. Set when it is admitted. */
+  /** The part of the project's quota that the request has taken. Set at admission. */
   taken!: Taken;
 
   // Whether events without a timestamp get a warning. Set by `begin`.
@@ -181,7 +181,7 @@ export class Work implements RequestFacts {
   }
 }
 
-/** Returns the body without a byte order mark, which RFC 8259 (8.1) lets a parser ignore. */
+/** Returns the body without a byte order mark. RFC 8259 (8.1) lets a parser ignore the mark. */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

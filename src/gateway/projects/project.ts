@@ -12,7 +12,7 @@ export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
   /** Maximum bytes of bodies per second, after decompression. */
   readonly bytesPerSecond?: number | undefined;
-  /** Seconds for which unused rate accumulates. It may then be used in one burst. */
+  /** Seconds for which unused rate accumulates. The project may then use it in one burst. */
   readonly burstSeconds: number;
   /** Per cent of a stream that the project may fill. Default: the settings' value. */
   readonly streamShare?: number | undefined;
@@ -21,14 +21,14 @@ export interface ProjectQuota {
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** Bytes to store beyond the allowed multiple of the bytes sent; usually 0. Set before `take`. */
+  /** Bytes to store beyond the allowed multiple of the sent bytes; usually 0. Set before `take`. */
   expansion: number;
 }
 
 export interface MeterRefusal {
-  /** `expansion` limits the bytes stored per minute beyond the allowed multiple of those sent. */
+  /** The exceeded limit. `expansion`: the bytes that a project may store beyond what it sent. */
   readonly what: "events" | "bytes" | "expansion";
-  /** Milliseconds until the project has room; Infinity if it never has room for the request. */
+  /** Milliseconds until the request fits; Infinity if it never fits. */
   readonly waitMs: number;
   readonly perSecond: number;
   /** Size of the largest request that the exceeded limit can ever allow. */
@@ -37,11 +37,11 @@ export interface MeterRefusal {
 
 export interface Taken {
   /**
-   * Refunds, once, the cost of the events that the client will send again: all except `retained`,
-   * which are stored, may be stored, or are not retried.
+   * Refunds, once, the cost of the events that the client will send again. Does not refund the
+   * `retained` events, which are stored, may be stored, or are not retried.
    */
   giveBack(retained: number): void;
-  /** Counts events that are not stored and not retried. They cost no events, only bytes. */
+  /** Counts events that are not stored and not retried. Such events cost only their bytes. */
   countDropped(events: number): void;
 }
 
@@ -49,7 +49,7 @@ export interface Taken {
 export interface ProjectMeter {
   /** Takes the cost of a request, or counts and returns its rejection. Called once per request. */
   take(cost: RequestCost): Taken | MeterRefusal;
-  /** If requests of any size are rejected, counts this one (not its events) and returns why. */
+  /** If requests of any size are rejected, counts this request and returns the reason. */
   refuseUnread(bytes: number): MeterRefusal | undefined;
   /** Counts events of stored frames, except duplicates, and the bytes of their lines. */
   countStored(events: number, bytes: number): void;
@@ -61,11 +61,11 @@ export interface MeteredProject extends Project {
   readonly meter: ProjectMeter;
 }
 
-/** The lookup of projects on the hot path: one Map read, in any state of NATS. */
+/** The lookup of projects on the hot path. It is one Map read, in any state of NATS. */
 export interface ProjectLookup {
   /** Whether no project is known at all, so that no key can be valid. */
   readonly hasNone: boolean;
-  /** Returns the project that has the key; undefined if no project or more than one has it. */
+  /** Returns the project that has the key; undefined if no project or several projects have it. */
   byKey(key: string): MeteredProject | undefined;
   /** Returns why a key that `byKey` does not find may still be valid, as a text for the client. */
   refusalOf(key: string): string | undefined;

@@ -1,5 +1,5 @@
-// Receives the PubAcks of this process on one subject, without interpreting them. A frame's reply
-// subject ends in the number of the send and the frame's token.
+// Receives the PubAcks of this process on one subject, without interpreting them. The reply subject
+// of a frame ends in the number of the send and the frame's token.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -30,7 +30,7 @@ export class AckInbox {
     this.#subscription = this.#subscribe();
   }
 
-  /** Since when replies can be received; Infinity while the subscription is closed. */
+  /** Time since which replies can be received; Infinity while the subscription is closed. */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
   }
@@ -81,13 +81,13 @@ export class AckInbox {
   }
 }
 
-/** Maximum number of remembered frames. If there are more, the oldest is removed. */
+/** Maximum number of remembered frames. A new frame then replaces the oldest. */
 const lateMax = 1_000;
 
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /** Remembers an abandoned frame: its late acknowledgement shows that the stream stores events. */
+  /** Remembers an abandoned frame. Its late acknowledgement shows that the stream stores events. */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

@@ -1,6 +1,6 @@
-// The atomic batches that were sent and not answered. A batch is sent once. If it is not
-// acknowledged, each of its frames is sent again alone under the same message id, so that it is not
-// stored twice. No frame is ever in a second batch.
+// The atomic batches that were sent and not answered. A batch is sent once. If a batch is not
+// acknowledged, each of its frames is sent again alone, under the same message id, so that no frame
+// is stored twice. No frame is ever in a second batch.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -11,11 +11,11 @@ import type { Frame, FrameQueue } from "./frame.ts";
 import { consequences, type PublishMetrics } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 
-/** Maximum number of frames of a batch: the default of nats-server. */
+/** Maximum number of frames of a batch. This is nats-server's default. */
 const framesMax = 1_000;
 /** Maximum bytes of a batch. The server writes a batch twice, and blocks the stream meanwhile. */
 const bytesMax = 1_048_576;
-/** Maximum size of a frame in a batch. A larger one takes more time than a batch saves. */
+/** Maximum size of a frame in a batch. A larger frame takes more time than a batch saves. */
 const frameBytesMax = 32_768;
 
 export function fitsBatch({ length }: Frame): boolean {
@@ -33,7 +33,7 @@ export class AtomicBatch {
   /** Whether the frames were sent again, each alone. A late answer to the batch still counts. */
   isSplit = false;
 
-  /** Whether there may be no room for another frame that fits a batch. */
+  /** Whether the next frame that fits a batch may exceed this batch. */
   get isFull(): boolean {
     return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
   }
@@ -71,7 +71,7 @@ interface BatchesUnderWayOptions {
   };
 }
 
-/** For frames that may be stored: the link broke, or an old server stored the last frame. */
+/** For frames that may be stored, because the link broke or an old server stored the last frame. */
 const uncertain = { isRefused: false, pauseMs: 0 };
 const firstSend = 1;
 
@@ -105,7 +105,7 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Returns false if no batch has the token. */
+  /** Handles a reply. Returns false if no batch has the token. */
   handleReply(token: string, message: Msg): boolean {
     const batch = this.#batches.get(token);
     if (batch === undefined) return false;
@@ -120,10 +120,7 @@ export class BatchesUnderWay {
     return true;
   }
 
-  /**
-   * Splits batches that were not answered in time, and removes those whose frames all have an
-   * outcome.
-   */
+  /** Splits batches without a timely answer. Removes batches whose frames all have an outcome. */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
       if (monotonicMs >= batch.retryMonotonicMs) this.#unanswered(batch, "timeout");
@@ -153,13 +150,13 @@ export class BatchesUnderWay {
     if (!batch.isSplit) {
       const { departures } = batch;
       departures.batchEnded(true);
-      // The next batch is sent before the answers to up to a thousand requests of this one.
+      // Sends the next batch before answering up to a thousand requests of this batch.
       flushes.now(departures);
       metrics.batchEnded("stored", frames.length);
     }
     noteStored(batch.stream, monotonicMs());
     // The NATS client writes to the socket in an earlier microtask, so the next batch is sent
-    // first: at 1,000 projects, this gives 10 % more events per second.
+    // first. At 1,000 projects, this gives 10 % more events per second.
     queueMicrotask(() => this.#acknowledgeFrames(batch, ack));
   }
 
@@ -181,7 +178,7 @@ export class BatchesUnderWay {
       { stream: batch.stream.name, frames: batch.frames.length, reason: why },
       "atomic batch not stored: its frames are sent one by one",
     );
-    // A single node checks its free space for each message, so it may have stored some of them.
+    // A single node checks its free space for each message, so it may have stored some messages.
     this.#fail(batch, { isRefused: isRefused && why !== "server_full", pauseMs });
   }
 
@@ -213,7 +210,8 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
 
 /**
  * Updates the stream's sequence before the frames are acknowledged, because frames that are sent
- * from now on get higher ones. If the sequence decreased, the frames' acknowledgements show it.
+ * from now on get higher sequences. If the sequence decreased, the frames' acknowledgements show
+ * this.
  */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;

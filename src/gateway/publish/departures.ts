@@ -1,6 +1,6 @@
 // Chooses the queue whose frame is sent next to a stream. Live queues have priority. The number of
 // bulk and historical frames in flight is limited, so that a live frame waits for only a few of
-// them. Each stream has its own departures, so a stuck stream delays no other.
+// them. Each stream has its own departures, so a stuck stream delays no other stream.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Distance } from "./distance.ts";
@@ -10,7 +10,7 @@ import { type Batching, Together, type TogetherOptions } from "./together.ts";
 export type Departure =
   | "alone"
   | "inBatch"
-  /** The frame's batch was split, so it must be sent again, alone. */
+  /** The frame's batch was split, so the frame must be sent again, alone. */
   | "split";
 
 interface Queue {
@@ -30,7 +30,7 @@ interface Departing {
 }
 
 interface DeparturesOptions extends TogetherOptions {
-  /** If it is absent, the store counts as near. */
+  /** If absent, the store counts as near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
@@ -39,7 +39,7 @@ const backgroundBytesUnackedMax = 393_216;
 
 /**
  * Unacknowledged bulk bytes of a project below which another of its bulk frames may be sent.
- * Otherwise small requests with frames of their own would each wait for the previous fsync.
+ * Otherwise, each small request with own frames would wait for the previous fsync.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
@@ -83,7 +83,7 @@ export class Departures<Leaving extends Departing> {
     return this.room > 0 && (this.#queueMayLeave() || this.#ofSplit.length > 0);
   }
 
-  /** Whether the next live frames are sent as an atomic batch, if enough of them fit into one. */
+  /** Whether the next live frames are sent as an atomic batch, if enough of them fit. */
   get batchIsDue(): boolean {
     return this.isBatch(this.#live.length);
   }
@@ -92,7 +92,7 @@ export class Departures<Leaving extends Departing> {
     return this.room > 0 && this.#together.isDue(frames);
   }
 
-  /** How many more frames can be sent alone, such as those that are too large for a batch. */
+  /** How many more frames can be sent alone, such as frames that are too large for a batch. */
   get room(): number {
     return this.#framesUnackedMax - this.#framesUnacked;
   }
@@ -103,9 +103,9 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * Returns whether a frame of the queue may be sent in addition to its unacknowledged frames. One in
-   * flight preserves the order of history. For live events, more in flight gave fewer events per
-   * second and twice the fsyncs.
+   * Returns whether a frame of the queue may be sent in addition to its unacknowledged frames. For
+   * history, a single frame in flight preserves the order. For live events, more frames in flight
+   * gave fewer events per second and twice the fsyncs.
    */
   mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked === 0) return true;
@@ -124,7 +124,7 @@ export class Departures<Leaving extends Departing> {
 
   /**
    * Removes and returns the queue whose frame is sent next, if any. If no background frame is in
-   * flight, a background queue is first, so that live frames cannot starve it.
+   * flight, a background queue is next, so that live frames cannot starve it.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -134,7 +134,7 @@ export class Departures<Leaving extends Departing> {
     return liveMayLeave ? this.#live.shift() : undefined;
   }
 
-  /** Removes and returns the next frame of a split batch. Such frames have waited longest. */
+  /** Removes and returns the next frame of a split batch. These frames have waited longest. */
   nextOfSplit(): Leaving | undefined {
     if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
     if (this.#splitInARow === splitInARowMax && this.#queueMayLeave()) {
@@ -151,9 +151,10 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * A live queue may have a second frame in flight if waiting would save the store no work: if its
-   * frames wait for background frames, or if the network is slow. While frames of a split batch
-   * wait, it may not: its frame could overtake an earlier one of its project.
+   * Returns whether a live queue may have a second frame in flight. True if waiting would save the
+   * store no work, because the queue waits for background frames or the network is slow. False
+   * while frames of a split batch wait, because the second frame could overtake an earlier frame of
+   * its project.
    */
   #maySendSecond(): boolean {
     if (this.#ofSplit.length > 0) return false;
@@ -203,7 +204,7 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /** Records that no frame waits for the batch. `isStored` means that it was acknowledged. */
+  /** Records that no frame waits for the batch. `isStored` means an acknowledged batch. */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }

@@ -1,6 +1,6 @@
 // Estimates whether the network round trip is a large part of the time until an acknowledgement. A
 // ping measures the round trip alone. If the round trip dominates, two frames in flight hardly
-// delay each other. With a near store or a slow disk, one large frame is less work than two.
+// delay each other. With a near store or a slow disk, one large frame is less work than two frames.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -9,10 +9,10 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Number of pings. The shortest of them counts, because any ping may wait for this process. */
+/** Number of pings. The shortest ping counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/** Minimum round trip of a store that counts as far. Below it, the gain is too small. */
+/** Minimum round trip of a store that counts as far. A shorter round trip gains too little. */
 const farMsMin = 2;
 /** Minimum share of the round trip in the time until an acknowledgement, for a far store. */
 const roundTripShareMin = 1 / 3;
@@ -45,7 +45,7 @@ export class Distance {
     return this.#roundTripMs >= roundTripShareMin * this.#ackMs;
   }
 
-  /** Records that a frame is sent. Sends a ping if one is due. */
+  /** Records that a frame is sent. Sends a ping if a ping is due. */
   left(): void {
     const monotonicMs = this.#monotonicMs();
     if (monotonicMs < this.#nextPingMonotonicMs || !this.#link.connected) return;
@@ -63,7 +63,7 @@ export class Distance {
     try {
       await this.#link.connection.flush();
     } catch {
-      // The connection is lost, which is handled elsewhere.
+      // The connection is lost. Other code handles this.
       return;
     }
     const nowMs = this.#monotonicMs();

@@ -1,5 +1,5 @@
 // Sends frames at the end of the event loop iteration in which a queue becomes ready. Callers never
-// send frames directly, so lines can join a frame until then.
+// send frames directly, so lines can join a frame until the end of the iteration.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batches.ts";
@@ -11,7 +11,7 @@ interface FlushesOptions {
   readonly link: Pick<NatsLink, "connected" | "onChange">;
   readonly monotonicMs: () => number;
   readonly next: Pick<NextFrames, "peek">;
-  /** Sends the next frame of the queue, if it has one, or adds it to the given batch. */
+  /** Sends the next frame of the queue, if any, or adds the frame to the given batch. */
   readonly sendNext: (
     queue: FrameQueue,
     monotonicMs: number,
@@ -50,7 +50,7 @@ export class Flushes {
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
   }
 
-  /** Adds the queue to those waiting in its stream if it may send. Returns whether it waits. */
+  /** Makes the queue wait in its stream if it may send. Returns whether it waits. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
@@ -107,7 +107,7 @@ export class Flushes {
     return false;
   }
 
-  /** Sends the batch before the large frames: it may have an earlier frame of the same queue. */
+  /** Sends the batch before the large frames, because it may have an earlier frame of a queue. */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];
@@ -147,7 +147,8 @@ export class NextFrames {
   /** Returns the frame that is sent next, without removing it, or undefined. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // If it has no waiters, its lines belong to requests that failed half-way: do not store them.
+      // Without waiters, the frame has only lines of requests that failed half-way. Such lines must
+      // not be stored.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);

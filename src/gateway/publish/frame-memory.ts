@@ -1,13 +1,13 @@
-// Memory for frames, pooled in a few sizes up to that of a full frame.
+// Memory for frames, pooled in a few sizes up to the size of a full frame.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** Sizes for frames of one request. The largest fits a large request. */
+/** Sizes for frames of one request. The largest size is for a large request. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
-/** Sizes for shared frames, which grow from one to the next. */
+/** Sizes for shared frames, which grow from one size to the next. */
 const sharedSizes = [4_096, 65_536, 262_144];
 
 export class FrameMemory {
@@ -32,17 +32,17 @@ export class FrameMemory {
     return sizeFor(this.#ownSizes, lineBytes);
   }
 
-  /** Returns memory for at least `lineBytes` of lines. It is not cleared. */
+  /** Returns memory for at least `lineBytes` of lines. The memory is not cleared. */
   takeOwn(lineBytes: number): Buffer {
     return this.#pool.take(sizeFor(this.#ownSizes, lineBytes));
   }
 
-  /** Like `takeOwn`, for a frame that more lines may join. */
+  /** Like `takeOwn`, but for a frame that more lines may join. */
   takeShared(lineBytes: number): Buffer {
     return this.#pool.take(sizeFor(this.#sharedSizes, lineBytes));
   }
 
-  /** Returns memory to the pool. Neither the gateway nor the NATS client may still use it. */
+  /** Returns memory to the pool. Neither the gateway nor the NATS client may use it afterwards. */
   give(memory: Buffer): void {
     if (this.#ownSizes.includes(memory.length)) this.#pool.give(memory);
   }

@@ -1,5 +1,6 @@
 // Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
-// queue belongs to one project or, by a setting, to the small live requests of a partition.
+// queue belongs to one project. By a setting, a queue may belong to the small live requests of a
+// partition.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import {
@@ -14,8 +15,8 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * On the live lane, large requests have a queue of their own (`bulk`), so that a single event does
- * not wait for megabytes. History has one kind of queue, to preserve its order.
+ * On the live lane, large requests have a separate queue (`bulk`), so that a single event does not
+ * wait for megabytes. History has one kind of queue, to preserve its order.
  */
 type QueueKind = Lane | "bulk";
 
@@ -33,13 +34,16 @@ interface FrameQueuesConfig {
 /** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/** A stream gets a share of the process's window, so that no stuck stream uses up all of it. */
+/**
+ * Returns the window of a stream. Each stream gets a share of the process's window, so that a stuck
+ * stream cannot use up all of it.
+ */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
 }
 
-/** Maximum number of idle queues per kind, so that a queue is rarely removed while it is filled. */
+/** Maximum number of idle queues per kind. So a queue is rarely removed while its project sends. */
 const idleQueuesMax = 4_096;
 
 export class FrameQueues {
@@ -52,7 +56,7 @@ export class FrameQueues {
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
   readonly #departures: ReadonlyMap<StreamState, Departures<Frame>>;
-  // The queue that was requested last, because a request asks for the same queue several times.
+  // The last requested queue, because a request asks for the same queue several times.
   #last: FrameQueue | undefined = undefined;
   #lastKind: QueueKind = "live";
   #lastProjectId = "";
@@ -104,7 +108,7 @@ export class FrameQueues {
   }
 }
 
-/** The queues of one kind by project. Each added queue removes idle ones, to limit their number. */
+/** The queues of one kind by project. An added queue removes idle queues. */
 class CachedQueues {
   readonly #queues = new Map<string, { readonly queue: FrameQueue; wasRequested: boolean }>();
   #rotation = this.#queues.entries();
@@ -119,7 +123,10 @@ class CachedQueues {
     return cached?.queue;
   }
 
-  /** Visits two queues in rotation, so that all are visited before their number has doubled. */
+  /**
+   * Adds a queue, and checks two other queues in rotation. So every queue is checked before the
+   * number of queues has doubled.
+   */
   add(projectId: string, queue: FrameQueue): void {
     this.#queues.set(projectId, { queue, wasRequested: true });
     for (let visits = 0; visits < 2; visits++) {
@@ -135,7 +142,7 @@ class CachedQueues {
   }
 }
 
-/** Returns whether the queue can be removed: it has no frame, neither waiting nor in flight. */
+/** Returns whether the queue can be removed. It must have no frame. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }

@@ -1,4 +1,4 @@
-// A frame and its queue. Both are state only: the publisher decides when a frame is sent and what
+// A frame and its queue. Both are state only. The publisher decides when a frame is sent, and what
 // its outcome is.
 
 import { Buffer } from "node:buffer";
@@ -28,7 +28,7 @@ export class FrameQueue {
   /** Frames that accept no more lines, in the order of sending. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
-  /** Bytes of the unacknowledged frames of a background queue; otherwise 0. */
+  /** Bytes of the unacknowledged frames of a background queue, else 0. */
   unackedBytes = 0;
   /** Whether the queue waits in its stream's departures. */
   ready = false;
@@ -68,25 +68,25 @@ export class FrameQueue {
 
 const noFrames: readonly Frame[] = [];
 
-// The memory has room for the protocol line and headers before the lines, and for CRLF after them,
-// so that the message is contiguous. If it were in pieces, the NATS client would copy each message
-// into fresh memory, which took a third of the gateway's time.
+// The memory has space for the protocol line and headers before the lines, and for CRLF after them,
+// so that the message is contiguous. The NATS client would copy a message in pieces into fresh
+// memory, which took a third of the gateway's time.
 const headRoomBytes = 1_024;
 /** Bytes that nats-server stores with each message, besides its subject, headers and payload. */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
 
-/** Shared frames and own frames have the same class, so that V8 sees one object shape. */
+/** A shared or own frame. Both have the same class, so that V8 sees one object shape. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
   memory: Buffer;
   buffer: Buffer;
   length = 0;
   events = 0;
-  /** The message id, the same at every send; "" until the caller or the publisher sets it. */
+  /** The message id, equal at every send; "" until the caller or the publisher sets it. */
   messageId = "";
-  /** Whether the caller set the id, so that another request may have stored a message with it. */
+  /** Whether the caller set the id. Then another request may have stored a message with this id. */
   isNamed = false;
   waiters: FrameWaiter[] = [];
   /** The deadline, the events and the bytes of each waiter, in a flat array without objects. */
@@ -96,11 +96,11 @@ export class Frame implements FrameSink {
   /** Number of events with a waiter. Their bytes count against the budget. */
   joinedEvents = 0;
   joinedBytes = 0;
-  /** Memory of a submitted own frame beyond its lines, which also counts against the budget. */
+  /** Memory of a submitted own frame beyond its lines. It also counts against the budget. */
   overheadBytes = 0;
-  /** Bytes of the frame when it was sent, which `Departures` counts for a background queue. */
+  /** Bytes of the frame when it was sent. `Departures` counts them for a background queue. */
   departedBytes = 0;
-  /** Identifies the frame in its reply subject. Never reused, so a late reply matches no frame. */
+  /** Identifies the frame in its reply subject. Never reused, so no late reply matches another. */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
@@ -109,14 +109,14 @@ export class Frame implements FrameSink {
   /** Bytes of the message in the stream in addition to its lines; 0 before the first send. */
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
-  /** The highest acknowledged sequence at the first send. The frame's own one is higher. */
+  /** The highest acknowledged sequence at the first send. The frame's own sequence is higher. */
   sequenceBefore = 0;
   /** When to send an unanswered frame again, in monotonic milliseconds. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /** Whether the frame waits for `retryMonotonicMs` after a transient answer or a split batch. */
   pausing = false;
   departure: Departure = "alone";
-  /** The outcome for retries, if some events are remembered as timed out. */
+  /** Shared with retries of the frame's timed-out requests, which wait for the frame's outcome. */
   fate: Fate | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -154,7 +154,7 @@ export class Frame implements FrameSink {
     this.#headBytes = 0;
   }
 
-  /** Moves the lines to new memory, because the old one may be in the client's buffer. */
+  /** Moves the lines to new memory, because the old memory may be in the client's buffer. */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
@@ -169,7 +169,7 @@ export class Frame implements FrameSink {
     this.#refusedSends.add(send);
   }
 
-  /** Whether every send was refused, so that the frame is certainly not stored. */
+  /** Whether every send was refused. Then the frame is certainly not stored. */
   get isRefused(): boolean {
     return (this.#refusedSends?.size ?? 0) >= this.sends;
   }
@@ -179,15 +179,15 @@ export class Frame implements FrameSink {
     this.isNamed = true;
   }
 
-  /** Releases the memory. A line that is written too late finds no room. */
+  /** Releases the memory. A line that is written too late finds no space. */
   dropMemory(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
   /**
-   * Builds the message (HPUB) in the frame's memory; the lines stay unchanged. A head of the same
-   * length overwrites the previous one. `reply` is "" if no answer is wanted. Each of the
+   * Builds the message (HPUB) in the frame's memory without changing the lines. A head of the same
+   * length overwrites the previous head. `reply` is "" if no answer is wanted. Each of the
    * `batchHeaders` ends in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
@@ -204,7 +204,7 @@ export class Frame implements FrameSink {
       throw new Error(
         `cannot write the head of a frame: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
       );
-    // A head of another length begins at another offset and would corrupt an earlier send.
+    // A head of another length begins at another offset, and would corrupt an earlier send.
     if (this.#headBytes > 0 && this.#headBytes !== head.length) this.leaveMemory();
     this.#headBytes = head.length;
     const end = headRoomBytes + this.length;
@@ -215,7 +215,7 @@ export class Frame implements FrameSink {
 }
 
 export class Fate {
-  /** The frame until it has an outcome; then undefined. */
+  /** The frame; undefined once it has an outcome. */
   frame: Frame | undefined;
   isStored = false;
 

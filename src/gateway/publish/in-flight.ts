@@ -1,6 +1,7 @@
 // The frames that were sent and have no outcome yet. Retries them under the same message id until
-// they are acknowledged, even after the waiters' deadlines: the retry of a client that received
-// `timeout` joins the frame in flight. A frame is `refused` only if every send was refused.
+// they are acknowledged, even after the deadlines of all waiting requests. A client that received
+// `timeout` sends its request again, and this retry joins the frame in flight. A frame is `refused`
+// only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -33,7 +34,7 @@ export interface InFlightOptions {
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/** Maximum milliseconds of retries: less than the duplicate window of the streams. */
+/** Maximum milliseconds of retries. Less than the duplicate window of the streams. */
 const retryMsMax = 100_000;
 
 export class InFlight {
@@ -48,7 +49,7 @@ export class InFlight {
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   readonly #batches: BatchesUnderWay;
-  /** The frames by token, in the order of first sends, which is also the order of retries. */
+  /** The frames by token, in the order of their first sends. Retries have the same order. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
   #isHolding = true;
@@ -102,7 +103,7 @@ export class InFlight {
     this.#batches.send(batch, this.#nextToken());
   }
 
-  /** Publishes a frame of a split batch again alone. Must be called only while connected. */
+  /** Publishes a frame of a split batch again, alone. Must be called only while connected. */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
@@ -145,7 +146,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** Ends frames that have no waiters left, from now on: during a drain, no retry can join them. */
+  /** Ends all frames without waiters from now on. During a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -174,7 +175,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues the frame of a split batch until the window has room: batches do not count there. */
+  /** Queues a frame of a split batch until the window, which counts no batches, has room. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -187,7 +188,8 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // After a reconnect, this server's limit is smaller than that of the previous one.
+      // After a reconnect, the limit of this server is smaller than the limit of the previous
+      // server.
       this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -239,10 +241,10 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // Only a new message shows that the stream stores: even a leader without a majority recognizes
-    // messages that another request had stored.
+    // Only a new message shows that the stream stores events. Even a leader without a majority
+    // recognizes messages that another request had stored.
     if (outcome === "stored") noteStored(stream, monotonicMs);
-    // If the caller set the id, another request may have stored such a frame before this one.
+    // If the caller set the id, another request may have stored an equal frame before this frame.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
     if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
       this.#suspectStream(frame, ack.seq, monotonicMs);
@@ -263,9 +265,9 @@ export class InFlight {
   }
 
   /**
-   * Called if a new message got a sequence that is not above an acknowledged one. The earlier
-   * message is then lost, and the new one may not be stored either: the disk may be full, or
-   * another stream may have replaced this one.
+   * Called if a new message got a sequence that is not above an acknowledged sequence. The earlier
+   * message is then lost. The new message may not be stored either, because the disk may be full,
+   * or another stream may have replaced this stream.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -305,7 +307,7 @@ export class InFlight {
       );
       return;
     }
-    // Meanwhile the frame has expired or got another answer.
+    // Meanwhile, the frame has expired or got another answer.
     if (this.#frames.get(token) !== frame) return;
     if (stream.refusal !== undefined) this.#finish(frame, "unknown", stream.refusal.code);
     else if (isStored) this.#finishAcked(frame, ack, this.#monotonicMs());
@@ -331,7 +333,7 @@ export class InFlight {
     this.#pause(frame, 0);
   }
 
-  /** Notifies the waiters whose deadline is past. Ends the frame if none is left. */
+  /** Notifies the waiters whose deadline is past. A frame without waiters may end. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);

@@ -1,5 +1,5 @@
-// Decides from the answers to a frame's sends whether and when the frame is sent again, and its
-// outcome.
+// Decides from the answers to a frame's sends whether and when the frame is sent again. Also
+// decides the outcome of the frame.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -10,7 +10,7 @@ interface Consequence {
   readonly cause: AckFailureCause;
   /** Whether the answered send certainly stored nothing. */
   readonly isRefused: boolean;
-  /** The code for the waiters of a frame that was sent alone; absent if it is retried. */
+  /** The code for the waiters of a frame that was sent alone; absent if the frame is retried. */
   readonly code?: ErrorCode;
   /** Milliseconds before the retry; Infinity while the actual answer may still arrive. */
   readonly pauseMs: number;
@@ -22,8 +22,8 @@ const refusedPauseMs = 100;
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // A stream without room for a whole batch may have room for some of its frames. So after these
-  // answers to a batch, its frames are sent again immediately, and each gets its own answer.
+  // A stream without space for a whole batch may have space for some of its frames. So after these
+  // answers to a batch, its frames are sent again immediately, and each frame gets its own answer.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -36,13 +36,13 @@ export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
   malformed: { cause: "malformed", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
 };
 
-/** Returns `stored` if only this frame's sends can have stored it, otherwise `duplicate`. */
+/** Returns `stored` if only this frame's sends can have stored it, else `duplicate`. */
 export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
   return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
-/** Returns `refused` if the frame is certainly not stored, otherwise `unknown`. */
+/** Returns `refused` if the frame is certainly not stored, else `unknown`. */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
 }
@@ -61,7 +61,7 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/** `parted` means that the batch was split, and that each of its frames is sent again alone. */
+/** The outcomes of a batch. `parted`: it was split, and each frame is sent again alone. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 

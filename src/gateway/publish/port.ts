@@ -1,4 +1,4 @@
-// The publisher's interface to the intake: frames, and the waiters for their outcomes.
+// The publisher's interface to the intake: frames, and waiters for the outcomes of frames.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -16,9 +16,10 @@ import type { Project } from "../projects/project.ts";
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * Receives the outcome of each frame that it has joined, at the latest at its deadline. Must not
- * throw. `code` is the reason for `refused` or `unknown`. The numbers are the waiter's part of the
- * frame and, for `messageBytes`, of the message in the stream.
+ * A waiter: usually a request, which waits for the outcomes of the frames with its lines. Receives
+ * each outcome at its deadline at the latest. Must not throw. `code` is the reason for `refused` or
+ * `unknown`. The numbers are the waiter's part of the frame. `messageBytes` is its part of the
+ * message in the stream.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -32,7 +33,7 @@ export interface FrameWaiter {
 
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
-  /** `isStored` means that the client received a 200 for all its events. */
+  /** Calls the callback at the end. `isStored` means that the answer was 200 for all events. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
@@ -40,22 +41,20 @@ export interface RequestWaiter extends FrameWaiter {
 export interface Publisher {
   /**
    * Returns the code with which a request must be rejected now, if any. While the store is
-   * unavailable, a small request is accepted and waits. If `requestBytes` is absent, the request
-   * counts as large.
+   * unavailable, a small request is accepted and waits. Without `requestBytes`, the request counts
+   * as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
-  /**
-   * Returns why the project's stream cannot accept events, if so. Small requests may wait for it.
-   */
+  /** Returns why the project's stream cannot accept events, if so. Small requests may wait. */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
   streamOf(lane: Lane, projectId: string): string;
   /** Returns the largest record that the project's stream accepts, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
-  /** Maximum payload of a frame. An own frame with one large record may exceed it. */
+  /** Maximum payload of a frame. An own frame with one large record may exceed this size. */
   readonly frameBytesMax: number;
   /**
-   * Returns the open frame with room for `bytes` more (at most `frameBytesMax`). It may have lines
-   * of other projects. Lines that no waiter has joined with stay together in one frame.
+   * Returns the open frame with space for `bytes` more (at most `frameBytesMax`). It may have lines
+   * of other projects. Lines without a waiter stay together in one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
@@ -66,7 +65,7 @@ export interface Publisher {
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
   /** Returns a frame that only the caller fills. One large record may exceed `frameBytesMax`. */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** Queues an own frame. `messageId` is the same for the same events, or "" for a unique one. */
+  /** Queues an own frame. `messageId` must be equal for equal events. "" makes the id unique. */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   discard(frame: FrameSink): void;
 }

@@ -1,12 +1,12 @@
-// Interprets JetStream's reply to a frame. Clients with publish permission could subscribe to a
-// frame's subject and reply too, so a reply counts only if it is from the frame's stream.
+// Interprets JetStream's reply to a frame. A client with publish permission could subscribe to a
+// frame's subject and reply too, so only a reply from the frame's stream counts.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, batchRefusedCodes, noRoomCodes } from "../../platform/nats/api.ts";
 
 interface StreamMeant {
   readonly name: string;
-  /** The JetStream domain of the stream; "" for no domain, undefined if unknown. */
+  /** The JetStream domain of the stream; "" for no domain, undefined if the domain is unknown. */
   readonly domain: string | undefined;
 }
 
@@ -16,7 +16,7 @@ export interface PubAck {
   /** Whether the stream had the frame before this send. */
   readonly duplicate?: boolean;
   readonly domain?: string;
-  /** The id of the stored atomic batch. `seq` is that of its last message, `count` its size. */
+  /** The id of the stored atomic batch. `seq` is its last sequence, `count` its size. */
   readonly batch?: string;
   readonly count?: number;
 }
@@ -26,7 +26,7 @@ export interface PubAck {
  * - `no_responders`, `refused`, `stream_full`, `server_full`, `too_large`: this send is certainly
  *   not stored.
  * - `failed`: one server failed to store the frame. Other servers of a cluster may have stored it.
- * - `batch_refused`: the atomic batch stored no message. Other sends may have.
+ * - `batch_refused`: the atomic batch stored no message. Other sends may have stored some.
  * - `in_flight`: another send under the same message id is not committed yet, and may never be.
  * - `foreign`: the reply is from another stream or another service.
  * - `malformed`: the reply is not from JetStream.
@@ -46,8 +46,8 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * Meanings of the error codes with which JetStream answers a publish or the commit of a batch. Any
- * other code counts as `failed`: the frame may be stored.
+ * Meanings of JetStream's error codes for a publish or the commit of a batch. Any other code counts
+ * as `failed`, because the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
@@ -71,7 +71,7 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
 ]);
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Returns the acknowledgement, or why the reply is not one. Never throws. */
+/** Returns the acknowledgement, or why the reply is not an acknowledgement. Never throws. */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
@@ -84,13 +84,13 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   if (typeof stream !== "string") return "malformed";
   if (stream !== meant.name || isElsewhere(reply, meant)) return "foreign";
   if (isPubAck(reply)) return reply;
-  // nats-server 2.10 answers sequence 0 and `duplicate` if it has staged the message id and not
-  // stored the message.
+  // nats-server 2.10 answers sequence 0 and `duplicate` if it has staged the message id, but has
+  // not stored the message.
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
 /**
- * Returns whether the reply is from another domain: a leaf node and its hub may each have a stream
+ * Returns whether the reply is from another domain. A leaf node and its hub may each have a stream
  * of the same name, and both receive the frame.
  */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
@@ -104,7 +104,7 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // An error without a code comes from Raft: the proposal was not accepted, for example because the
+  // An error without a code comes from Raft. The proposal was not accepted, for example because the
   // server no longer leads the stream.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";

@@ -1,6 +1,6 @@
 // Group commit. Lines are appended to the open frame of their queue. Frames are sent at the end of
-// the event loop iteration or, if the windows are full, when an acknowledgement frees room. A
-// request needs no timer, closure or promise.
+// the event loop iteration. If the windows are full, frames are sent when an acknowledgement frees
+// a slot. A request needs no timer, closure or promise.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -49,9 +49,9 @@ interface PublisherOptions {
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Returns an id of the event in a record: the same each time that a client sends the event. */
+  /** Returns an id of the event in a record. All sends of the event have the same id. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
-  /** The states that the stream watch shares. Default: new ones. */
+  /** The states that the stream watch shares. Default: new states. */
   readonly streams?: StreamStates;
 }
 
@@ -155,8 +155,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Returns for how many milliseconds the project's stream has been unavailable or, if `lane` is
-   * undefined, the whole store.
+   * Returns how long the project's stream has been unavailable, in milliseconds. If `lane` is
+   * undefined, returns how long the whole store has been unavailable.
    */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
@@ -235,7 +235,7 @@ export class GroupPublisher implements Publisher {
       );
     }
     const { queue } = frame;
-    // Lines before this frame are stored before it; lines after it get a later frame.
+    // Lines before this frame are stored before it. Lines after it get a later frame.
     if (queue.open !== undefined && queue.open.length > 0) queue.seal();
     this.#fit(frame);
     queue.sealed.push(frame);
@@ -243,7 +243,7 @@ export class GroupPublisher implements Publisher {
     this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  /** Moves the lines to smaller memory if they fit, and counts unused bytes against the budget. */
+  /** Moves the lines to smaller memory if they fit. Counts unused bytes against the budget. */
   #fit(frame: Frame): void {
     const { length } = frame;
     if (this.#memory.ownBytesFor(length) < frame.memory.length)
@@ -319,7 +319,7 @@ export class GroupPublisher implements Publisher {
     }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
-    // Any queue of the stream may use the free slot in the window now, even if this one may not.
+    // Any queue of the stream may use the free slot in the window now, even if this queue may not.
     this.#flushes.wake(queue.departures);
     this.#settlement.notify(frame, outcome, code);
     this.#removeIfIdle(queue);

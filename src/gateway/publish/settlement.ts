@@ -19,7 +19,7 @@ interface SettlementOptions {
   readonly allNotified: () => void;
 }
 
-/** Maximum number of waiters notified per event loop iteration. 6,000 of them took 233 ms. */
+/** Maximum number of waiters notified per event loop iteration. 6,000 took 233 ms. */
 const notifiedPerTurn = 256;
 
 type Notifiable = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
@@ -54,8 +54,9 @@ export class Settlement {
   }
 
   /**
-   * Releases a frame's budget and memory. The memory is reused only if it was never sent, or if its
-   * single send was acknowledged, which shows that the NATS client no longer reads it.
+   * Releases a frame's budget and memory. The memory is reused only if the frame was never sent, or
+   * was sent once and acknowledged. The acknowledgement shows that the NATS client no longer reads
+   * it.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);

@@ -1,7 +1,7 @@
 // Recognizes retries of small requests that contained events without uuids and were answered
 // `timeout`. Such a retry waits for the frame of the first attempt, and its lines are not stored
-// again. It must come from the same address: a duplicate is better than the loss of an event that
-// two clients send.
+// again. Only a request from the same address counts as a retry. Equal requests from two addresses
+// may be different events of two clients, and a duplicate is better than the loss of an event.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -18,12 +18,12 @@ const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /** Returns an id of the event in a record: the same each time that a client sends the event. */
+  /** Returns an id of the event in a record. All sends of the event have the same id. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
 
-/** The waiter for lines of which some events have no uuid. */
+/** The waiter for lines with some events that have no uuid. */
 export class UuidlessLines implements FrameWaiter {
   readonly request: RequestWaiter;
   readonly runs: SentWithRuns;
@@ -61,9 +61,9 @@ export class TimedOutLines {
   }
 
   /**
-   * If a frame of a timed-out request has the lines of `frame` that have no waiter, removes them
-   * from `frame` and returns the other frame's fate. If this request fails too, the lines are
-   * remembered again.
+   * If a frame of a timed-out request has the lines of `frame` that have no waiter, removes these
+   * lines from `frame`, and returns the state of the other frame. If this request fails too, the
+   * lines are remembered again.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;

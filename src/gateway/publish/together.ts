@@ -1,6 +1,6 @@
 // Decides whether the live frames of a stream are sent together as one atomic batch, or each alone.
-// On a single node a batch takes about 3 ms, and little more for each frame. The time of a single
-// frame depends on fsyncs, replicas and the machine, so both times are measured.
+// On a single node, a batch takes about 3 ms, and little more for each frame. The time of a single
+// frame depends on fsyncs, replicas and the machine. So both times are measured.
 
 export interface Batching {
   readonly takesAtomicBatches: boolean;
@@ -14,9 +14,12 @@ export interface TogetherOptions {
 }
 
 export const batchFramesMin = 16;
-/** Maximum number of batches in flight. A second gains 5 % in the server, and costs it in acks. */
+/**
+ * Maximum number of batches in flight. A second batch would save the server 5 % of its time, but
+ * cost as much for acknowledgements.
+ */
 const batchesUnackedMax = 1;
-/** Number of single frames in flight, or share of the window, at which a stream is saturated. */
+/** Number of single frames in flight from which a stream is saturated. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
 /** Minimum number of frames of a measurement, because acknowledgements arrive in bursts. */
@@ -45,9 +48,9 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Since when the stream is saturated without a batch in flight; undefined if it is not. */
+  /** Time since which the stream is saturated without a batch in flight. Undefined otherwise. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
-  /** The measurement so far: its time before `#saturatedSinceMonotonicMs`, and its frames. */
+  /** The time of the measurement before `#saturatedSinceMonotonicMs`. */
   #sampleMs = 0;
   #sampleFrames = 0;
   /** Moving average of the duration of batches, in milliseconds. */
@@ -76,7 +79,7 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /** Minimum number of frames for a batch, including those in flight alone: more will follow. */
+  /** Minimum number of frames for a batch, including frames in flight alone. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
@@ -108,7 +111,7 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /** Pauses the measurement: after a burst of acknowledgements, the stream is not saturated. */
+  /** Pauses the measurement, because a burst of acknowledgements ends the saturation. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
@@ -127,7 +130,7 @@ export class Together {
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
     // A slow batch, for example during an outage, might raise the required frames so far that no
-    // batch is sent or measured any more. So its duration counts for a second only.
+    // batch is sent or measured any more. So its duration counts for only a second.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }
@@ -144,7 +147,7 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /** Records that no frame waits for the batch. `isStored` means that it was acknowledged. */
+  /** Records that no frame waits for the batch. `isStored` means an acknowledged batch. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

@@ -1,5 +1,5 @@
 // The rules for a stream's configuration: the settings of a new stream, and the requirements for an
-// existing one, so that acknowledged events stay in it.
+// existing stream. They ensure that acknowledged events stay in the stream.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -17,15 +17,15 @@ export interface StreamSettings {
   readonly frameBytesMax: number;
   /** Whether the streams should accept atomic batches, if nats-server supports them. */
   readonly atomicBatches: boolean;
-  /** The JetStream domain of the hub that mirrors the streams; set only for a leaf node. */
+  /** The JetStream domain of the hub that mirrors the streams. Set only for a leaf node. */
   readonly hubDomain?: string | undefined;
 }
 
 const duplicateWindowMs = 120_000;
-/** Minimum `max_age`, unless the settings ask for less, so that readers can read the events. */
+/** Minimum `max_age`, unless the settings have less, so that readers have time. */
 const readableMs = 3_600_000;
 
-/** Returns the message size that a stream must accept: a full frame's, or the server's maximum. */
+/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
@@ -38,7 +38,7 @@ export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   );
 }
 
-/** The settings of a stream that Penstock manages; the operator owns the rest. */
+/** The settings of a stream that Penstock manages. The operator owns the other settings. */
 export type WantedConfig = Pick<
   StreamConfig,
   | "name"
@@ -55,8 +55,8 @@ export type WantedConfig = Pick<
 
 /**
  * Returns the change that lets a stream accept atomic batches; empty if not needed. A stream with
- * sources, such as a hub's, does not need them: no frames are published to it. `version` is that of
- * the nats-server.
+ * sources, such as a stream of a hub, does not need the change, because no frames are published to
+ * it. `version` is the version of nats-server.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -75,8 +75,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must reject new messages. With a limit on messages in addition to the one on
-    // bytes, it can acknowledge a message that it did not store (nats-server issue 4771).
+    // A full stream must reject new messages. With a limit on messages in addition to the limit on
+    // bytes, it could acknowledge a message that it did not store (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -87,8 +87,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Returns the settings because of which a stream may lose acknowledged messages. In nats-server
- * 2.10 to 2.15, no setting that is not checked here can cause this. A mirror has no subjects.
+ * Returns the settings because of which a stream may lose acknowledged messages. The check is
+ * complete for nats-server 2.10 to 2.15. A mirror has no subjects.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -114,7 +114,7 @@ export function brokenPromises(
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // These settings exist since nats-server 2.12, and are not in this client's types.
+  // These settings exist since nats-server 2.12. The types of this client lack them.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)
@@ -132,7 +132,7 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
-  // An operator may choose a shorter max_age to make room, but not one that leaves readers no time.
+  // An operator may choose a shorter max_age to free space, but must leave readers enough time.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
@@ -145,7 +145,7 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
+/** Returns the size. JetStream writes "no limit" as 0 or -1, which becomes Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY

@@ -1,5 +1,5 @@
 // Ensures the streams at the start and after each reconnect: creates missing streams, raises
-// limits, and rejects a stream that would break what a 200 promises. Never shrinks, empties or
+// limits, and rejects a stream that would break the promise of a 200. Never shrinks, empties or
 // deletes a stream.
 
 import {
@@ -40,7 +40,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/** Number of consecutive refusals that end the wait: JetStream may be enabled late. */
+/** Number of consecutive refusals that end the wait. JetStream may be enabled late. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -54,7 +54,7 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Number of reconnects, to detect one while `ensure` runs. */
+  /** Number of reconnects, to detect a reconnect while `ensure` runs. */
   #reconnects = 0;
   #isEnsured = false;
   /** The rule for batches, until the next reconnect. */
@@ -77,8 +77,8 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. From then on, the streams are
-   * ensured after each reconnect. Rejects if waiting cannot help, or if the signal aborts.
+   * Ensures every stream, and waits while JetStream is not ready. After that, each reconnect
+   * ensures the streams again. Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     let reconnects: number;
@@ -120,7 +120,7 @@ export class Streams {
     });
   }
 
-  /** Ensures a stream after a reconnect, perhaps to an empty disk. Never rejects. */
+  /** Ensures a stream after a reconnect, because the disk may now be empty. Never rejects. */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
     this.#ensuringAgain.add(config);
@@ -136,7 +136,7 @@ export class Streams {
   }
 }
 
-/** Returns the reason and the fix for a server without JetStream, such as a leaf; else "". */
+/** Returns the reason and the fix for a server without JetStream, such as a leaf, else "". */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -220,8 +220,9 @@ async function ensureOne(
 }
 
 /**
- * Sets `allow_atomic`, which is optional, so a failure is only logged. An existing stream is
- * changed only at the start: after a reconnect a cluster may be in the middle of an upgrade.
+ * Sets `allow_atomic`. The setting is optional, so a failure is only logged. An existing stream is
+ * changed only at the start, because after a reconnect, a cluster may be in the middle of an
+ * upgrade.
  */
 async function enableBatches(
   jsm: JetStreamManager,
@@ -289,8 +290,8 @@ export class BatchRule {
 
   /**
    * Returns the change that lets a stream accept atomic batches; empty if not needed or not
-   * allowed. In a cluster every server must be 2.15 or newer: one of 2.10 that replicates a batch
-   * panics.
+   * allowed. In a cluster, every server must be 2.15 or newer, because a 2.10 server that
+   * replicates a batch panics.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

@@ -1,6 +1,6 @@
 // Checks whether a stream still has the events that it acknowledged. If its last sequence
-// decreases, it has lost events that were answered 200, for example because a replica without them
-// became the leader, or a disk was restored.
+// decreases, the stream has lost events whose requests were answered 200. This happens if a replica
+// without these events became the leader, or if a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -25,10 +25,10 @@ export interface Before {
 
 /**
  * What is known about the stream's events.
- * - `sure`: no loss is known that was not reported.
+ * - `sure`: every known loss is reported.
  * - `unsure`: it is not known yet which events the stream has.
- * - `broken`: the sequence decreased although the server kept running, as with nats-server 2.10 on
- *   a full disk, which acknowledges messages that it does not store until it is restarted.
+ * - `broken`: the sequence decreased although the server kept running. On a full disk, nats-server
+ *   2.10 acknowledges messages that it does not store, until it is restarted.
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
@@ -40,11 +40,11 @@ const unreadyMs = 60_000;
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** The sequence before the first one. No event was acknowledged up to it. */
+  /** The sequence before the first message. No event up to this sequence was acknowledged. */
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
-  /** The leader when the stream was last whole, and last broken; "" if there is no cluster. */
+  /** The leader when the stream last had all events; "" without a cluster. */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
@@ -68,22 +68,22 @@ export class StreamHistory {
   /** Evaluates a report. `before` is the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
-    // An acknowledgement has shown since that the stream went back. The answer may be older.
+    // A later acknowledgement has shown that the stream went back. The answer may be older.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
     const reading = { lastSequence, leader, before, ...this.#note(info, before) };
     if (reading.isNew) this.#readNew(reading);
     else if (state.wentBack !== undefined) {
-      // The leader may not have applied the message that was acknowledged at `to` yet. If it never
-      // does, that acknowledgement was false.
+      // The leader may not have applied the message that was acknowledged at `to` yet. If the
+      // leader never applies it, the acknowledgement was false.
       if (lastSequence < state.wentBack.to && this.#lowReadings < lowReadingsMin) return "unsure";
       this.#readCutBack(reading, state.wentBack);
     } else if (this.#lowReadings >= lowReadingsMin && state.sequence === before.sequence) {
       this.#readCutBack(reading, { from: before.sequence, to: lastSequence });
     } else {
-      // The first reading counts too, so that a stream that goes back before its first
-      // acknowledgement is noticed.
+      // The first reading counts too. Otherwise, a stream that goes back before its first
+      // acknowledgement would not be noticed.
       if (lastSequence > state.sequence) state.sequence = lastSequence;
       if (this.#lowReadings === 0) this.#wholeUnder = leader;
       return leader === this.#brokenUnder ? "broken" : "sure";
@@ -100,10 +100,10 @@ export class StreamHistory {
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
     // If the reading reaches the acknowledged sequence, a recreated stream may have acknowledged
-    // it. Then the last reading is the known state of the old stream.
+    // that sequence. So only the last reading is known to be of the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
-    // A stream that never had an event has lost none.
+    // A stream that never had an event has lost no events.
     const hadEvents = from > this.#begin;
     this.#created = created;
     this.#begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
@@ -117,7 +117,8 @@ export class StreamHistory {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
     if (hadEvents) this.#report("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
-    // An acknowledgement that has arrived since the request may be the new stream's, and stays.
+    // An acknowledgement that has arrived since the request may be from the new stream, so it
+    // stays.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 

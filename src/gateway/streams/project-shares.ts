@@ -1,8 +1,8 @@
 // Limits how much of each stream one project may fill, so that a flood from one project affects
-// that project alone. Each gateway counts the bytes that it has stored for each project, and adds
+// only that project. Each gateway counts the bytes that it has stored for each project, and adds
 // them to a shared record per stream in the usage bucket. A project may always use its share. The
-// last part of a stream is a reserve: once the rest is filled, each project may add an equal part
-// of it.
+// last part of a stream is a reserve. Once the rest of the stream is filled, each project may add
+// an equal part of the reserve.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -36,7 +36,7 @@ interface StoredSharesOptions {
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
-  /** Returns the number of projects. A single one is not limited. */
+  /** Returns the number of projects. A single project is not limited. */
   readonly projectsKnown: () => number;
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
@@ -78,7 +78,7 @@ export class StoredShares {
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads the counts, for a second at most, and updates them until `close`. */
+  /** Reads the counts, for at most a second, and updates them until `close`. */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
     const first = shares.#round();
@@ -87,7 +87,7 @@ export class StoredShares {
     return shares;
   }
 
-  /** A project that is over its share in two streams counts twice. */
+  /** Number of projects over their share. A project counts once per stream. */
   get projectsOver(): number {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
@@ -96,18 +96,18 @@ export class StoredShares {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
     const ledger = this.#ledgerOf(lane, projectId);
-    // A stream that is missing, or accepts nothing, is rejected for that reason.
+    // The stream is missing or accepts nothing. Requests are rejected for that reason instead.
     if (ledger.state.reading === undefined || ledger.state.refusal !== undefined) return undefined;
     const holding = ledger.holdings.get(projectId);
     const isOver = holding !== undefined && this.#isOver(ledger, holding);
     if (!isOver && !ledger.isOverReserve(holding, projects)) return undefined;
-    // Sending a frame triggers a query of the stream, and so must rejecting one.
+    // A sent frame triggers a query of the stream, so a rejected frame must do so too.
     const { state } = ledger;
     if (this.#options.monotonicMs() >= state.askMonotonicMs) state.ask();
     return isOver ? shareFull : reserveFull;
   }
 
-  /** Adds to the bytes of large requests that have no outcome yet. Negative once they have one. */
+  /** Adds to the bytes of large requests in progress. `bytes` is negative at their outcome. */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
@@ -117,7 +117,7 @@ export class StoredShares {
     this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }
 
-  /** Writes the unwritten counts, for a second at most. */
+  /** Writes the unwritten counts, for at most a second. */
   async close(): Promise<void> {
     this.#closing.abort();
     const written = async (): Promise<void> => {
@@ -187,7 +187,8 @@ export class StoredShares {
 
   /**
    * Removes the counts of purged messages. A purge of one project does not change the stream's
-   * first sequence, so this looks up the oldest message of a project over its share, one per round.
+   * first sequence. So this looks up the oldest message of a project over its share, one project
+   * per round.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;
@@ -231,7 +232,7 @@ class Exchange {
     const { name, reading } = ledger.state;
     if (reading === undefined) return;
     const { created } = reading;
-    // This key has three parts, unlike that of a usage record.
+    // This key has three parts, unlike the key of a usage record.
     const key = `streams.shares.${name}`;
     const entry = await bucket.get(key);
     const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
@@ -254,7 +255,7 @@ class Exchange {
   }
 }
 
-/** Returns the counts; undefined if the value is not a record, or is one of an earlier stream. */
+/** Returns the counts; undefined if the value is no record, or belongs to an earlier stream. */
 function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

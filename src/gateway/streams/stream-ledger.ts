@@ -1,10 +1,10 @@
-// The bytes that each project has in one stream, as counted by the gateways. They are counted in
-// slices, each with its highest sequence, so the stream's first sequence shows which have been
-// removed.
+// The bytes that each project has in one stream, as the gateways counted them. The bytes are
+// counted in slices. Each slice has its highest sequence, so the stream's first sequence shows
+// which slices have been removed.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
-/** Slices as pairs of the highest sequence and the bytes, the oldest first. */
+/** Slices as pairs of the highest sequence and the bytes, oldest first. */
 export type Slices = number[];
 
 const parts = [
@@ -22,7 +22,7 @@ export class Holding {
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
   stored = 0;
   underWay = 0;
-  /** Bytes of the project when it first added some after the last division of the reserve. */
+  /** Bytes of the project when it first added bytes after the last division of the reserve. */
   heldBefore = 0;
   division = 0;
 
@@ -35,7 +35,7 @@ export class Holding {
 const reservePart = 1 / 10;
 /** Part that must become free before the reserve is divided again. */
 const dividedAgainPart = 1 / 128;
-/** Minimum size of a full slice, which counts in full until it is removed completely. */
+/** Minimum size of a full slice. A slice counts in full until all its messages are removed. */
 const slicePart = 1 / 1_024;
 /** Minimum size of counts that are written to the record, to limit its size. */
 const sharedPart = 1 / 4_096;
@@ -63,7 +63,7 @@ export class StreamLedger {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Counted bytes that the stream does not have; negative if it has uncounted bytes. */
+  /** Counted bytes that the stream does not have. Negative if the stream has uncounted bytes. */
   get excess(): number {
     return this.#stored - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
@@ -86,7 +86,7 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Replaces the shared counts of all projects by those in the record. */
+  /** Replaces the shared counts of all projects by the counts in the record. */
   load(record: ReadonlyMap<string, Slices>): void {
     for (const projectId of record.keys()) this.#holdingOf(projectId);
     for (const holding of this.holdings.values()) {
@@ -98,8 +98,8 @@ export class StreamLedger {
   }
 
   /**
-   * Returns a record that includes this process's counts; undefined if these are too small. `sent`
-   * must be called before the next call.
+   * Returns a record that includes this process's counts; undefined if these counts are too small.
+   * Call `sent` before the next `send`.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -111,7 +111,7 @@ export class StreamLedger {
     return isMissing && found.length === 0 ? undefined : found;
   }
 
-  /** Ends a `send`. Unless the record was written, its counts are sent again. */
+  /** Ends a `send`. If the record was not written, its counts are sent again. */
   sent(isWritten: boolean): void {
     if (isWritten) this.#purged.clear();
     for (const holding of this.holdings.values()) {
@@ -156,7 +156,7 @@ export class StreamLedger {
     return heldBy(holding) >= holding.heldBefore + part;
   }
 
-  /** Removes counts before the project's oldest message, while the ledger counts too much. */
+  /** Removes counts before the project's oldest message, as long as the ledger counts too much. */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
     for (const part of parts) {
@@ -173,7 +173,7 @@ export class StreamLedger {
     return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
   }
 
-  /** Removes slices that the report includes. Later data stays. */
+  /** Removes slices that the report includes. Later slices stay. */
   #dropRead(lastSequence: number): void {
     let read = 0;
     while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;

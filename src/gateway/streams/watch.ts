@@ -1,6 +1,6 @@
 // Queries JetStream for each stream about once a second, because an operator may edit a stream
 // while it is in use. The answers determine which requests are rejected, /readyz, and the sizes in
-// the metrics. A list of all streams would need an answer from every server, even a frozen one.
+// the metrics. A list of all streams would need an answer from every server, even a frozen server.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -29,15 +29,16 @@ const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
 /** Time after an acknowledgement in which a server counts as serving. */
 const stuckMsMax = 2_000;
-/** Time until a stuck server is left. Doubles at each move. */
+/** Time until the gateway leaves a stuck server. Doubles at each move. */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
 /** Watches the streams. A query without an answer does not change the known state. */
 export class StreamWatch {
   /**
-   * Fulfilled when each stream has been queried once. Events should not be accepted earlier: a
-   * recreated stream that was never read looks like one that went back. Never rejects.
+   * Fulfilled when each stream has been queried once. Events should not be accepted earlier,
+   * because a recreated stream that was never read looks like a stream that went back. Never
+   * rejects.
    */
   readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
@@ -63,11 +64,12 @@ export class StreamWatch {
     this.askedOnce = this.#askAll();
   }
 
-  /** Returns why events cannot be stored now, after a second at most. */
+  /** Returns why events cannot be stored now. Takes at most a second. */
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
-    // A stream that acknowledges during the query can store, even if the query gets no answer.
+    // A stream that acknowledges during the query can store events, even if the query gets no
+    // answer.
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
     const unanswered = this.#streams.filter(
@@ -121,7 +123,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /** Queries some streams, and all rejected ones: no frame is sent there that triggers a query. */
+  /** Queries some idle streams and all rejected streams, for which no frame triggers a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;

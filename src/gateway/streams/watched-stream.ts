@@ -39,7 +39,7 @@ interface WatchedStreamOptions {
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** Age of the last query at which sending a frame triggers another. */
+  /** Age of the last query from which a sent frame triggers another query. */
   readonly askEveryMs: number;
 }
 
@@ -47,7 +47,7 @@ interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
-/** Time for which a stream may be missing, because it may be about to be created. */
+/** Time for which a stream may be missing, because a process may be about to create it. */
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice without a restart of its server; nats-server 2.10 does this on a full disk, and then stores nothing: " +
@@ -59,7 +59,7 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  /** Undefined while the stream is missing, and before its first report. */
+  /** The size; undefined while the stream is missing, and before its first report. */
   size: StreamSize | undefined;
   #problems: readonly string[] = [];
   /** Why the last query failed; undefined if it was answered. */
@@ -69,7 +69,7 @@ export class WatchedStream {
   isStuck = false;
   #asking: Promise<void> | undefined;
 
-  /** Sets `state.ask` and `state.askMonotonicMs`, which the publisher uses to trigger queries. */
+  /** Sets `state.ask` and `state.askMonotonicMs`. The publisher uses them to trigger queries. */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
     this.#options = options;
@@ -104,13 +104,13 @@ export class WatchedStream {
     return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
-  /** Records that the connection was lost: the server may have been restarted. */
+  /** Records that the connection was lost, because the server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();
   }
 
-  /** Queries the stream, or waits for a query under way. Never rejects. */
+  /** Queries the stream, or waits for a query in progress. Never rejects. */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
@@ -190,7 +190,7 @@ export class WatchedStream {
       ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
-    // While no frame is sent, no acknowledgement can show that the stream stores again.
+    // While no frame is sent, no acknowledgement can show that the stream stores events again.
     const isBack = !this.isRefused && !this.isStuck && this.#problems.length === 0;
     const { awaySinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
@@ -245,12 +245,12 @@ interface StreamRoomOptions {
 
 interface Fill {
   readonly bytes: number;
-  /** Maximum size of the stream; Infinity if it has no limit. */
+  /** Maximum size of the stream; Infinity if there is no limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
 
-/** Part of a full stream that must become free before it has room again. */
+/** Part of a full stream that must become free before the stream accepts events again. */
 const freePart = 1 / 64;
 
 const streamIsFull =
@@ -269,7 +269,7 @@ class StreamRoom {
     this.#options = options;
   }
 
-  /** Logs once when the stream becomes full, and once when it has room again. */
+  /** Logs once when the stream becomes full, and once when it has space again. */
   read(fill: Fill): string[] {
     const { bytes, bytesMax, messageBytes } = fill;
     const isFull = bytes + messageBytes > bytesMax;
@@ -312,7 +312,7 @@ const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** The leader when the silence was logged, "" without a cluster; undefined if it was not logged. */
+  /** The leader when the silence was logged; "" without a cluster, undefined if not logged. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {
@@ -320,8 +320,8 @@ class StreamSilence {
   }
 
   /**
-   * Detects a stream that answers requests but acknowledges nothing, such as a leader without a
-   * majority, or a nats-server of 2.14 or newer after a failed write.
+   * Detects a stream that answers requests but acknowledges nothing. Examples are a leader without
+   * a majority, and nats-server 2.14 or newer after a failed write.
    */
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
@@ -329,8 +329,8 @@ class StreamSilence {
     // If another server leads now, it may acknowledge, so the stream is tried again.
     if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
     const now = monotonicMs();
-    // Only the answer to a later request proves the silence. An earlier one may precede an
-    // acknowledgement that has arrived too.
+    // Only the answer to a later request proves the silence. The answer to an earlier request may
+    // precede an acknowledgement that has arrived too.
     const isSilent =
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
@@ -338,7 +338,8 @@ class StreamSilence {
     const problem =
       state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
     const detail = `S${problem.slice(1)}`;
-    // The silence is logged once. The rejection continues until an acknowledgement ends it.
+    // The silence is logged once. The rejection continues until an acknowledgement ends the
+    // silence.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
@@ -361,7 +362,7 @@ class StreamSilence {
   }
 }
 
-/** Returns whether the leader and the members that answer it are a majority. */
+/** Returns whether the leader and the members that answer the leader are a majority. */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
   // A member that the leader has never reached is reported as active 0 ns ago.

@@ -1,6 +1,6 @@
 // Extracts the question of a flags request, without the time of sending, so that a repeated
-// question is recognized. It remains bytes, because different large numbers have the same parsed
-// value.
+// question is recognized. The question stays bytes, because different large numbers can have the
+// same parsed value.
 
 import { gunzipSync } from "node:zlib";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -14,7 +14,7 @@ const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
 
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
-/** Returns undefined if the question is too long. An unreadable body is its own question. */
+/** Returns the question; undefined if it is too long. An unreadable body is its own question. */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -23,7 +23,8 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // If there are several fields `data`, only the upstream knows which it reads: all are asked.
+  // If there are several fields `data`, only the upstream knows which field it reads. So the
+  // question has all of them.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -41,7 +42,7 @@ function ofGzip(bytes: Buffer): Question | undefined {
 }
 
 function fromForm(value: string): Buffer | undefined {
-  // In a form a plus sign is a space, whatever the client intended.
+  // In a form, a plus sign is a space, whatever the client intended.
   if (/[^!-*,-~]/.test(value)) return undefined;
   try {
     const text = decodeURIComponent(value);
@@ -51,7 +52,7 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Returns undefined unless the text is canonical base64, which all decoders read alike. */
+/** Decodes base64. Returns undefined unless it is canonical, so that all decoders agree. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;

@@ -1,6 +1,6 @@
-// Answers a forwarded request: with a fresh cached answer, else with the upstream's answer, else
-// with an older cached one, else with 503. Flags are always requested from the upstream; their
-// cached answer is used only while the upstream is away.
+// Answers a forwarded request with the first available answer: a fresh cached answer, the
+// upstream's answer, an older cached answer, or 503. Flags are always requested from the upstream.
+// Their cached answer is used only while the upstream is away.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -34,7 +34,7 @@ interface Asking {
   /** Must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** Whether there is room for a shared answer, in addition to those that slow readers hold. */
+  /** Whether there is space for another shared answer, in addition to answers for slow readers. */
   readonly hasRoom: boolean;
 }
 
@@ -64,9 +64,9 @@ type SharedKind = Extract<PassedKind, "static" | "config">;
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** One cache per kind of resource, so that many requests of one kind do not affect the other. */
+  /** One cache per kind of resource, so that a flood of one kind does not affect the other. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
-  /** Cached answers for flags, each for one person. */
+  /** Cached answers for flags. Each answer is for one person. */
   readonly #flags: AnswerCache;
   /** Requests for shared resources that are in progress, by cache key. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
@@ -94,7 +94,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Never rejects. */
+  /** Returns the answer to a request. Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -102,7 +102,7 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // A shared answer is held by its readers, because the cache may evict it before they read it.
+    // Counted for its readers, because the cache may evict a shared answer before they read it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -123,7 +123,7 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Returns undefined if the upstream is away, or if a cached answer is better than its answer. */
+  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
@@ -147,7 +147,7 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
-    // The body is not parsed before there is an answer, because none may come (`full`).
+    // The body is parsed only after an answer, because there may be no answer (`full`).
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
@@ -208,7 +208,7 @@ function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): Upst
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Configuration may differ by the requesting page, so its cache key has that page. */
+/** Returns the cache key. It has the requesting page, because the configuration may differ. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -242,7 +242,7 @@ type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => H
 type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
 
 /**
- * Begins a request like any other, so that it has the same limits, and passes its body to the
+ * Begins a request like any other request, so that it has the same limits. Passes its body to the
  * upstream instead of the intake.
  */
 export function passerOf(
@@ -255,7 +255,7 @@ export function passerOf(
     const { body } = exchange;
     const { label: kind, passedPath: path, passedQuery: query } = passed;
     const head = passedHead(request, exchange.clientAddress, { kind, path, query });
-    // The query is for the upstream alone.
+    // The query is only for the upstream.
     body.queryData = "";
     body.taker = (_, whole) => {
       const left = new AbortController();

@@ -1,5 +1,5 @@
-// The forwarded parts of a request: a closed list of paths and headers, without cookies. However it
-// is spelt, no path on the list has a different meaning for the upstream.
+// The forwarded parts of a request: a closed list of paths and headers, without cookies. No
+// spelling of a path on the list has a different meaning for the upstream.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { percentDecoded } from "../../platform/base/ascii.ts";
@@ -8,7 +8,7 @@ import type { HttpRequest } from "../http/uws.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /** The forwarded method: GET for a request without a body, also for HEAD. */
+  /** The forwarded method. Requests without a body, including HEAD, are forwarded as GET. */
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly query: string;
@@ -51,7 +51,7 @@ interface HeadParts {
 
 /**
  * Returns the parts of a request's head that are passed to the upstream. `request` is valid only
- * during uWebSockets.js's handler.
+ * during the handler of uWebSockets.js.
  */
 export function passedHead(
   request: HttpRequest,
@@ -63,7 +63,7 @@ export function passedHead(
     if (value !== "" && isPlain(value)) headers[name] = value;
   };
   for (const name of toUpstream) put(name, request.getHeader(name));
-  // SDKs on servers request flag definitions with a key of their own.
+  // SDKs on servers request flag definitions with a separate key.
   if (kind === "features") put("authorization", request.getHeader("authorization"));
   request.forEach((name, value) => {
     if (ofSdks.test(name)) put(name, value);
@@ -126,7 +126,7 @@ const charsMax = 4_096;
 /** Matches a path by its allowed characters (RFC 3986, section 3.3). */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/** `path` has no query. Returns undefined if the path is not forwarded. */
+/** Returns the kind of a path without a query; undefined if the path is not forwarded. */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;
@@ -147,8 +147,8 @@ export function passedQuery(query: string): string | undefined {
 }
 
 /**
- * Returns whether all parsers read the path alike: only its last segment may be empty, and no
- * segment is `.` or `..` or has slashes, backslashes or control characters, even encoded twice.
+ * Returns whether all parsers read the path alike. Only the last segment may be empty. No segment
+ * may be `.` or `..`, or contain slashes, backslashes or control characters, even encoded twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;

@@ -1,5 +1,5 @@
 // Sends requests to the upstream, with limits on requests and bytes, and a deadline. After some
-// consecutive failures the upstream counts as away: then one request at a time probes it, and all
+// consecutive failures, the upstream counts as away. Then one request at a time probes it, and all
 // other requests fail immediately. Failures that a client's data can cause are not counted.
 
 import {
@@ -37,12 +37,12 @@ type NoAnswer =
 const answerBytesMax = 16_777_216;
 /** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
-/** Maximum bytes of all bodies that are being sent, so that the budget has room for events. */
+/** Maximum bytes of all bodies that are being sent, so that the budget has space for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
 /** Statuses that show that the upstream is away. Any other 5xx may concern one request alone. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Kinds that the upstream serves with separate servers, which may be away alone. */
+/** Kinds that the upstream serves with separate servers. These servers may be away alone. */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -71,7 +71,7 @@ export class UpstreamClient {
     return this.#inflight;
   }
 
-  /** Never rejects. `body` must not change until the answer is available. */
+  /** Sends a request. Never rejects. `body` must not change until the answer is available. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -118,7 +118,7 @@ export class UpstreamClient {
     const late = AbortSignal.timeout(this.#options.timeoutMs);
     return new Promise((resolve, reject) => {
       const asked = request({
-        // Host and port are always the upstream's, whatever the path.
+        // Requests always go to the host and port of the upstream, whatever the path.
         ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
@@ -133,8 +133,8 @@ export class UpstreamClient {
       };
       asked.on("response", (response) => {
         this.#read(response)
-          // An answer may arrive before all of the body is sent. The memory of the body belongs to
-          // the caller from then on.
+          // An answer may arrive before all of the body is sent. After the answer, the memory of
+          // the body belongs to the caller.
           .finally(() => asked.writableFinished || asked.destroy())
           .then(resolve, fail);
       });
@@ -144,7 +144,7 @@ export class UpstreamClient {
     });
   }
 
-  /** Returns `full` if the answer is too long or there is no room for it. */
+  /** Reads the answer. Returns `full` if the answer is too long or there is no space for it. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -181,7 +181,7 @@ class UpstreamStatus {
   }
 }
 
-/** Returns a function that reports whether the request ever had a connection. */
+/** Returns a function that returns whether the request ever had a connection. */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

@@ -1,6 +1,6 @@
-// Merges the metrics of workers into those of one gateway. The metric table defines how gauges are
-// combined. Counts of ended workers are retained, so that a restart never looks like a reset.
-// Metrics of one process (process_*, nodejs_*) get the label `worker`.
+// Merges the metrics of workers into the metrics of one gateway. The metric table defines how
+// gauges are combined. Counts of ended workers are retained, so that a restart never looks like a
+// reset. Metrics of one process (process_*, nodejs_*) get the label `worker`.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
@@ -36,7 +36,7 @@ export class MergedMetrics {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** `supervisor` has the metrics of the supervisor's own process. */
+  /** Returns the merged metrics. `supervisor` has the metrics of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),
@@ -56,7 +56,7 @@ export class MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [this.#ofEnded.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // No worker reports this gauge. A sum or minimum is then 0; any other value is unknown.
+    // If no worker reports the gauge, a sum or minimum is 0. Any other value is unknown.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
@@ -84,7 +84,7 @@ function isOwn(name: string): name is MetricName {
   return Object.hasOwn(metricTable, name);
 }
 
-/** Combines samples of the same series into one. */
+/** Combines samples of the same series into one sample. */
 function merge(rule: Rule, lists: readonly (readonly Sample[])[]): Sample[] {
   const series = new Map<string, Sample>();
   for (const sample of lists.flat()) {

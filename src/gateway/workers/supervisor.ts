@@ -58,7 +58,7 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /** Returns the first worker's report. Rejects if one worker cannot start. */
+  /** Starts all workers, and returns the first worker's report. Rejects if any cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
@@ -145,24 +145,24 @@ export class Supervisor {
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
-  /** Returns the warnings without duplicates: all workers follow one registry. */
+  /** Returns the warnings without duplicates, because all workers follow one registry. */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /** If a worker does not answer in time, its last numbers count. */
+  /** Returns the merged metrics. If a worker does not answer in time, its last numbers count. */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** Returns counters and histograms. Unlike `metrics`, starts no new interval of a gauge. */
+  /** Returns counters and histograms. Unlike `metrics`, does not reset a gauge with a window. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** The newest warning is the last. */
+  /** Returns the warnings of all workers. The newest is last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
@@ -188,10 +188,10 @@ export class Supervisor {
     );
   }
 
-  /** Drains all workers after the delay, and kills those that take too long. */
+  /** Drains all workers after the delay, and kills workers that take too long. */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // A draining worker may be silent. The deadline below kills those that do not end.
+    // A draining worker may be silent. The deadline below kills workers that do not end.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
@@ -236,7 +236,7 @@ interface SilenceWatchOptions {
 const checkEveryMs = 1_000;
 /** Number of silent checks after which a worker is killed. Workers report every second. */
 const silentChecksMax = 10;
-/** The same for a process that has not sent any message: it may still be loading. */
+/** Number of silent checks for a process that has not sent any message. It may still be loading. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -245,9 +245,9 @@ interface LastSeen {
 }
 
 /**
- * Kills workers that do not answer, because the kernel continues to give them connections. It
- * counts checks and not time, because a supervisor that was stopped, for example by Ctrl-Z, would
- * otherwise kill workers that are alive.
+ * Kills workers that do not answer, because the kernel continues to give them connections. Counts
+ * checks instead of time. Otherwise, a supervisor that was stopped, for example by Ctrl-Z, would
+ * kill workers that are alive.
  */
 export class SilenceWatch {
   readonly #running: SilenceWatchOptions["running"];

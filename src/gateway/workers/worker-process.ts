@@ -1,5 +1,5 @@
 // One worker from the supervisor's side: a forked process, its messages, and its end. Settings are
-// sent only in messages: a token on the command line would be in every list of processes.
+// sent only in messages. A token on the command line would be in every list of processes.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -26,7 +26,7 @@ export interface Listening {
   readonly streamCreated: string | null;
 }
 
-/** The messages to a worker. The channel keeps their order and loses none. */
+/** The messages to a worker. The channel preserves their order and loses none. */
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
@@ -34,7 +34,7 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** The worker could not start, and a retry is useless. It ends after this message. */
+  /** The worker could not start, and a retry is useless. The worker ends after this message. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
@@ -45,7 +45,7 @@ export interface WorkerAnswers {
   readonly metrics: readonly MetricSnapshot[];
   /** Reasons why the worker cannot store events now. */
   readonly readiness: readonly string[];
-  /** Problems that do not prevent the storing of events. */
+  /** Problems that do not prevent the worker from storing events. */
   readonly warnings: readonly string[];
   readonly clientWarnings: readonly ClientWarning[];
 }
@@ -75,11 +75,11 @@ export interface WorkerProcess {
   readonly pid: number | undefined;
   /** Number of messages read from the worker. It increases while the worker is alive. */
   readonly messagesRead: number;
-  /** Rejects if the worker ends before it accepts connections. */
+  /** The worker's report. Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** Resolves after the last message of the worker has been read. Never rejects. */
+  /** The worker's end, after its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /** Returns the answer; undefined if it does not arrive in time. */
+  /** Asks the worker, and returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -93,7 +93,7 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // A worker has no results for standard output. Structured clone preserves NaN; JSON would not.
+  // A worker has no results for standard output. Structured clone preserves NaN. JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -127,7 +127,7 @@ export function startWorkerProcess({
   post(start);
 
   function post(message: MessageToWorker): void {
-    // A message to an ending worker may be lost; its end is noticed.
+    // A message to an ending worker may be lost. The supervisor notices the worker's end.
     if (child.connected) child.send(message, () => {});
   }
 

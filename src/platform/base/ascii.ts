@@ -28,19 +28,19 @@ export function isJsonSpace(byte: number | undefined): boolean {
   );
 }
 
-/** Returns the offset of a JSON string's closing quote, at most `end`; `start` is in the string. */
+/** Returns the offset of a JSON string's closing quote, or `end`. `start` is inside the string. */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;
   while (at < end && json[at] !== Ascii.Quote) at += json[at] === Ascii.Backslash ? 2 : 1;
   return Math.min(at, end);
 }
 
-/** The value of each byte as a hexadecimal digit; -1 if it is not one. */
+/** The value of each byte as a hexadecimal digit; -1 for other bytes. */
 export const hexValues = Int8Array.from({ length: 256 }, (_, byte) =>
   "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase()),
 );
 
-/** Decodes a text in which only ASCII has a meaning. Invalid encoding stays unchanged. */
+/** Decodes percent-encoded ASCII. Invalid encoding stays unchanged. */
 export function percentDecoded(text: string): string {
   let decoded = "";
   let from = 0;

@@ -3,30 +3,30 @@ import type { Problem } from "./errors.ts";
 /** The sender of a request. Unknown fields are "". */
 export interface ClientWarningOrigin {
   readonly projectId: string;
-  /** The path, shortened, and without parts that may be a key. */
+  /** The path, shortened and without parts that may be a key. */
   readonly path: string;
-  /** The SDK or program and its version, from its own header. */
+  /** The name and version of the SDK or program, from its own header. */
   readonly client: string;
 }
 
-/** A problem of requests. May contain a path, misspelt names and the start of an unknown key. */
+/** A problem with requests. May contain a path, misspelt names and the start of an unknown key. */
 export interface ClientWarning extends ClientWarningOrigin {
   readonly atMs: number;
-  /** The number of occurrences. In a flood only some per second are counted. */
+  /** The number of occurrences. In a flood, only some occurrences per second are counted. */
   readonly times: number;
-  /** Status of the responses. With 200, some events of the request are not stored. */
+  /** Status of the responses. With 200, some events of the request were not stored. */
   readonly status: number;
   readonly code: string;
   readonly detail: string;
-  /** Number of affected events over all occurrences; 0 if whole requests are affected. */
+  /** Number of affected events in all occurrences; 0 if whole requests are affected. */
   readonly events: number;
 }
 
-/** Receives client problems. Its methods must be cheap even in a flood. */
+/** Receives client problems. The methods must be cheap even in a flood. */
 export interface ClientWarningTaker {
-  /** Whether another warning would be stored. If not, callers can save work. */
+  /** Whether a new warning would be stored. If not, callers can save work. */
   readonly hasRoom: boolean;
-  /** Records the rejection of a whole request. Reads the origin only if the warning is stored. */
+  /** Records the rejection of a request. Reads the origin only if the warning is stored. */
   refused(origin: ClientWarningOrigin, problem: Problem): void;
   notStored(
     origin: ClientWarningOrigin,

@@ -1,5 +1,5 @@
 // The closed table of all errors that a client can receive. docs/reference/errors.md and
-// /docs/errors are generated from it.
+// /docs/errors are generated from this table.
 
 /** Bytes per minute that a project may store beyond a multiple of its sent bytes. */
 export const expansionBytesAMinute = 67_108_864;
@@ -229,11 +229,11 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/** An expected failure of a whole request. Returned, never thrown. The client receives `detail`. */
+/** An expected failure of a whole request, never thrown. The client receives `detail`. */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** Some characters of the request, for the response only, never for a log. */
+  /** Some characters of the request. Only the response shows them, never a log. */
   readonly excerpt?: string;
   readonly errors?: readonly {
     readonly index: number;
@@ -241,11 +241,10 @@ export interface Problem {
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods of the path, if they differ from those of the endpoints. */
+  /** The methods that the path allows, if they differ from the methods of the other endpoints. */
   readonly allow?: string;
   readonly retryAfterMs?: number;
 }
 
-/** How to add the first project. The command can be copied: it has no placeholder. */
 export const firstProject =
   "`penstock project add my-project` (in a clone `./penstock project add my-project`)";

@@ -1,11 +1,12 @@
-// A fair queue: assigns a few slots to waiting work items. Groups take turns, regardless of the
-// number of their items. An item leaves if its deadline passes while it waits, or if `run` throws.
+// A fair queue that assigns a few slots to waiting work items. Groups take turns, however many
+// items each group has. An item leaves the queue if its deadline passes while it waits, or if `run`
+// throws.
 
 export interface QueuedWork {
   readonly deadlineMs: number;
-  /** Items of one group share turns. The group may change while the item has a slot. */
+  /** The group shares its turns among its items. An item with a slot may change its group. */
   readonly group: string;
-  /** Called when the item gets a slot, which it keeps until `again`, `rest` or `leave`. */
+  /** Called when the item gets a slot. The item keeps the slot until `again`, `rest` or `leave`. */
   run(): void;
   /** Called instead of `run` after the deadline. The item has already left the queue. */
   late(): void;
@@ -13,18 +14,18 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /** Maximum number of begun items of a group. These must have lower ranks than those not begun. */
+  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
   readonly groupBegunMax?: number;
-  /** Read when the item begins to wait. Within a group, the lowest rank is next. */
+  /** Returns the rank of an item that begins to wait. In a group, the lowest rank runs first. */
   readonly rank: (work: W) => number;
-  /** Whether the item may have a slot now, in addition to the limits above. */
+  /** Returns whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
   readonly name: string;
-  /** The lowest rank first, equal ranks in the order of arrival. */
+  /** Sorted by rank. Items of equal rank are in the order of arrival. */
   readonly waiting: Entry<W>[];
   begun: number;
 }
@@ -40,7 +41,7 @@ const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** The groups in the order of their last turns, the most recent last. */
+  /** The groups in the order of their last turns. The most recent group is last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -55,15 +56,15 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** Adds an item. May call its `run` or `late` before returning. */
+  /** Adds an item. The queue may call `run` or `late` of any item before `add` returns. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
-    // Other waiting items could run only if a slot was released in this event loop iteration.
+    // Other waiting items can run only if a slot was released in this event loop iteration.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
-  /** Releases the slot until the item's next turn. Does nothing if the item has left. */
+  /** Releases the slot and waits for the item's next turn. Does nothing if the item has left. */
   again(work: W): void {
     const entry = this.#entries.get(work);
     if (entry === undefined) return;
@@ -73,17 +74,17 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Releases the slot until `again`. Other items get it only after the caller returns. */
+  /** Releases the slot until `again`. Other items get the slot only after the caller returns. */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /** Removes the item. Its slot is free for other items only after the caller returns. */
+  /** Removes the item. Other items get its slot only after the caller returns. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
-  /** Moves a running item to its new `group`. Returns false if it loses its slot and leaves. */
+  /** Moves a running item to its new `group`. Returns false if the item lost its slot and left. */
   regroup(work: W): boolean {
     this.#remove(work);
     const entry = this.#enter(work);
@@ -177,7 +178,7 @@ export class FairQueue<W extends QueuedWork> {
     this.#groups.set(group.name, group);
   }
 
-  /** Returns an item of the group that waits longest for its turn and may run. */
+  /** Returns an item that may run, from the group that has waited longest for its turn. */
   #next(): Entry<W> | undefined {
     for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {

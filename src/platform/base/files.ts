@@ -1,5 +1,5 @@
-// Files in a folder with a possibly hostile owner: if root works there, a name may be a link to any
-// file of the machine.
+// Opens files in a folder whose owner may be hostile. If root works there, a name may be a link to
+// any file of the machine.
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -14,7 +14,7 @@ const busyCode = 5;
 
 /**
  * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
- * The code that opens the file next reports other errors.
+ * Ignores other errors, which the caller gets when it opens the file.
  */
 export function makeOwnFile(file: string): void {
   try {
@@ -36,7 +36,7 @@ export function mustBePlain(file: string): void {
     );
 }
 
-/** Throws a StoreError unless the path is a plain file with a single hard link. */
+/** Throws a StoreError unless the path is a regular file with a single hard link. */
 function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
@@ -46,7 +46,7 @@ function mustBeSingle(file: string): void {
     );
 }
 
-/** Creates a folder and its parents. Node's recursive mkdir may retry forever below /proc. */
+/** Creates a folder and its parents. Below /proc, Node's recursive mkdir may retry forever. */
 export function makeFolder(folder: string, mode = folderOfOwner): void {
   if (isFolder(folder)) return;
   const above = path.dirname(folder);
@@ -76,7 +76,7 @@ export async function writeWhole(file: string, text: string): Promise<void> {
   await sync(path.dirname(path.resolve(file)));
 }
 
-/** Replaces any file of this name without following links, which may point to any file. */
+/** Creates a new file after removing any file of this name. Never follows a link. */
 async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
@@ -93,14 +93,15 @@ export async function sync(file: string): Promise<void> {
 }
 
 export interface FileLock {
-  /** Whether the locked file still has its name, under which another process may hold a lock. */
+  /** Returns whether the locked file still has its name. If not, another process may lock it. */
   isHeld(): boolean;
   close(): void;
 }
 
 /**
- * Takes a lock of SQLite, because Node has no file locks. The kernel releases it when the process
- * ends. Throws the error of opening the file, and a StoreError if it is a link.
+ * Takes an SQLite lock on the file, because Node has no file locks. The kernel releases the lock
+ * when the process ends. Throws a StoreError if the file is a link, else the error of opening the
+ * file.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);
@@ -117,7 +118,7 @@ export function takeFileLock(file: string): FileLock | "busy" {
   }
 }
 
-/** Returns whether another connection to an SQLite file holds a lock. */
+/** Returns whether the error means that another connection holds a lock on the SQLite file. */
 export function isBusy(error: unknown): boolean {
   return (
     error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode

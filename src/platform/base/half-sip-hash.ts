@@ -1,5 +1,5 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys are chosen by
-// clients. Without the key, a client cannot choose texts that collide. It needs no BigInt.
+// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables of texts that clients
+// choose. A client that does not know the key cannot choose texts that collide.
 
 const finalRounds = 3;
 
@@ -8,17 +8,16 @@ interface Words {
   readonly count: number;
 }
 
-/** Returns the signed 32-bit hash of words[start, start + count). `key` is two random words. */
+/** Returns the signed 32-bit hash of `count` words from `start` on. `key` is two random words. */
 export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words): number {
   return hashed(key, words, place, undefined);
 }
 
-/** Writes the 64-bit hash as two words. Neither equals the 32-bit hash. */
+/** Writes the 64-bit hash of all words into `into`. Neither half equals the 32-bit hash. */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }
 
-/** Returns the last word of the hash. For a 64-bit hash, also writes the first word to `into`. */
 function hashed(
   key: Uint32Array,
   words: Uint32Array,

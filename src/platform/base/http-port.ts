@@ -1,15 +1,15 @@
-// An HTTP port for operators and readers on node:http. Limits the number of connections, the
-// requests of each to one at a time, and the time to receive the head of a request.
+// An HTTP port for operators and readers on node:http. The port limits the number of connections,
+// the time to receive a request's head, and the requests of each connection to one at a time.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Must not throw. A connection has at most one request at a time. */
+  /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
-  /** The purpose of the port, as the end of a sentence that begins with "Listen for". */
+  /** The purpose of the port: the rest of a sentence that begins with "Listen for". */
   readonly purpose: string;
   readonly portName: PortName;
   readonly requestMsMax?: number;
@@ -31,12 +31,14 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node's own rejection would bypass the limit of one request at a time.
+      // Node would answer a request without a Host header itself, outside the limit of one at a
+      // time.
       requireHostHeader: false,
     });
     server.maxConnections = connectionsMax;
     if (connected !== undefined) server.on("connection", connected);
-    // No body is read, so a client that waits for 100 Continue gets the response immediately.
+    // The port reads no bodies, so a client that waits for 100 Continue gets the response
+    // immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
@@ -83,7 +85,7 @@ export class HttpPort {
   }
 }
 
-/** Listens for a moment, and returns the port. Rejects with the system's error if that fails. */
+/** Listens for a moment, and returns the port. Rejects with the system's error. */
 export function tryListen(host: string, port: number): Promise<number> {
   const probe = createSocketServer();
   return new Promise((resolve, reject) => {
@@ -104,7 +106,7 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** Returns the cause of a failed listen, with the setting to change. */
+/** Returns why a port could not listen, and which setting to change. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {

@@ -15,7 +15,7 @@ export interface HttpResponse {
 
 interface BodyLimit {
   readonly bytesMax: number;
-  /** Whether a longer body is cut. By default, it is an error. */
+  /** Whether a longer body is truncated. By default, a longer body is an error. */
   readonly isCut?: boolean;
 }
 
@@ -27,7 +27,7 @@ export function requestTo(
   return (target.protocol === "https:" ? httpsRequest : httpRequest)(target, options);
 }
 
-/** Sends a GET request over a connection of its own. */
+/** Sends a GET request over a new connection. */
 export function get(
   target: URL,
   { bytesMax, ...options }: Parameters<typeof requestTo>[1] & BodyLimit,
@@ -38,7 +38,7 @@ export function get(
   return answered;
 }
 
-/** Resolves with the complete response. Rejects if the request fails or the response is cut off. */
+/** Returns the complete response. Rejects if the request fails or the response is incomplete. */
 export function responseTo(request: ClientRequest, limit: BodyLimit): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     request.on("error", reject);
@@ -70,8 +70,8 @@ async function bodyOf(
 }
 
 /**
- * Calls `fail`, perhaps after an "error" event, if the connection closes before a response, or if
- * the status is 101, after which Node only closes the connection.
+ * Calls `fail` if the connection closes before a response, perhaps after an "error" event. Also
+ * calls `fail` for the status 101, because Node then only closes the connection.
  */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;

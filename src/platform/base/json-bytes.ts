@@ -1,5 +1,5 @@
-// Finds JSON tokens and members from the bytes alone, within given bounds. If the bytes are not
-// JSON, the results are meaningless but within the bounds, and the time is still linear.
+// Finds JSON tokens and members in bytes, within given bounds. For bytes that are not JSON, the
+// results are meaningless, but they are within the bounds and take linear time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "./ascii.ts";
@@ -10,14 +10,17 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Returns where the white space that ends at `end` begins, or `end`. */
+/** Returns the start of the white space that ends at `end`; `end` if there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
   return at;
 }
 
-/** Returns where the string that ends at `closing` begins; -1 if it is no string or has escapes. */
+/**
+ * Returns the start of the string whose closing quote is at `closing`; -1 if the bytes are not a
+ * string or have escapes.
+ */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
   for (let at = closing - 1; at >= start; at--) {
@@ -27,7 +30,7 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/** The bytes [skipFrom, skipTo) are not read. They consist of whole values. */
+/** A range of whole values that a search skips. */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -35,7 +38,7 @@ interface Skip {
 
 const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
 
-/** Returns the position after the value that begins at `start`, at most `end`. */
+/** Returns the offset after the value that begins at `start`, at most `end`. */
 export function endOfValue(
   body: Buffer,
   start: number,
@@ -75,7 +78,7 @@ function isWordEnd(byte: number | undefined): boolean {
   );
 }
 
-/** Returns where the string, number or word that ends at `end` begins; -1 for anything else. */
+/** Returns the start of the string, number or literal that ends at `end`; -1 for anything else. */
 export function startOfValue(body: Buffer, end: number, start: number): number {
   if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
   let at = end;
@@ -115,14 +118,14 @@ export interface Member {
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/** Longer names are skipped, because they cannot resemble a known name. */
+/** The walk skips longer names, because they cannot resemble a known name. */
 const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` with each member until it returns false. Returns the position after the object. If
- * its end was not reached, returns -1, and the last value may be cut off.
+ * Calls `take` with each member until `take` returns false. Returns the offset after the object, or
+ * -1 if the walk did not reach its end. With -1, the last value may be cut off.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -146,10 +149,10 @@ export function walkMembers(
   return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
-/** Returns the members in the first 4 KiB of the object that have a short name without escapes. */
+/** Returns members of the first 4 KiB of the object. Skips names that are long or have escapes. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
-  // Skipped bytes are not read, so they do not count towards the limit.
+  // Bytes that the walk does not read do not count towards the limit.
   const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
   const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
   const objectStart = spaceEnd(body, start, limit);

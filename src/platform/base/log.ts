@@ -19,7 +19,7 @@ export interface ProcessLog extends Log {
 
 const STANDARD_ERROR = 2;
 
-/** Writes synchronously, so that a process that dies loses no line. `stream` is for tests. */
+/** Creates a log that writes synchronously, so that a dying process loses no line. */
 export function createLog(
   level: LogLevel,
   stream: { write(line: string): void } = destination({ dest: STANDARD_ERROR, sync: true }),

@@ -1,13 +1,13 @@
-// A pool of reusable memory blocks. Fresh memory causes a page fault every 4 KiB, which takes more
-// than ten times as long as copying into it. An idle pool frees all its memory.
+// A pool of reusable memory blocks. Copying into fresh memory takes more than ten times as long,
+// because of a page fault every 4 KiB. An idle pool frees all its memory.
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
-  /** A full pool frees its smallest blocks, or refuses the returned block. */
+  /** What a full pool does with a returned block: free smaller blocks, or refuse the block. */
   readonly full: "drop_smallest" | "refuse";
-  /** Time without a returned block after which the pool frees all blocks. */
+  /** The pool frees all blocks if no block is returned for this duration. */
   readonly idleMs: number;
-  /** Maximum ratio of the size of a block to the requested size. */
+  /** Maximum ratio of the block size to the requested size. */
   readonly wasteFactor: number;
 }
 
@@ -84,7 +84,7 @@ export class MemoryPool {
   }
 }
 
-/** Frees a block immediately: an idle process collects no garbage, so blocks would pile up. */
+/** Frees a block immediately. An idle process collects no garbage, so blocks would pile up. */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

@@ -2,10 +2,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/**
- * Loads the first of the files that exists: the paths differ in src/ and dist/. Errors name the
- * fix.
- */
+/** Loads the first existing file. The paths differ in src/ and dist/. Errors state the fix. */
 export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   const files = urls.map((url) => fileURLToPath(url));
   const file = files.find((candidate) => existsSync(candidate)) ?? files[0]!;

@@ -1,4 +1,4 @@
-/** Minimum length of a name that may have two wrong letters: too many short names are similar. */
+/** Minimum length of a name for two typos. Too many shorter names are similar. */
 const twoTyposFrom = 6;
 
 export function typosMax(name: string): number {
@@ -23,8 +23,8 @@ export function nearest<Candidate>(
 }
 
 /**
- * Returns the number of letters to add, remove, change or swap; Infinity if the lengths alone
- * differ by more than `most`. The run time is the product of the lengths.
+ * Returns the number of letters to add, remove, change or swap; Infinity if the lengths differ by
+ * more than `most`. The time is proportional to the product of the lengths.
  */
 export function lettersApart(left: string, right: string, most = Number.POSITIVE_INFINITY): number {
   if (Math.abs(left.length - right.length) > most) return Number.POSITIVE_INFINITY;

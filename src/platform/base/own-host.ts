@@ -1,10 +1,10 @@
-// Checks the Host header of the admin port. A foreign page can point its own host name at this
-// machine and read our pages (DNS rebinding), but cannot make a browser send an IP address or
-// `localhost` as the Host.
+// Checks the Host header of requests to the admin port against DNS rebinding. A foreign page can
+// point its own host name at this machine and read our pages. It cannot make a browser send an IP
+// address or `localhost` as the Host.
 
 import { isIP } from "node:net";
 
-/** Returns whether the Host header names this machine. `ownName` is the host of the admin port. */
+/** Returns whether a Host header names this machine. `ownName` is the host of the admin port. */
 export function isOwnHost(host: string | undefined, ownName: string): boolean {
   const name = nameOf(host ?? "").toLowerCase();
   return (
@@ -16,18 +16,18 @@ export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
-/** Returns the host to which programs on this machine connect for a port that listens on `name`. */
+/** Returns the host for connecting from this machine to a port that listens on `name`. */
 export function connectable(name: string): string {
   return name === "0.0.0.0" || name === "::" ? "127.0.0.1" : name;
 }
 
-/** Returns that host as it is written in a URL. */
+/** Returns the host for connecting from this machine, as written in a URL. */
 export function reachable(name: string): string {
   const host = connectable(name);
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Returns whether an Origin header, which may be `null`, matches the Host header. */
+/** Returns whether an Origin header matches the Host header. An Origin may be `null`. */
 export function isSameHost(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);
@@ -37,7 +37,7 @@ export function isSameHost(origin: string, host: string): boolean {
   }
 }
 
-/** Returns the name in a Host header without port and brackets; "" if the header is malformed. */
+/** Returns the name in a Host header, without port and brackets; "" if the header is malformed. */
 function nameOf(host: string): string {
   const match = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host);
   return match?.[1] ?? match?.[2] ?? "";

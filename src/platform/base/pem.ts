@@ -1,5 +1,5 @@
-// Checks the files of the settings before anything starts. Each check returns the name of the file,
-// or throws an Error whose message completes "PENSTOCK_X: …" and never shows the content.
+// Checks the files of the settings before anything starts. Each check returns the file name, or
+// throws an Error. The error message completes "PENSTOCK_X: …" and never shows the content.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ export function keyFile(file: string): string {
   return file;
 }
 
-/** Whether the key belongs to the first certificate. Throws if one of the two is invalid. */
+/** Returns whether the key belongs to the first certificate. Throws if either is invalid. */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
@@ -55,7 +55,7 @@ function succeeds(action: () => void): boolean {
   }
 }
 
-/** Checks that the folder is the npm package posthog-js; `off` is valid too. */
+/** Checks that the folder is the npm package posthog-js. The value `off` is valid too. */
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");
   if (folder !== "off" && !isPosthogJs(folder))

@@ -11,19 +11,19 @@ export interface RawAnswer {
 interface PostOptions {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
-  /** Maximum total time, to the last byte of the response. */
+  /** Maximum time until the last byte of the response. */
   readonly answerMsMax: number;
-  /** Maximum time without any byte in either direction. Default: the total time. */
+  /** Maximum time without a byte in either direction. Default: the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
-  /** Called when the kernel has accepted the whole body of the request. */
+  /** Called when the kernel has accepted the whole request body. */
   readonly handedOver?: () => void;
 }
 
-/** A longer response is cut. */
+/** The client truncates a longer response. */
 const answerBytesMax = 1_048_576;
 
-/** Posts a JSON body. If no complete response arrives, rejects with an Error that has the cause. */
+/** Posts a JSON body. Rejects with the cause if no complete response arrives. */
 export async function postJson(
   target: URL,
   body: Buffer,
@@ -60,7 +60,7 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/** Parses seconds or a date (RFC 9110, section 10.2.3); undefined if absent or invalid. */
+/** Parses a Retry-After header: seconds or a date. Undefined if absent or invalid. */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();

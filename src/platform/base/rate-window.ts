@@ -1,4 +1,4 @@
-// A rate limit with fixed windows. A new window begins at the first call after the old one.
+// A rate limit with fixed windows. A new window begins at the first call after the previous window.
 
 interface RateWindowOptions {
   readonly max: number;
@@ -19,7 +19,6 @@ export class RateWindow {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** The remaining amount in the current window; 0 or less if it is used up. */
   get left(): number {
     const now = this.#monotonicMs();
     if (now - this.#startMs >= this.#windowMs) {

@@ -1,5 +1,6 @@
-// Recognizes retries of failed requests that may have been stored, for the duplicate window of the
-// streams. A repetition after a 200 is intended, and is stored again.
+// Recognizes retries of failed requests that may have been stored, within the duplicate window of
+// the streams. A request that a client repeats after a 200 is stored again, because the client
+// intends it.
 
 const valuesMax = 16_384;
 /** The duplicate window of the streams. */
@@ -12,7 +13,7 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /** The values by key, the most recent last: several clients may send the same request. */
+  /** The values by key, in the order of their last use. Clients may send equal requests. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 
@@ -25,7 +26,7 @@ export class RetryMemory<Value> {
     return this.#size === 0;
   }
 
-  /** Removes and returns the oldest value of the key. Each value matches one retry. */
+  /** Removes and returns the oldest value of the key, because each value matches one retry. */
   take(key: string): Value | undefined {
     this.#forgetOld();
     const values = this.#known.get(key);

@@ -14,7 +14,7 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Waits for the work, until `ms` have passed or `rest` is aborted. Rejects if the work rejects. */
+/** Waits until the work ends, `ms` have passed or `rest` is aborted. Rejects if the work does. */
 export async function atMost(
   ms: number,
   work: Promise<unknown>,
@@ -50,7 +50,7 @@ interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
-  /** Returns the log line for a failed attempt. Throws the error if a retry cannot succeed. */
+  /** Returns the log line for a failed attempt. Throws the error if no retry can succeed. */
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
@@ -76,15 +76,15 @@ interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
   readonly pauseMsMax: number;
-  /** A run of at least this duration resets the pause to its minimum. */
+  /** If a run lasts at least this long, the next pause is the minimum. */
   readonly steadyMs: number;
-  /** Called before each pause. `error` is undefined if the run did not reject. */
+  /** Called before each pause. `error` is undefined unless the run rejected. */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 
 export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
 
-/** Calls `run` again whenever it ends, until the signal aborts. Never rejects. */
+/** Calls `run` again each time the run ends, until the signal aborts. Never rejects. */
 export async function restartLoop(
   run: () => Promise<void>,
   { signal, pauseMsMin, pauseMsMax, steadyMs, ended }: RestartOptions,

@@ -1,14 +1,12 @@
 /** The fields that identify an event if its client sends it again. */
 export const SentWith = {
-  /** A valid uuid, by which readers of the stream recognize a repeated event. */
+  /** A valid uuid, by which readers recognize a repeated event. */
   Uuid: 0,
-  /** A timestamp without a uuid: the gateway creates a uuid. */
+  /** A timestamp but no uuid. The gateway creates a uuid. */
   Time: 1,
   Neither: 2,
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/**
- * Pairs of a line number and the `SentWith` from that line on. Lines before the first have uuids.
- */
+/** Pairs of a line number and the `SentWith` from there on. Lines before the first have uuids. */
 export type SentWithRuns = readonly number[];

@@ -1,16 +1,16 @@
-// Errors of a database: operation, cause and fix. No client of the gateway receives their text.
+// Errors of a database. Clients of the gateway never receive their text.
 
-/** An expected failure. The message contains everything that an operator needs. */
+/** An expected failure. The message states the operation, the cause and the fix. */
 export class StoreError extends Error {
   override name = "StoreError";
 }
 
-/** A statement exceeded the time limit of the database. A smaller amount of work may succeed. */
+/** A statement exceeded the time limit of the database. Less work may succeed. */
 export class TooSlowError extends StoreError {
   override name = "TooSlowError";
 }
 
-/** The requested rows have more properties than should be in memory at a time. */
+/** The requested rows have more properties than may be in memory at a time. */
 export class TooLargeError extends StoreError {
   override name = "TooLargeError";
 }

@@ -1,11 +1,10 @@
-// The description of a database table. Statements and the conversion between objects and rows are
-// derived from it.
+// Describes a database table. Code derives statements and row conversions from the description.
 
 export type Value = string | number | null | Uint8Array;
 
 export type Row = readonly Value[];
 
-/** The type of a column. In a row, a uuid is text, a boolean 1 or 0, JSON text as received. */
+/** The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is text. */
 export type ColumnType =
   | "text"
   | "uuid"
@@ -19,9 +18,9 @@ export type ColumnType =
 export interface Column<Of> {
   readonly type: ColumnType;
   readonly isNullable?: boolean;
-  /** Combines the stored and the new value of a row with the same key. Default: the new value. */
+  /** How an upsert combines the stored and the new value. Default: the new value. */
   readonly merge?: "sum" | "min";
-  /** The type of the value in an object, at compile time only. */
+  /** The TypeScript type of the value in an object. */
   readonly of?: Of;
 }
 
@@ -29,9 +28,9 @@ type Columns = Readonly<Record<string, Column<unknown>>>;
 
 export interface Table<Types extends Columns = Columns> {
   readonly name: string;
-  /** The columns of the primary key; irrelevant if rows are only appended. */
+  /** The columns of the primary key. Irrelevant for tables that are only appended to. */
   readonly key: readonly string[];
-  /** All columns, those of the key first. */
+  /** All columns. The key columns come first. */
   readonly columns: readonly string[];
   readonly types: Types;
 }
@@ -42,7 +41,7 @@ type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
 
 type Of<One> = One extends Column<infer Type> ? Type : never;
 
-/** A row as an object: one field per column, with undefined instead of null. */
+/** A row as an object with a field per column. A field is undefined if the column is null. */
 export type Fields<Types extends Columns> = {
   readonly [Name in keyof Types & string as FieldName<Name>]: Of<Types[Name]>;
 };

@@ -1,4 +1,4 @@
-// Budgets of work per event loop iteration, for all callers together, and a clock of the work done.
+// Limits the work of all callers per event loop iteration, and measures the work of a thread.
 
 export class TurnBudget {
   readonly #max: number;
@@ -35,7 +35,7 @@ interface WorkClockOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Interval between two reads of the CPU time. In between, the thread counts as working. */
+/** Interval between two reads of the CPU time. In between, all time counts as work. */
 const askedEveryMs = 0.25;
 
 /** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */

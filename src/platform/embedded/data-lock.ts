@@ -1,6 +1,6 @@
-// Reserves a data folder for one gateway. The kernel releases the lock when the process ends. A
-// note names the process, for the error of a second start and for doctor. The nats-server does not
-// inherit the lock.
+// Locks a data folder for one gateway. The kernel releases the lock when the process ends. The
+// nats-server does not inherit the lock. A note names the process, for doctor and for the error of
+// a second start.
 
 import {
   accessSync,
@@ -32,14 +32,14 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/** An expected failure to start. The message contains everything that the user needs. */
+/** An expected failure to start. The message states the cause and the fix. */
 export class EmbeddedError extends Error {}
 
-/** Number of attempts: the lock of a process that was just killed may persist for a moment. */
+/** Number of attempts. The lock of a process that was just killed may persist for a moment. */
 const tries = 10;
 const retryMs = 50;
 
-/** Locks the folder. Throws an EmbeddedError that names the process if it is in use. */
+/** Locks the folder. If the folder is in use, throws an EmbeddedError that names the process. */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
   const file = holderFile(dataDir);
@@ -62,7 +62,10 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
   };
 }
 
-/** Returns the process that last locked the folder, even if it has ended; undefined if unknown. */
+/**
+ * Returns the last process that locked the folder, even if the process has ended. Returns undefined
+ * if the process is unknown.
+ */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(holderFile(dataDir), "utf8")) as Holder;
@@ -104,8 +107,8 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * Returns why this user cannot write to the folder and its content; undefined if the user can. For
- * a missing folder, checks its nearest existing parent.
+ * Returns why this user cannot write to the folder and its content; undefined if there is no
+ * obstacle. Checks the nearest existing parent of a missing folder.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
@@ -122,7 +125,7 @@ export function unusableFolder(dataDir: string): string | undefined {
   return undefined;
 }
 
-/** Returns the path, or its nearest parent that exists. */
+/** Returns the path if it exists, else its nearest existing parent. */
 export function nearestExisting(path: string): string {
   const above = dirname(path);
   return kindOf(path) !== "nothing" || above === path ? path : nearestExisting(above);
@@ -132,7 +135,7 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // ENOTDIR: one of the parents is a file. `nearestExisting` reaches this file on its way up.
+    // ENOTDIR: a parent is a file. `nearestExisting` reaches this file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
   }

@@ -14,13 +14,13 @@ export interface NatsServerBinary {
   readonly version: string;
 }
 
-/** Before 2.10 nats-server has no `sync_interval`, so acknowledged events may not be on disk. */
+/** Before 2.10, nats-server has no `sync_interval`. Acknowledged events may then not be on disk. */
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
 /**
- * Returns the configured nats-server, else one on PATH that is new enough, else the newest download
- * of setup. Throws an EmbeddedError if there is none.
+ * Returns the configured nats-server, else a new enough nats-server on PATH, else the newest
+ * download of `npm run setup`. Throws an EmbeddedError if there is none.
  */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {

@@ -1,15 +1,14 @@
-// Runs one nats-server that stops when this process ends. A shell between the two holds the end of
-// a pipe, the leash. When the pipe closes, even by a crash, the shell stops the server.
+// Runs a nats-server that stops when this process ends. A shell between both processes holds the
+// end of a pipe, the leash. The pipe closes even if this process crashes. The shell then stops the
+// server.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /**
-   * The pid of the server, not of the shell. Rejects with an EmbeddedError if it does not start.
-   */
+  /** The pid of the server, not of the shell. Rejects with an EmbeddedError if the start fails. */
   readonly pid: Promise<number>;
-  /** Resolves when the shell has ended. Never rejects. */
+  /** The end of the shell. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
   /** Closes the pipe: the shell sends SIGTERM, and SIGKILL after the grace period. */
   release(): void;
@@ -17,14 +16,15 @@ export interface LeashedServer {
 
 const stderrCharsMax = 4_096;
 /**
- * Growth of the heap in per cent before Go collects garbage. At full rate nats-server has up to 109
- * MiB with 50, and 157 MiB with the default of 100. The environment variable GOGC has precedence.
+ * Growth of the heap in per cent before Go collects garbage. At full rate, nats-server has up to
+ * 109 MiB. With Go's default of 100, it has up to 157 MiB. The environment variable GOGC has
+ * precedence.
  */
 const serverGogc = "50";
 
-// $1 is the grace period in seconds, the other arguments are the command, and descriptor 4 is the
+// $1 is the grace period in seconds. The other arguments are the command. Descriptor 4 is the
 // leash. The server has its own process group, so that Ctrl-C only reaches the gateway, which stops
-// it last. A signal to the whole group must not end the subshell that watches the leash.
+// the server last. The subshell that watches the leash must survive a signal to the whole group.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -46,18 +46,17 @@ kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** Never throws: if the program cannot be started, `ended` resolves. */
+/** Starts the command. Never throws. If the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // If no file descriptor is free, the shell has no streams, which the return type of `spawn`
-  // hides.
+  // If no file descriptor is free, the shell has no streams. The return type of `spawn` hides this.
   const env = { GOGC: serverGogc, ...process.env };
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderrText = (stderrText + text).slice(-stderrCharsMax);
   });
-  // The pipe emits an error if the shell dies first. Nothing is ever written to it.
+  // The pipe emits an error if the shell dies first. Without a listener, Node would throw it.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; stderrText: string }>((resolve) => {
     shell.once("error", (error) =>

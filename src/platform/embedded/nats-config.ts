@@ -1,6 +1,6 @@
-// The configuration of the embedded server, and the note from which commands read its address. Both
-// contain the token, so only their owner can read them. A file in the store records the version
-// that wrote it.
+// Writes the configuration of the embedded server, and the note with its address for commands. Both
+// files contain the token, so only their owner can read them. Another file in the store records the
+// version that wrote the store.
 
 import { createHash } from "node:crypto";
 import {
@@ -27,7 +27,7 @@ export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
   readonly pid: number;
-  /** When the server was started, in the form of process-identity.ts. */
+  /** The server's start time, in the form of process-identity.ts. */
   readonly startedAt: string;
 }
 
@@ -49,12 +49,12 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/** Returns the path of the version's file, inside the store, so that a copy includes it. */
+/** Returns the path of the version file. It is inside the store, so that a copy includes it. */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
-/** Writes the configuration, and returns its path. Records the server's version first. */
+/** Records the server's version, writes the configuration, and returns its path. */
 export function writeNatsConfig({
   dataDir,
   port,
@@ -88,7 +88,7 @@ jetstream {
   return file;
 }
 
-/** The path of the monitoring port is as secret as the token, but does not reveal it. */
+/** Returns the secret path of the monitoring port. The path does not reveal the token. */
 export function monitoringPath(token: string): string {
   return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
@@ -96,7 +96,7 @@ export function monitoringPath(token: string): string {
 export interface WrittenNatsConfig {
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** The port of the server; undefined if the server chose it, or if it is unreadable. */
+  /** The port of the server; undefined if the server chose it, or if the file is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string | undefined;
@@ -177,7 +177,7 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // writeFileSync only sets the mode of files that it creates.
+  // writeFileSync sets the mode only for files that it creates.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });
   renameSync(next, file);

@@ -1,5 +1,5 @@
-// The embedded NATS: starts a real nats-server on a data folder, restarts it when it dies, and
-// stops it. The port and the token never change, so that clients reconnect. The server must not
+// The embedded NATS: starts a real nats-server on a data folder, restarts a dead server, and stops
+// it. The port and the token never change, so that clients can reconnect. The server must not
 // outlive this process.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
@@ -42,10 +42,10 @@ interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /** By default the port and token of the last start are used. The first start chooses both. */
+  /** The port of the server. Default: the last port. The first start chooses a free port. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
+  /** Aborted when this process stops. Then a start in progress rejects, and no restart follows. */
   readonly signal?: AbortSignal;
 }
 
@@ -86,11 +86,11 @@ interface ServerOptions extends EmbeddedNatsOptions {
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
-  /** Aborts when no code may restart the server any more. */
+  /** Aborted when the server must not be restarted any more. */
   readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /** Identifies the server's process. Read while the pid was certainly the server's. */
+  /** Identifies the server's process. Read while the server certainly had the pid. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
@@ -117,7 +117,7 @@ export class EmbeddedNats {
     return this.#pid;
   }
 
-  /** Number of times that the server died, or failed to restart. */
+  /** Number of deaths and failed restarts of the server. */
   get restarts(): number {
     return this.#restarts;
   }
@@ -167,7 +167,7 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // Written before the server listens: if this gateway dies now, the next one must find the
+      // Written before the server listens. If this gateway dies now, the next gateway must find the
       // server.
       this.#note("");
       const ports = await portsOf(this.#pid, { server, dataDir, log, stop: this.#stopping });
@@ -185,7 +185,7 @@ export class EmbeddedNats {
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Waits until the server has exited, not only its shell. */
+  /** Waits until the server has exited. The end of its shell is not enough. */
   async #end(): Promise<void> {
     this.#server?.release();
     await this.#server?.ended;
@@ -233,7 +233,7 @@ export class EmbeddedNats {
     this.#server?.release();
   }
 
-  /** Restarts the server, once the disk has room for the file with its ports. */
+  /** Restarts the server as soon as the disk has space for the file with the server's ports. */
   async #launchAgain(): Promise<void> {
     const signal = this.#stopping;
     const { dataDir, log } = this.#options;
@@ -255,7 +255,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/** Waits without a time limit for the ports of the server, which first reads its store. */
+/** Waits for the ports of the server, without a limit, because it first reads its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
@@ -288,7 +288,7 @@ function lastWords(dataDir: string): string {
   }
 }
 
-/** Waits until the leash has stopped the nats-server of a killed gateway, which uses the store. */
+/** Waits for the end of the nats-server of a killed gateway, which still uses the store. */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) return;
@@ -304,8 +304,9 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * Returns the storage limit for JetStream: the whole disk. Its default is a share of the free
- * space, so a later start could reject the reservations of the first one.
+ * Returns the storage limit for JetStream: the size of the disk. The default of nats-server is a
+ * share of the free space. With less free space, a later start could reject the existing
+ * reservations.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

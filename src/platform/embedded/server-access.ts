@@ -1,5 +1,5 @@
-// Chooses the port and the token of an embedded nats-server: the values of the settings, else of
-// its last start, so that readers can reconnect.
+// Chooses the port and the token of an embedded nats-server. By default, both stay the same as at
+// the last start, so that readers can reconnect.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -23,14 +23,17 @@ export interface EmbeddedAccess {
 
 interface WantedAccess {
   readonly dataDir: string;
-  /** The port of the settings; undefined for the port of the last start, else a free one. */
+  /** The port of the settings; undefined for the port of the last start, else a free port. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
 
-/** Throws an EmbeddedError if the port is taken, or if a newer version wrote the store. */
+/**
+ * Returns the access to the server. Throws an EmbeddedError if the port is taken, or if a newer
+ * version wrote the store.
+ */
 export async function accessOf({
   dataDir,
   port,
@@ -69,7 +72,7 @@ export async function accessOf({
 
 /**
  * Returns the version that wrote the store; undefined for a new store. Throws an EmbeddedError if
- * the version is unknown.
+ * the version is unreadable.
  */
 function wroteStore(
   dataDir: string,
@@ -92,9 +95,7 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/**
- * Throws an EmbeddedError if an older version would open the store: it might not read all of it.
- */
+/** Throws an EmbeddedError if the server is older than the store, which it may not read fully. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -116,8 +117,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Returns a free port below 32,768, where Linux begins to assign ports: a port above may belong to
- * any connection at the next start. After many tries returns -1: nats-server then chooses.
+ * Returns a free port below 32,768. Linux assigns higher ports to connections, so a higher port may
+ * be taken at the next start. After many attempts, returns -1. Then nats-server chooses a port.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

@@ -1,6 +1,5 @@
-// Restarts the embedded nats-server after its disk was full. Since 2.14, nats-server stores nothing
-// more in a stream after a failed write. Older versions may switch JetStream off, or assign a
-// sequence twice.
+// Restarts the embedded nats-server after its disk was full. Since 2.14, a stream stores nothing
+// more after a failed write. Older versions may switch JetStream off, or assign a sequence twice.
 
 import { statfsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
@@ -8,7 +7,7 @@ import { pauseUntilAborted } from "../base/retry.ts";
 
 interface StoreWatchOptions {
   readonly dataDir: string;
-  /** Returns the /healthz URL, which each start changes; undefined while no server runs. */
+  /** Returns the /healthz URL, which changes with each start; undefined while no server runs. */
   readonly healthUrl: () => string | undefined;
   readonly restart: (reason: string) => void;
   readonly signal: AbortSignal;
@@ -17,7 +16,7 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/** Minimum pause between two restarts. It doubles until the server was healthy for `wellMs`. */
+/** Minimum pause between restarts. Doubles until the server stays healthy for `wellMs`. */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;
@@ -63,12 +62,12 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 export const noRoomFault =
   "the disk of the data folder is full: free some space; Penstock then restarts its nats-server";
 
-/** Returns how much space a folder has. `little` is less than nats-server needs to start. */
+/** Returns how much free space a folder has. `little` is less than nats-server needs to start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);
     const bytes = bavail * bsize;
-    // Some file systems have no limit on the number of files, and report 0.
+    // Some file systems have no limit on the number of files, and report 0 files.
     const filesFree = files === 0 ? enoughFiles : ffree;
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
@@ -77,7 +76,7 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
   }
 }
 
-/** Returns the failed write that nats-server reports; undefined if it reports none. */
+/** Returns the error of the failed write that nats-server reports; undefined if there is none. */
 async function writeError(healthUrl: string): Promise<string | undefined> {
   try {
     const answer = await fetch(healthUrl, { signal: AbortSignal.timeout(healthMsMax) });

@@ -1,5 +1,5 @@
-// The metrics of one process, described by its table. Also converts them to plain values, which a
-// worker sends to the process that exports the metrics of all workers.
+// The metrics of one process, described by a table. A worker sends them as plain values to the
+// process that exports the metrics of all workers.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
@@ -27,7 +27,7 @@ export class MetricSet<Name extends string> {
     return snapshotOf(this.#registry);
   }
 
-  /** Returns the counters and histograms. Unlike a scrape, it starts no new window of a gauge. */
+  /** Returns the counters and histograms. Unlike a scrape, does not reset a gauge with a window. */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
@@ -80,7 +80,8 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // `type` is declared as a numeric enum, but at run time it is a word such as "counter".
+  // The declared type of `type` is a numeric enum, but at run time it is a string such as
+  // "counter".
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
@@ -91,7 +92,7 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
   return await registry.metrics();
 }
 
-/** Registers Node's own metrics for a process without other metrics. Returns their reader. */
+/** Registers Node's own metrics for a process without others. Returns a function to read them. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();
@@ -104,8 +105,8 @@ function register(registry: Registry, name: string, read: () => MetricSnapshot):
 }
 
 /**
- * A counter for each pair of values of at most two labels, fixed at creation. Every series exists
- * with the value 0 from the first scrape on: otherwise a rate would not show the first failure.
+ * A counter for each pair of values of up to two labels. All series exist from the first scrape on,
+ * with the value 0. Otherwise, a rate would not show the first failure.
  */
 export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;
@@ -115,7 +116,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
   readonly #counts: Float64Array;
   readonly #held: Float64Array;
 
-  /** An unused label has the value "". */
+  /** An unused label is "". */
   constructor(
     first: readonly First[],
     second: readonly Second[],
@@ -133,7 +134,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
     this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
 
-  /** Adds a pending count, which scrapes show only after its confirmation. */
+  /** Adds a count that scrapes show only after `settle`. */
   hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
     this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
@@ -157,10 +158,10 @@ function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
 }
 
 export class Histogram {
-  /** Upper bounds of the buckets, ascending. `+Inf` is implied. */
+  /** Upper bounds of the buckets, ascending, without `+Inf`. */
   readonly #bounds: readonly number[];
   readonly #labels: Labels;
-  /** Values per bucket, not cumulative. The last bucket has the values above all bounds. */
+  /** Number of values per bucket, not cumulative. The last has the values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -178,7 +179,7 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** Returns a cumulative `_bucket` for each bound, `_sum` and `_count`. */
+  /** Returns a cumulative `_bucket` for each bound, then `_sum` and `_count`. */
   samples(name: string): Sample[] {
     const labels = this.#labels;
     const samples: Sample[] = [];

@@ -1,5 +1,5 @@
-// The connection options for NATS. Files are read at every connect, so that the next reconnect uses
-// a renewed file.
+// The connection options for NATS. Files are read at every connect, so a reconnect uses a renewed
+// file.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -12,10 +12,10 @@ import {
 } from "@nats-io/nats-core";
 
 export interface NatsAccess {
-  /** The servers, separated by commas. If one begins with `tls://`, all require TLS. */
+  /** The servers, separated by commas. If one URL begins with `tls://`, all servers require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /** A credentials file. The next three are also files. The certificates require TLS. */
+  /** Paths of a credentials file, of certificates and of a key. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
@@ -33,7 +33,10 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Returns how this process signs in, and the name of the setting; undefined if it does not. */
+/**
+ * Returns what this process signs in with, and the name of the setting. Returns undefined if the
+ * process does not sign in.
+ */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -47,7 +50,7 @@ export function signsInBy({
   return { what: `${what} in the URL`, setting: "PENSTOCK_NATS_URL" };
 }
 
-/** Returns the settings that require TLS; "" if no setting does. */
+/** Returns the names of the settings that require TLS, separated by commas; "" if none does. */
 export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   return [
     ...(asksForTls(natsUrl) ? ["PENSTOCK_NATS_URL"] : []),
@@ -56,7 +59,7 @@ export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   ].join(", ");
 }
 
-/** Returns the URLs without user, password and token, for display. */
+/** Returns the URLs for display, without user, password and token. */
 export function shownUrls(natsUrl: string): string {
   return natsUrl
     .split(",")
@@ -83,7 +86,7 @@ function authenticatorOf(
   if (natsToken !== undefined) return tokenAuthenticator(natsToken);
   if (userInfo === undefined) return undefined;
   const colon = userInfo.indexOf(":");
-  // As in NATS, a single word before the @ is a token.
+  // As in NATS, a text without a colon before the @ is a token.
   if (colon < 0) return tokenAuthenticator(unescaped(userInfo));
   return usernamePasswordAuthenticator(
     unescaped(userInfo.slice(0, colon)),
@@ -101,8 +104,8 @@ function unescaped(text: string): string {
 
 /**
  * Returns an authenticator that reads the credentials file at each connect. While the file is
- * unusable, for example half written, the previous credentials stay in use: the client closes
- * permanently if its authenticator throws.
+ * unusable, for example half written, the authenticator uses the previous credentials. If
+ * the authenticator threw, the client would close permanently.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => credsAuthenticator(readFileSync(file));
@@ -135,8 +138,8 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * Checks the certificate's name. If the URL has an IP address, the client passes no name to Node,
- * which would check "localhost". `this` is the options object of the TLS connection.
+ * Checks the name in the certificate. If the URL has an IP address, the client passes no name to
+ * Node, and Node would check "localhost". `this` is the options object of the TLS connection.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

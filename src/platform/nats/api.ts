@@ -1,5 +1,5 @@
-// Shared access to JetStream's API: managers, error codes, and the state of a stream from its
-// leader.
+// Shared access to JetStream's API: managers, error codes, and the state of a stream as its leader
+// reports it.
 
 import {
   JetStreamApiError,
@@ -33,7 +33,7 @@ export const apiCodes = {
   streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
-  /** The entry or the stream has changed since the version that the request names. */
+  /** The entry or the stream has changed since the expected version. */
   streamWrongLastSequence: 10_071,
   streamReplicasNotSupported: 10_074,
   notEnabled: 10_076,
@@ -41,14 +41,14 @@ export const apiCodes = {
   streamHeaderExceedsMaximum: 10_097,
   streamSealed: 10_109,
   streamOffline: 10_118,
-  /** No limit of the account applies to this number of replicas. */
+  /** The account has no limit for this number of replicas. */
   noLimits: 10_120,
-  /** Servers before 2.11 return sequence 0 with `duplicate: true` instead. */
+  /** Servers before 2.11 return sequence 0 with `duplicate: true` instead of this error. */
   streamDuplicateMessageConflict: 10_158,
   streamTooManyRequests: 10_167,
-  /** The stream stores counters, and rejects all other messages (since 2.12). */
+  /** The stream stores counters and rejects all other messages (since 2.12). */
   messageIncrementMissing: 10_169,
-  /** Atomic batches, since 2.12. The code for too many batches is used since 2.14. */
+  /** Errors of atomic batches, since 2.12. The code for too many batches exists since 2.14. */
   atomicPublishDisabled: 10_174,
   atomicPublishMissingSequence: 10_175,
   atomicPublishIncompleteBatch: 10_176,
@@ -56,13 +56,13 @@ export const apiCodes = {
   atomicPublishInvalidBatchId: 10_179,
   atomicPublishTooLargeBatch: 10_199,
   atomicPublishInvalidBatchCommit: 10_200,
-  /** The stream already has the message id of one or more messages of the batch. */
+  /** The stream already has the message id of at least one message of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
   streamOfflineReason: 10_194,
 } as const;
 
-/** nats-server sends these responses to a commit before it stores any message of the batch. */
+/** Responses to a commit that mean that nats-server stored no message of the batch. */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
   apiCodes.atomicPublishMissingSequence,
@@ -100,18 +100,17 @@ export function isNotReady(error: unknown): boolean {
   return error instanceof JetStreamApiError && notReadyCodes.includes(error.code);
 }
 
-/** Returns whether the connection is up. While it is down, the link logs the loss. */
 export function isConnected(connection: NatsConnection): boolean {
   return !(connection instanceof NatsConnectionImpl) || connection.protocol.connected;
 }
 
 interface ManagerOptions {
   readonly timeoutMs: number;
-  /** The JetStream domain, if it differs from that of the connection. */
+  /** The JetStream domain, if it differs from the domain of the connection. */
   readonly domain?: string;
 }
 
-/** Returns a manager that does not check first whether JetStream is enabled. */
+/** Returns a manager without first checking whether JetStream is enabled. */
 export function managerOf(
   connection: NatsConnection,
   { timeoutMs, ...domain }: ManagerOptions,
@@ -136,7 +135,7 @@ export class NoLeaderError extends Error {
   }
 }
 
-/** Returns the state of a stream, perhaps not from its leader; undefined if it does not exist. */
+/** Returns the state of a stream, perhaps from a follower; undefined if there is no stream. */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,
@@ -151,7 +150,7 @@ export async function streamInfoOf(
 
 /**
  * Returns the state of a stream from its leader; undefined if the stream does not exist. Rejects
- * with a NoLeaderError if the response came from another member.
+ * with a NoLeaderError if another server responded.
  */
 export async function ledStreamInfo(
   manager: JetStreamManager,
@@ -163,8 +162,8 @@ export async function ledStreamInfo(
 }
 
 /**
- * Returns whether a response is from the leader. Other members respond with their own state, which
- * may be old, and list the leader as a replica. Without a cluster, `cluster` is absent.
+ * Returns whether a response is from the leader. Followers respond with their own state, which may
+ * be old, and list the leader as a replica. Without a cluster, `cluster` is absent.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -1,5 +1,5 @@
-// Finds the erased messages of a stream and the frames that replace them, because erased messages
-// are not lost. Each read requests only the entries since the last one.
+// Finds the erased messages of a stream and the frames that replace them. A reader must not count
+// erased messages as lost. Each read of the bucket requests only the new entries.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import { apiCodes, isApiError, ledStreamInfo, managerOf } from "./api.ts";
@@ -16,7 +16,7 @@ import {
 } from "./rewritten.ts";
 
 const forgetAtMin = 10_000;
-/** Maximum number of cached entries. A reader that needs more reads the bucket again. */
+/** Maximum number of cached entries. A reader that needs more entries reads the bucket again. */
 const heldMax = 500_000;
 /** Marks a frame that replaces a message and was not erased itself. */
 const isReplacement = -1;
@@ -27,13 +27,13 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
-/** The erased messages of one stream. Calls must not overlap: one may drop data of another. */
+/** The erased messages of one stream. Calls must not overlap: one may drop another's entries. */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** The replacement's sequence by erased sequence: 0 for none, or `isReplacement`. */
+  /** The sequence of the replacement by erased sequence. 0 means that there is no replacement. */
   readonly #held = new Map<number, number>();
-  /** All known erasures from `#from` to before `#until` are cached. */
+  /** The cache has all known erasures in [`#from`, `#until`). */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -48,7 +48,7 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /** Reads the erasures up to now, and may drop those before `from`. Rejects if NATS is silent. */
+  /** Reads all recorded erasures. May drop erasures before `from`. Rejects if NATS is silent. */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();
@@ -78,7 +78,7 @@ export class ErasedMessages {
     if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
-  /** Drops entries that the reader has passed, at intervals, because each gap calls this. */
+  /** Drops entries before `#from`, but only if the cache has doubled, because gaps are frequent. */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
@@ -96,15 +96,15 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /** Returns the sequence of the replacement, or 0; undefined if the message was not erased. */
+  /** Returns the replacement's sequence; 0 for none, undefined if the message is not erased. */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
   }
 
   /**
-   * Returns the first sequence, at least `from`, such that all from it to before `first` are
-   * erased.
+   * Returns the first erased sequence of the gap that ends before `first`. The result is at least
+   * `from`. Returns `first` if the message before `first` was not erased.
    */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
@@ -115,16 +115,13 @@ export class ErasedMessages {
     return due === first ? begin : first;
   }
 
-  /**
-   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream. A
-   * replacement has a higher sequence than the messages around its original.
-   */
+  /** Yields the erased messages in [`from`, `first`) whose replacements are at or after `first`. */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
       if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
   }
 
-  /** Yields the erased messages from `from` to `to`, both included, in order. */
+  /** Yields the erased messages from `from` to `to`, inclusive, in order. */
   async *between(from: number, to: number): AsyncGenerator<number> {
     for (let at = from; at <= to; ) {
       if (!this.#reaches(at)) await this.learn(at);
@@ -147,7 +144,7 @@ export class ErasedMessages {
     return within.filter(isErased).sort((a, b) => a - b);
   }
 
-  /** Returns the replacement; undefined if the message has none, or the stream removed it. */
+  /** Returns the replacement; undefined if there is none, or if the stream has removed it. */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
       const place = (await this.placeOf(sequence)) ?? 0;
@@ -158,16 +155,16 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // The replacement may have been replaced again, which the bucket records before the removal.
+      // The replacement may itself have been replaced. The bucket records this before the removal.
       await this.learn();
     }
   }
 
-  /** Returns whether a replacement is not recorded: the erasure that stored it was killed. */
+  /** Returns whether a replacement is unrecorded because its erasure was killed. */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
-    // Erasures are read in stream order, so reading back to the original needs a new instance.
+    // Erasures are read in stream order, so going back to the original needs a new instance.
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
@@ -205,7 +202,7 @@ async function entryFrom(
   }
 }
 
-/** Returns the projects with erased persons, according to the receipts. */
+/** Returns the projects with erased persons, from the receipts. */
 export async function erasedProjects(
   manager: JetStreamManager,
   stream: string,
@@ -222,7 +219,7 @@ export async function erasedProjects(
 }
 
 /**
- * Checks whether a stream still has the original of a duplicate. An erased message counts as
+ * Checks whether a stream still has the original of a duplicate. An erased original counts as
  * stored, because storing it again would restore the person's events.
  */
 export class StoredMessages {
@@ -230,7 +227,7 @@ export class StoredMessages {
   readonly #timeoutMs: number;
   #manager: Promise<JetStreamManager> | undefined;
   readonly #erased = new Map<string, ErasedMessages>();
-  /** The running or last query about erasures by stream: queries of one stream must not overlap. */
+  /** The last query about erasures by stream. Queries of one stream must not overlap. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {

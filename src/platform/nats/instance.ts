@@ -1,4 +1,4 @@
-// Identifies the installation of a process, so that doctor can distinguish several on one machine.
+// Identifies an installation, so that doctor can distinguish several installations on one machine.
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
@@ -31,9 +31,9 @@ export function instanceOf({
 }
 
 /**
- * Returns whether two reports are of one installation. Compares creation times first, because a
- * server may have several names. Otherwise both need the same server, or the same data folder if
- * one names no server.
+ * Returns whether two reports are of one installation. Equal creation times are enough, because a
+ * server may have several names. Otherwise, both reports need a common server. If a report names no
+ * server, both need the same data folder.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
@@ -47,9 +47,7 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/**
- * Reads an installation from JSON; undefined if the value has another form, as in older versions.
- */
+/** Reads an installation from JSON; undefined if the value has another form. */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

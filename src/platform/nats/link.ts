@@ -1,6 +1,6 @@
-// The connection to NATS. At the start it waits for unreachable servers, and rejects if a server
-// refuses this process. Later it reconnects forever. A disconnect drops pending messages, and the
-// client's buffer has no limit: nothing may be published while `connected` is false.
+// The connection to NATS. At the start, the link waits for unreachable servers, and rejects if a
+// server refuses this process. Later it reconnects forever. A disconnect drops pending messages,
+// and the client's buffer has no limit. So nothing may be published while `connected` is false.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,29 +17,29 @@ import { type NatsAccess, shownUrls } from "./access.ts";
 import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
 interface NatsLinkOptions {
-  /** Credential files are read at each connect. */
+  /** The credential files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
-  /** Ends the wait for the first connection: connectNats then rejects with its reason. */
+  /** Ends the wait for the first connection: connectNats rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Interval of pings. After three pings without a response the link counts as dead. */
+  /** Interval of pings. After three unanswered pings, the client closes the connection. */
   readonly pingIntervalMs?: number | undefined;
 }
 
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /** Maximum message size that the server announced, headers included; stays during a loss. */
+  /** Maximum message size of the server, headers included. Stays the same while disconnected. */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message without a copy: the caller must not change it until the server
-   * has responded. If the message exceeds max_payload, the server closes the connection. Throws if
-   * the connection is closed.
+   * Sends one whole protocol message without a copy. The caller must not change the buffer until
+   * the server has responded. If the message exceeds max_payload, the server closes the connection.
+   * Throws if the connection is closed.
    */
   send(message: Buffer): void;
-  /** Moves to the next server. Returns false if the connection is lost, or if there is no other. */
+  /** Reconnects to another server. Returns false if disconnected, or without another server. */
   tryAnotherServer(): boolean;
-  /** Returns a NatsRefusedError if `error` is a permanent refusal of NATS; else undefined. */
+  /** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;
   /** Calls the listener at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
@@ -51,11 +51,11 @@ export interface NatsLink {
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// Ping interval with which a dead link is detected after 4 s. The other servers of a cluster need
-// as much time to elect leaders.
+// Ping interval. The client detects a dead connection after 4 s. The other servers of a cluster
+// need as much time to elect leaders.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// Time after which the socket of a stale link is closed. The client itself would wait until the
+// Time after which the socket of a dead connection is closed. The client would wait until the
 // socket has sent its last bytes.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
@@ -64,7 +64,7 @@ const lostLogEveryMs = 60_000;
 const reasonMsMax = 1_000;
 const refusedWaitMs = 1_500;
 
-/** Connects without a time limit. Rejects with a NatsRefusedError, or the signal's reason. */
+/** Connects without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
   const pauses = new ReconnectPauses();
@@ -85,7 +85,7 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Resolves with the first connection. Rejects as soon as the signal aborts. */
+/** Returns the first connection. Rejects as soon as the signal aborts. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -135,14 +135,14 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /** Resolves with the server of the next reconnect; with undefined if the connection is closed. */
+  /** The server of the next reconnect, or undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
-  /** The server to leave, and the number of attempts: the client may reconnect to it first. */
+  /** The server to leave, and the number of attempts. The client may first return to it. */
   #leaving = { server: "", tries: 0 };
 
   constructor(connection: NatsConnection, { access, log, pauses }: Watched) {
@@ -203,7 +203,7 @@ class WatchedLink implements NatsLink {
     await connection.close();
   }
 
-  /** The client rejects if the connection is draining or closed, which ends it anyway. */
+  /** Makes the client reconnect. The call fails only if the connection is being closed. */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
   }
@@ -232,7 +232,7 @@ class WatchedLink implements NatsLink {
     this.#back.resolve(undefined);
   }
 
-  /** Logs an error of the server, except a refusal, which is logged with the lost connection. */
+  /** Logs an error of the server. A refusal is logged with the lost connection instead. */
   #reported(error: Error): void {
     if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
       this.#pauses.isRefused = true;
@@ -249,7 +249,7 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** Called several times per reconnect: once more for each failed attempt before it. */
+  /** Handles a reconnect. The client may report a reconnect several times. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -304,7 +304,7 @@ class WatchedLink implements NatsLink {
   }
 }
 
-/** Returns the `host:port` of each server, both configured and announced ones. */
+/** Returns the `host:port` of each configured or announced server. */
 export function serverPlaces(connection: NatsConnection): string[] {
   const servers = protocolOf(connection).servers.getServers();
   return servers.map(({ hostname, port }) =>
@@ -321,7 +321,7 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
   return connection.protocol;
 }
 
-/** Returns the client's socket: the client cannot close one whose send buffer is full. */
+/** Returns the client's socket, because the client cannot close it if its buffer is full. */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;

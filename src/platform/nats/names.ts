@@ -1,5 +1,5 @@
-// Naming rules of partitions, subjects and streams. Stored data depends on them, so they must not
-// change.
+// Naming rules of partitions, subjects and streams. They must not change, because stored data
+// depends on them.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -8,7 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/** Returns a project's partition: the 32-bit FNV-1a of its id, modulo the number of partitions. */
+/** Returns a project's partition: the 32-bit FNV-1a hash of its id, modulo `partitions`. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)
@@ -16,7 +16,7 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** Returns `PENSTOCK_LIVE_0` for prefix `penstock`, for example. */
+/** Returns the name of a stream: `PENSTOCK_LIVE_0` for the prefix `penstock`. */
 export function streamName(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
@@ -39,7 +39,7 @@ export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
-/** The subject token for events of several projects. Project ids cannot contain a `~`. */
+/** The subject token for frames with events of several projects. Project ids cannot contain `~`. */
 export const manyProjects = "~";
 
 /** Whether a shared live frame has lines of one project, or of all projects of a partition. */
@@ -54,11 +54,11 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** Returns a subject that matches all projects of one lane and partition, and `~`. */
+/** Returns a subject that matches every subject of one lane and partition. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }
 
-/** Maximum size of the headers, of which the message id has up to 256 characters. */
+/** Maximum size of the headers. The message id has up to 256 characters. */
 export const headerBytesMax = 512;
 export const messageIdLengthMax = 256;

@@ -1,6 +1,5 @@
-// The state of each stream in the gateway: whether it has free space, whether it fulfils the
-// promise of a 200, and its last acknowledgements. The publisher and the watch of the streams
-// change the state.
+// The state of each stream in the gateway: free space, whether a 200 would keep its promise, and
+// the last acknowledgements. The publisher and the watch of the streams change the state.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/lane.ts";
@@ -9,47 +8,47 @@ import { lanes, streamName } from "./names.ts";
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Until this time frames for the stream are rejected without being published. */
+  /** Time until which the gateway rejects frames for the stream. */
   fullUntilMonotonicMs: number;
-  /** Whether the last rejected frame found the whole server or account full. */
+  /** Whether the whole server or account was full at the last rejected frame. */
   isServerFull: boolean;
   /** Why a 200 would promise too much. No frame is sent, and acknowledgements do not count. */
   refusal: Problem | undefined;
-  /** Maximum message size of the stream, headers included; Infinity for no limit. */
+  /** Maximum message size of the stream, headers included; Infinity if the stream has no limit. */
   messageBytesMax: number;
   /** Whether the stream accepts atomic batches and its leader stores them efficiently. */
   takesAtomicBatches: boolean;
-  /** The JetStream domain of the stream; "" if it has none, undefined while it is unknown. */
+  /** The JetStream domain of the stream; "" if there is none, undefined while unknown. */
   domain: string | undefined;
   sequence: number;
   ackedMonotonicMs: number;
-  /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
+  /** Time of the last ack timeout; undefined after an acknowledgement. */
   silentMonotonicMs: number | undefined;
-  /** The reason for rejecting events, except probes, of a stream that acknowledges no message. */
+  /** Why requests are rejected while the stream acknowledges no message. Probes may pass. */
   silence: Problem | undefined;
-  /** The reason of the last rejected publish. An acknowledgement or a new connection resets it. */
+  /** The reason for the last rejected publish; undefined after an acknowledgement or reconnect. */
   denial: string | undefined;
   /** Time from which one request with lines may pass to a silent stream. */
   probeMonotonicMs: number;
-  /** Time since which the stream has stored no frame of this process; undefined while it stores. */
+  /** Time since which the stream has stored no frame of this process; undefined while it does. */
   awaySinceMonotonicMs: number | undefined;
-  /** A sign of lost data. Reset after the leader has reported what the stream still has. */
+  /** A sign of lost data; undefined after the leader has reported what the stream still has. */
   wentBack: WentBack | undefined;
-  /** Time of the last sign of lost data. Frames first sent before do not show the present state. */
+  /** Time of the last sign of lost data. Frames sent before do not show the present state. */
   wentBackMonotonicMs: number;
   /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
-  /** Time from which sending a frame to the stream calls `ask`. */
+  /** Time from which a frame for the stream triggers `ask`. */
   askMonotonicMs: number;
-  /** Requests the state of the stream immediately. Set by the watch of the stream. */
+  /** Requests the state of the stream immediately. The watch of the stream sets this function. */
   ask: () => void;
 }
 
 /** A leader's report on the stream. Each response creates a new object. */
 export interface StreamReading {
-  /** Creation time. A new stream of the same name has another one. */
+  /** Creation time. A new stream of the same name has a different creation time. */
   readonly created: string;
-  /** The sequence of the oldest message. If the stream is empty, the next sequence. */
+  /** The sequence of the oldest message, or the next sequence if the stream is empty. */
   readonly firstSequence: number;
   readonly lastSequence: number;
   /** Number of removed messages between the first and the last sequence. */
@@ -58,9 +57,7 @@ export interface StreamReading {
   readonly bytesMax: number;
 }
 
-/**
- * A sign of lost data: a frame that was sent later got sequence `to`, which is not above `from`.
- */
+/** A sign of lost data: `to`, the sequence of a frame that was sent later, is not above `from`. */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
@@ -68,7 +65,7 @@ export interface WentBack {
 
 /**
  * Causes of a sequence that decreased. `cut_back`: the same stream ends earlier. `made_anew`: a new
- * stream has the name of a lost one.
+ * stream has the name of the lost stream.
  */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
@@ -77,7 +74,7 @@ export interface StreamMetrics {
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
-/** Returns the error code for events of a stream that must receive nothing now. */
+/** Returns the error code if the gateway may send nothing to the stream now, else undefined. */
 export function refusalNow(
   { refusal, fullUntilMonotonicMs }: StreamState,
   monotonicMs: number,
@@ -96,13 +93,13 @@ export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: num
   state.ask();
 }
 
-/** Records that the stream has stored nothing since the given time or its last acknowledgement. */
+/** Records that the stream has stored nothing since this time or its last acknowledgement. */
 export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
 }
 
-/** Returns for how many milliseconds the stream has stored nothing; 0 while it stores. */
+/** Returns how long the stream has stored nothing, in milliseconds; 0 while it stores frames. */
 export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs: number): number {
   return since === undefined ? 0 : monotonicMs - since;
 }
@@ -118,7 +115,7 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
 
 const probeEveryMs = 1_000;
 
-/** Rejects all requests to the stream except probes: one with lines per interval. */
+/** Starts rejecting requests to the stream. Per interval, one request with lines may pass. */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
@@ -129,7 +126,7 @@ export function silenceNow(state: StreamState, monotonicMs: number): Problem | u
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
-/** Makes a request with lines the probe of a silent stream. */
+/** Records a request with lines. If the stream is silent, the request is its probe. */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
@@ -152,7 +149,7 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /** Returns for how many milliseconds all streams have stored nothing; 0 while one stores. */
+  /** Returns how long no stream has stored a frame, in milliseconds; 0 while any stream does. */
   awayMs(monotonicMs: number): number {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
@@ -161,12 +158,12 @@ export class StreamStates {
     for (const state of this.all) noteAway(state, monotonicMs);
   }
 
-  /** Records that the whole server or account is out of storage until the given time. */
+  /** Records that the whole server or account has no free storage until the given time. */
   allFullUntil(untilMonotonicMs: number): void {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
-  /** Returns the code to reject all events with; undefined if one stream is usable. */
+  /** Returns the code for rejecting all events; undefined if at least one stream is usable. */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;
     for (const state of this.all) {

@@ -1,5 +1,6 @@
 // Checks once with each configured server whether it accepts this process. With several servers,
-// the NATS client would retry a rejecting cluster forever without a pause, and hide TLS errors.
+// the NATS client would hide TLS errors, and would retry forever without a pause if all servers
+// reject.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -15,7 +16,7 @@ import { connect as connectClient } from "@nats-io/transport-node";
 import { accessOptions, type NatsAccess, shownUrls, signsInBy, tlsSettings } from "./access.ts";
 import { apiCodes, isApiError } from "./api.ts";
 
-/** A refusal that waiting does not end: the settings or the server must change. */
+/** A refusal that persists until the settings or the server change. */
 export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;
@@ -38,13 +39,13 @@ interface Refusal {
 
 type SignIn =
   | { readonly kind: "accepted" }
-  /** No server completes the sign-in, but waiting may help. */
+  /** No server completes the sign-in, but a later attempt may succeed. */
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
- * Returns `accepted` if one server accepts this process, else `refused` if one refuses. Takes about
- * `timeoutMs` at most. Never rejects.
+ * Returns `accepted` if any server accepts this process, else `refused` if any server refuses.
+ * Takes at most about `timeoutMs`. Never rejects.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
@@ -67,7 +68,7 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
   }
 }
 
-/** Connects once. Rejects with a NatsRefusedError, or with another error if no server responds. */
+/** Connects without retries. Rejects with a NatsRefusedError, or with another error. */
 export async function connectOnce(
   access: NatsAccess,
   { timeoutMs, ...options }: { readonly timeoutMs: number } & Partial<ConnectionOptions>,
@@ -84,8 +85,8 @@ export async function connectOnce(
 }
 
 /**
- * Keeps the connection open during temporary refusals, such as a rotation of the token. Must not be
- * called before the first connect, which would then retry a refusal forever.
+ * Makes the client retry after temporary refusals, such as during a rotation of the token. Call
+ * only after the first connect, because the first connect must not retry a refusal forever.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -97,7 +98,10 @@ export const withoutJetStream: Reason = {
   fix: "start it with --jetstream, or with a `jetstream` block",
 };
 
-/** Interprets a permanent error: the account has no JetStream, or the user lacks a permission. */
+/**
+ * Returns the reason of a permanent error: the account has no JetStream, or the user lacks a
+ * permission. Returns undefined for other errors.
+ */
 export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefined {
   const user = `the user in ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"}`;
   const noAccount = causesOf(error).find((one) => isApiError(one, apiCodes.notEnabledForAccount));
@@ -115,12 +119,12 @@ export function violationIn(error: unknown): PermissionViolationError | undefine
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
 
-/** Returns the error with its causes, because the clients of NATS and JetStream wrap errors. */
+/** Returns the error and its causes. The clients of NATS and JetStream wrap errors. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/** Maximum attempts: a server that rejects the certificate may close before its reason is read. */
+/** Maximum number of attempts. A rejecting server may close before its reason is read. */
 const closedTriesMax = 6;
 
 async function ask(
@@ -241,7 +245,7 @@ function tlsRefusal(
       reason: `the TLS handshake fails (${message})`,
       fix: "check the `tls` block of nats-server",
     };
-  // The server sends an alert if it rejects the client's part of the handshake.
+  // The server sends a TLS alert if it rejects the client's part of the handshake.
   const alert = message.split(":").slice(-2, -1)[0] ?? message;
   return access.natsCert === undefined
     ? {
@@ -283,7 +287,7 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
   return undefined;
 }
 
-/** Checks the credentials, which the authenticator parses only when it signs. */
+/** Signs a sample text, because the authenticator parses the credentials only when it signs. */
 function signed({ authenticator }: ConnectionOptions): void {
   if (typeof authenticator === "function") authenticator("nonce");
 }

@@ -13,7 +13,7 @@ import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
 interface VersionFault {
-  /** A clause that follows the version in a message. */
+  /** The part of a message that follows the version. */
   readonly bites: string;
   /** Whether the version loses acknowledged messages sooner or later. */
   readonly isGrave: boolean;
@@ -23,11 +23,11 @@ interface Row extends VersionFault {
   readonly from: Version;
   readonly until: Version;
   readonly inClusterOnly: boolean;
-  /** Whether the log omits the bug outside a cluster, where it takes a power failure. */
+  /** Whether the log omits the bug outside a cluster, because it then needs a power failure. */
   readonly isQuietOnOneNode?: true;
 }
 
-/** Versions without known bugs. 2.10.23 is enough for one node, except at a power failure. */
+/** Versions without known bugs. For one node, 2.10.23 is enough, except after a power failure. */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -81,7 +81,6 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** Returns the known bugs of a nats-server version (for example `2.10.27-RC.1`). */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
@@ -96,7 +95,7 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
   );
 }
 
-/** Logs the known bugs, again if a reconnect leads to another version. */
+/** Logs the known bugs of the server, once per version. */
 export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,
@@ -126,9 +125,9 @@ export function logVersionFaults(
 }
 
 /**
- * The first version for atomic batches. Older ones fsync every message of a batch with
- * `sync_interval: always` (nats-server pull request 8539), and a reader may see a batch change
- * during its replication (8369).
+ * The first version with efficient atomic batches. With `sync_interval: always`, older versions
+ * fsync every message of a batch (nats-server pull request 8539). During replication, a reader may
+ * see a batch change (8369).
  */
 const [majorMin, minorMin] = [2, 15];
 
@@ -137,7 +136,7 @@ export function storesAtomicBatchesWell(version: string): boolean {
   return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
-/** Returns whether the leader stores batches efficiently. `config` must come from the leader. */
+/** Returns whether the leader stores atomic batches efficiently. `config` must be the leader's. */
 export function takesAtomicBatches(config: StreamConfig): boolean {
   return (
     config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")
@@ -152,14 +151,14 @@ interface Info {
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/** Maximum size of the first line. A typical one has 600 bytes, but it may list many addresses. */
+/** Maximum size of the first line. A typical line has 600 bytes, but it may list many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Returns the version of each server of a cluster, by its name; undefined if there is no cluster.
- * Reads the first line of a connection, which needs no user. A server that does not respond is
- * listed by its address, with the version "", which must not count as a new one. Never rejects.
+ * Returns the version of each server of a cluster, by name; undefined if there is no cluster. Reads
+ * the first line of a connection, which needs no user. A server that does not respond is listed by
+ * its address with the version "", which must not count as a new version. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,

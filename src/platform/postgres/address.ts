@@ -53,7 +53,7 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Parses a URL. The error of Node's `URL` would contain the password. */
+/** Parses a URL. Does not show the error of Node's `URL`, which contains the password. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -81,7 +81,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/** As in libpq, `require` verifies the server only if a root certificate is given. */
+/** Returns the TLS options. As in libpq, `require` verifies only with a root certificate. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

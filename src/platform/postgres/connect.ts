@@ -1,5 +1,5 @@
-// Opens connections with the same search path, timeouts and value types (`Value`,
-// platform/base/table.ts).
+// Opens connections with the same search path, timeouts and value types. The types are `Value` of
+// platform/base/table.ts.
 
 import {
   Client,
@@ -15,7 +15,7 @@ import { selectRows } from "./select-rows.ts";
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
 export const closeMsMax = 3_000;
-/** The client's timeout is longer than the server's by this time. */
+/** How much longer the client's timeout is than the server's timeout. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
@@ -28,10 +28,10 @@ interface ConnectOptions {
   readonly session?: string;
 }
 
-/** Object identifiers of types, which never change. */
+/** Object identifiers of types. They never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/** Type parsers: counts and times are below 2^53, JSON stays text, a boolean is 1 or 0. */
+/** Parses integers as numbers, which are below 2^53. JSON stays text. A boolean is 1 or 0. */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -92,7 +92,7 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
 
 async function connected(config: ClientConfig, options: ConnectOptions): Promise<Client> {
   const client = new Client(config);
-  // Without a listener, a connection that is lost while idle would end the process.
+  // Without a listener, the loss of an idle connection would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -105,8 +105,9 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Sets the parameters by a statement, because poolers reject them in the start-up message. Other
- * defaults would change how values are read. JIT compilation takes longer than the statements.
+ * Sets the session's parameters by a statement, because poolers reject them in the start-up
+ * message. The server's own defaults could change how values are read. JIT compilation would take
+ * longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
@@ -122,16 +123,14 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes a connection without waiting for a response, which may never arrive. */
+/** Closes a connection without waiting for the server, which may never respond. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
   stream.destroy();
 }
 
-/**
- * Rejects a database that is not in UTF-8, which would fail only at the first text it cannot store.
- */
+/** Rejects a database that is not in UTF-8. It would later reject some texts. */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

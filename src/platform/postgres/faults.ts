@@ -1,4 +1,4 @@
-// Error messages for PostgreSQL: operation, cause and fix, never the password of a URL.
+// Error messages for PostgreSQL. They never contain the password of a URL.
 
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
@@ -38,7 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/** Hints by routine for codes with several causes. The routine is the same in every language. */
+/** Hints by SQLSTATE and routine, for codes with several causes. Routines are not translated. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",
@@ -54,7 +54,7 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** Hints by message for errors of the client without a code. */
+/** Hints by message, for client errors without a code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
@@ -70,7 +70,7 @@ interface Failed {
   /** The failed operation, such as "commit". */
   readonly doing: string;
   readonly shown: string;
-  /** Hints of the program, by the same codes. */
+  /** Additional hints of the caller, by the same codes. */
   readonly hints: Readonly<Record<string, string>>;
 }
 
@@ -93,11 +93,11 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
 interface ErrorFacts {
   readonly message: string;
   readonly code?: string | undefined;
-  /** The name of the server's function that reported the error. */
+  /** The name of the PostgreSQL function that reported the error. */
   readonly routine?: string | undefined;
 }
 
-/** Returns the first error: if a host has several addresses, each of them fails. */
+/** Returns the first error. If a host has several addresses, there is an error for each address. */
 function firstOf(error: unknown): ErrorFacts {
   const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(one instanceof Error)) return { message: String(one) };
@@ -105,7 +105,7 @@ function firstOf(error: unknown): ErrorFacts {
   return { message: one.message, code, routine };
 }
 
-/** Returns whether the connection stays usable after the server rejected a statement. */
+/** Returns whether the connection stays usable after this error. */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");

@@ -1,5 +1,3 @@
-// The table of settings. read-config.ts reads the values from PENSTOCK_* variables and flags.
-
 import { networksOf } from "../base/addresses.ts";
 import { expansionText } from "../base/errors.ts";
 import { certificateFile, keyFile, posthogJsFolder, readableFile } from "../base/pem.ts";
@@ -20,7 +18,7 @@ import {
 
 const MIB = 1_048_576;
 
-/** docs/reference/settings.md is generated from this table, in its order. */
+/** docs/reference/settings.md is generated from this table, in the same order. */
 export const settings = {
   host: setting({
     parse: text,
@@ -238,12 +236,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Shorter than the streams' duplicate window of 2 minutes, so that a repeated frame is
-  // recognized.
+  // Shorter than the streams' duplicate window of 2 minutes, so that JetStream recognizes a
+  // repeated frame.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    // Longer than an interruption of the store of five seconds, and shorter than the timeouts of
-    // SDKs: 8 s of posthog-ruby, mostly 10 s.
+    // Longer than an interruption of the store of five seconds. Shorter than the timeouts of SDKs:
+    // 8 s in posthog-ruby, 10 s in most others.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",
@@ -413,12 +411,12 @@ export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
-/** Returns the variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
+/** Returns the variable of a setting: `PENSTOCK_BODY_BYTES_MAX` for `bodyBytesMax`. */
 export function variableOf(name: string): string {
   return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** Returns the flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
+/** Returns the flag of a setting: `--body-bytes-max` for `bodyBytesMax`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

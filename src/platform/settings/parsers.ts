@@ -1,4 +1,4 @@
-/** Returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
+/** Parses a value. Throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
 
 export function text(value: string): string {
@@ -15,12 +15,12 @@ export function wholeNumber(min: number, max: number): Parse<number> {
   };
 }
 
-/** Parses a URL that may have a path, but no user, query or fragment. */
+/** Parses a URL. It may have a path, but no user, query or fragment. */
 export function originUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new Error("must be a URL such as https://us.i.posthog.com");
-  // The value is not shown: it may contain a password.
+  // The message does not show the value, which may contain a password.
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     throw new Error("must not have a user, a query or a fragment");
   return url.href.replace(/\/+$/, "");
@@ -56,7 +56,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** Parses a JetStream domain: one token of a subject, because its API is at `$JS.<domain>.API`. */
+/** Parses a JetStream domain. It is one token of a subject: `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -70,7 +70,7 @@ export function subjectPrefix(value: string): string {
   return value;
 }
 
-/** Parses a list of URLs. No message shows the value, which may contain a password. */
+/** Parses a list of URLs. Errors never show the value, which may contain a password. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
@@ -86,7 +86,7 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/** Parses a database URL. No message shows the value, which may contain a password. */
+/** Parses a database URL. Errors never show the value, which may contain a password. */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
@@ -96,7 +96,7 @@ export function effectsUrl(value: string): string {
 export interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
   readonly fallback: Fallback;
-  /** The unit, shown by docs/reference/settings.md and --help. */
+  /** The unit that docs/reference/settings.md and --help show. */
   readonly unit: string;
   readonly why: string;
 }

@@ -6,14 +6,15 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly faults: readonly string[] };
 
-/** Variables of the project's own tests and tools, which a gateway ignores. */
+/** Prefix of the variables of Penstock's own tests and tools. A gateway ignores them. */
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reports all errors together. A flag takes precedence over a variable. Unknown
- * PENSTOCK_* variables are errors: a misspelt limit would silently have no effect.
+ * Reads all settings, and throws one error for all invalid values. A flag has precedence over a
+ * variable. An unknown PENSTOCK_* variable is an error, because a misspelt limit would silently
+ * have no effect.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -42,7 +43,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/** Returns errors for unknown variables, without their values: a misspelt one may hold a secret. */
+/** Returns errors for unknown variables. Omits values, because they may contain a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -53,7 +54,10 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   });
 }
 
-/** Returns the name without prefix; undefined if the variable is of another program. */
+/**
+ * Returns the name if the variable belongs to Penstock, even if its prefix is misspelt. Returns
+ * undefined for other variables.
+ */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
   const word = /^[A-Z0-9]*/.exec(variable)![0];
@@ -64,7 +68,7 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  // OPENSTACK differs in only two letters, and belongs to another program.
+  // The variables of OPENSTACK differ in only two letters, and belong to another program.
   const most = word.startsWith("P") ? 2 : 1;
   return lettersApart(word, ownWord, most) <= most;
 }
@@ -82,7 +86,7 @@ function meantBy(variable: string, known: readonly string[]): string | undefined
   return nearest(known, apart, most);
 }
 
-/** Sorts the words of a name, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
+/** Sorts the words of a name, so that `MAX_BODY_BYTES` equals `BODY_BYTES_MAX`. */
 function inOrder(name: string): string {
   return name.split("_").sort().join("_");
 }
@@ -101,7 +105,7 @@ function faultsBetween(config: Config): string[] {
   if (config.ackTimeoutMs > config.requestTimeoutMs)
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
   if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
-    // With a smaller budget, a body within its limits would always get a 503.
+    // With a smaller budget, every request with the largest allowed body would get a 503.
     faults.push(
       "PENSTOCK_INFLIGHT_BYTES_MAX: must be at least the sum of PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX",
     );
@@ -111,7 +115,7 @@ function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Returns an error if the ports are equal. Both may be 0, which stands for any free port. */
+/** Returns an error if the ports are equal. Both ports may be 0, which stands for any free port. */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));

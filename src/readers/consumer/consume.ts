@@ -1,5 +1,5 @@
-// The entry point of the npm package. Delivers every frame of all streams at least once, each
-// stream in order, and reports every possible loss of events.
+// The entry point of the npm package. Delivers every frame of all streams at least once, and each
+// stream in order. Reports every possible loss of events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -34,9 +34,9 @@ const stopMs = 30_000;
 const stopLookMs = 20;
 
 /**
- * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. The
- * iteration rejects with a ConsumeError if a retry cannot help, and with any error that `onNotice`
- * throws.
+ * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. If a retry
+ * cannot help, the iteration rejects with a ConsumeError. It also rejects with any error that
+ * `onNotice` throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -245,7 +245,7 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** Reports a notice unless it repeats the previous one. */
+  /** Reports a notice unless it equals the previous notice. */
   #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -280,7 +280,7 @@ function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
 }
 
-/** Closes the connection after sending the last acknowledgements, if the server answers. */
+/** Sends the last acknowledgements, if the server answers, and closes the connection. */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});

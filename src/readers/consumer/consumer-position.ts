@@ -1,5 +1,5 @@
-// Holds how far a stream was read, and detects that the stream or its consumer was recreated. A
-// lost consumer is recreated without skipping messages.
+// Holds how far a stream was read, and detects that the stream or its consumer was recreated.
+// Recreates a lost consumer without skipping messages.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -34,7 +34,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` reports how. */
+/** The stream or its consumer has changed. The next `open` reports the change. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -42,7 +42,7 @@ interface Gap {
   readonly to: number;
 }
 
-/** Maximum number of separate gaps. Beyond it, all gaps become one. */
+/** Maximum number of separate gaps. With more gaps, all gaps become one gap. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {
@@ -75,7 +75,7 @@ export class ConsumerPosition {
     this.#moveTo(seq);
   }
 
-  /** Returns whether the message replaces one that the consumer has acknowledged. */
+  /** Returns whether the message replaces a message that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
     const origin = { stream: this.#stream, created: this.#position?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;

@@ -1,6 +1,6 @@
-// If duplicates in a frame were skipped, holds back its acknowledgement until the frames with the
-// originals are acknowledged. Otherwise, an event could be lost: its duplicate is acknowledged, and
-// its original is never processed.
+// If duplicates in a frame were skipped, delays its acknowledgement until the frames with the
+// originals are acknowledged. Otherwise, an event could be lost, because its duplicate is
+// acknowledged but its original is never processed.
 
 interface OpenFrame {
   readonly id: number;
@@ -14,7 +14,7 @@ interface OpenFrame {
 export class DeferredAcks {
   readonly #open = new Map<number, OpenFrame>();
 
-  /** Records the delivery of a frame without the events that `others` have delivered. */
+  /** Records the delivery of a frame without the events that the frames `others` have delivered. */
   deliver(id: number, others: Iterable<number>): void {
     const fresh = {
       id,
@@ -45,7 +45,8 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // When the frame was delivered again, those events may have been skipped in it too.
+      // If the frame was delivered again, the waiting frames' events may have been skipped in it
+      // too.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();
@@ -74,7 +75,7 @@ export class DeferredAcks {
   }
 }
 
-/** Makes a frame wait for another. A circle of duplicates would make it wait for itself. */
+/** Makes a frame wait for another frame. A frame never waits for itself. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

@@ -21,7 +21,10 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** If more messages are unacknowledged, none is answered: they arrive after their ack wait. */
+/**
+ * Maximum number of unacknowledged messages to answer. If there are more, none is answered, and all
+ * arrive after their ack wait.
+ */
 const askedBackMax = 20_000;
 
 export async function durableInfo(
@@ -55,7 +58,7 @@ export async function makeDurable(
   });
 }
 
-/** Returns the last tokens of the subjects to read; an empty array selects all subjects. */
+/** Returns the last tokens of the subjects to read. An empty array selects all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
@@ -93,7 +96,7 @@ export async function matchDurable(
   await manager.consumers.update(stream, durable, changed);
 }
 
-/** Returns why the consumer would silently lose frames; undefined if it would not. */
+/** Returns why the consumer would silently lose frames; undefined if it would lose none. */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
@@ -109,7 +112,7 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** Number of the delivery, as counted by the consumer. */
+  /** The consumer's number of the delivery. */
   readonly deliverySequence: number;
 }
 
@@ -118,7 +121,7 @@ export function answerSubject({ stream, durable, sequence, deliverySequence }: S
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
 
-/** Answers all messages of an earlier connection. Those with a nak arrive again immediately. */
+/** Answers all messages of an earlier connection. Messages with a nak arrive again immediately. */
 export function answerAll(
   connection: NatsConnection,
   info: ConsumerInfo,

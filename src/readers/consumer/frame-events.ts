@@ -20,7 +20,7 @@ interface FrameEvents {
 }
 
 interface FrameEventsOptions {
-  /** Projects to read; all if undefined. */
+  /** The projects to read; all projects if undefined. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
   readonly frame: number;
@@ -101,11 +101,11 @@ interface Noted {
   readonly atMs: number;
 }
 
-/** Remembers which frame delivered an event. A frame's own events are not its duplicates. */
+/** Remembers which frame delivered an event. Equal events of one frame are no duplicates. */
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
   readonly #frames = new Map<string, number>();
-  /** Keys in insertion order: a Map's oldest entry is slow to find after many deletions. */
+  /** Keys in insertion order. In a Map, finding the oldest entry is slow after many deletions. */
   #order: Noted[] = [];
   #oldest = 0;
 
@@ -117,7 +117,7 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** Records the event. Returns another frame that delivered it, if any. */
+  /** Records the event. Returns another frame that delivered the event, if any. */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;

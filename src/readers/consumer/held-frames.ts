@@ -1,5 +1,5 @@
-// The received frames of a stream, and the sequences of acknowledged frames until the server has
-// confirmed them.
+// Holds the received frames of a stream. Holds the sequences of acknowledged frames until the
+// server has confirmed them.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
@@ -11,17 +11,17 @@ export interface HeldFrame {
   /** Number of truncations and recreations of the stream before the frame was received. */
   readonly generation: number;
   message: JsMsg;
-  /** When it was delivered or reported as `working`; undefined before, and once acknowledged. */
+  /** Time of the delivery or of the last `working`; undefined if the frame is not delivered. */
   outSinceMs: number | undefined;
   deliveries: number;
-  /** Whether the stream no longer has the message, so that it cannot be acknowledged. */
+  /** Whether the stream no longer has the message. Such a message cannot be acknowledged. */
   isOrphan: boolean;
   isWhole: boolean;
 }
 
 let lastId = 0;
 
-/** Frames that were received before a truncation or recreation of the stream come first. */
+/** Compares positions. Frames from before a truncation or recreation of the stream come first. */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -31,7 +31,7 @@ export class HeldFrames {
   readonly #acked = new Set<number>();
   /** Unacknowledged frames that the stream no longer has. After a nak, they are delivered again. */
   readonly #orphans = new Set<HeldFrame>();
-  /** Number of messages up to `#missingUpTo` that must arrive before any later one is delivered. */
+  /** Number of messages up to `#missingUpTo` that must arrive before later delivery continues. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -70,7 +70,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** Sets how many messages up to the sequence the server has sent that are not held here. */
+  /** Sets how many messages up to the sequence the server has sent, but are missing here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;
@@ -87,7 +87,7 @@ export class HeldFrames {
     return held;
   }
 
-  /** Returns false if the frame was acknowledged before or the stream has lost it. */
+  /** Acknowledges the frame. Returns false if it is already acknowledged, or lost. */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;

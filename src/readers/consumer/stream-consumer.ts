@@ -1,5 +1,5 @@
-// Reads a stream in order through its durable consumer. After each interruption, it checks whether
-// the stream is still the same, and reports a change.
+// Reads a stream in order through its durable consumer. After each interruption, checks whether the
+// stream is still the same, and reports a change.
 
 import {
   type ConsumerMessages,
@@ -21,7 +21,7 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly processingTimeoutMs: number;
   readonly bytesMax: () => number;
   readonly deferred: DeferredAcks;
-  /** Whether the program waits for a frame of any stream. */
+  /** Returns whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
   readonly notify: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
@@ -96,8 +96,8 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
-    // A program may collect frames before it acknowledges any, so the last ready frame triggers a
-    // request.
+    // A program may collect frames before it acknowledges any frame, so the last ready frame
+    // triggers a request.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -112,7 +112,7 @@ export class StreamConsumer {
     };
   }
 
-  /** Checks stream and consumer. Must be called regularly: they may change without a message. */
+  /** Checks the stream and the consumer. Call this regularly: both may change without a message. */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -174,7 +174,7 @@ export class StreamConsumer {
     }
   }
 
-  /** Waits for room. Returns the number of messages to request. */
+  /** Waits for space. Returns the number of messages to request. */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
@@ -188,7 +188,7 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Returns how many more messages may be held; below 1 if none. */
+  /** Returns how many more messages may be held. Below 1 means none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -251,7 +251,7 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // The program is done with the frame, even if the acknowledgement is deferred.
+    // The program has finished with the frame, even if the acknowledgement is deferred.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();
@@ -271,7 +271,7 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /** If deferred frames use all room and the program waits, delivers them again with all events. */
+  /** If deferred frames use all space and the program waits, delivers them again with all events. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

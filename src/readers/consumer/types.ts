@@ -6,25 +6,19 @@ export interface ConsumeOptions {
   readonly nats: ConnectionOptions | (() => ConnectionOptions | Promise<ConnectionOptions>);
   /** Name of the durable consumers. Each stream stores the position under this name. */
   readonly durable: string;
-  /** First part of the stream and subject names; `penstock` by default. */
+  /** First part of the stream and subject names. Default: `penstock`. */
   readonly prefix?: string | undefined;
-  /** Ids of the projects to read; all projects by default. */
+  /** Ids of the projects to read. Default: all projects. */
   readonly projects?: readonly string[] | undefined;
-  /** Lanes to read; both by default. */
+  /** Lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Maximum number of unacknowledged frames of each stream; 64 by default. */
+  /** Maximum number of unacknowledged frames of each stream. Default: 64. */
   readonly maxAckPending?: number | undefined;
-  /**
-   * Approximate maximum number of bytes of frames in memory; 64 MiB by default. Each stream may
-   * always hold one frame.
-   */
+  /** Approximate maximum bytes of frames in memory. Default: 64 MiB. One frame always fits. */
   readonly maxBytes?: number | undefined;
-  /** Time in ms until the frames of a dead program are redelivered; 30,000 by default. */
+  /** Time in ms until the frames of a dead program are redelivered. Default: 30,000. */
   readonly ackWaitMs?: number | undefined;
-  /**
-   * Time in ms after which a frame is redelivered if neither `ack` nor `working` was called;
-   * 300,000 by default.
-   */
+  /** Time in ms until a frame without `ack` or `working` is redelivered. Default: 300,000. */
   readonly processingTimeoutMs?: number | undefined;
   /** Events with the same project, `uuid`, `event` and `distinct_id` are delivered once. */
   readonly deduplication?: DeduplicationOptions | undefined;
@@ -33,9 +27,9 @@ export interface ConsumeOptions {
 }
 
 export interface DeduplicationOptions {
-  /** Maximum number of remembered events; 200,000 by default; 0 turns deduplication off. */
+  /** Maximum number of remembered events. Default: 200,000. 0 turns deduplication off. */
   readonly maxUuids?: number | undefined;
-  /** Time in ms for which an event is remembered; 600,000 by default. */
+  /** Time in ms for which an event is remembered. Default: 600,000. */
   readonly windowMs?: number | undefined;
 }
 
@@ -79,7 +73,7 @@ export interface Frame {
   readonly partition: number;
   readonly sequence: number;
   readonly storedAt: Date;
-  /** Events of the selected projects, without duplicates; at least one. */
+  /** Events of the selected projects, without duplicates. There is at least one event. */
   readonly events: readonly StoredEvent[];
   /** Stored JSON texts of the events, in the order of `events`. */
   readonly lines: readonly string[];
@@ -88,7 +82,7 @@ export interface Frame {
   /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
   /**
-   * Acknowledges all events of the frame. If some were skipped as duplicates of an unacknowledged
+   * Acknowledges all events of the frame. If events were skipped as duplicates of an unacknowledged
    * frame, takes effect only when that frame is acknowledged. Until then, this frame may be
    * delivered again, with the skipped events.
    */
@@ -111,7 +105,7 @@ export type Notice =
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
   | { readonly type: "stream_missing"; readonly stream: string }
-  /** A new stream has replaced the stream. Reading starts at `sequence` of the new one. */
+  /** A new stream has replaced the stream. Reading starts at `sequence` of the new stream. */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;
@@ -124,10 +118,7 @@ export type Notice =
       readonly lastRead: number;
       readonly from: number;
     }
-  /**
-   * Messages were removed from the stream before they were read. The range is an upper bound, and
-   * covers all projects.
-   */
+  /** Messages were removed from the stream unread. The range is an upper bound for all projects. */
   | {
       readonly type: "messages_expired";
       readonly stream: string;
@@ -145,12 +136,12 @@ export type Notice =
       readonly text: string;
     }
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
-  /** Any other error. The reader retries. `stream` is undefined if all streams are concerned. */
+  /** Any other error. The reader retries. If all streams are affected, `stream` is undefined. */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];
 
-/** An error that ends the iteration: the options or the version of Penstock must change. */
+/** An error that ends the iteration, because the options or the version of Penstock must change. */
 export class ConsumeError extends Error {
   override name = "ConsumeError";
 }

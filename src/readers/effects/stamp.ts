@@ -1,9 +1,9 @@
-// Creates and compares stamps, which are the same in every store and for every order of frames.
+// Creates and compares stamps. They are the same in every store and for every order of frames.
 
 import type { LinePlace, Stamp } from "./types.ts";
 
-// Widths in base 36: 46,655 epochs and partitions, every safe integer as a sequence, 60 million
-// lines per frame.
+// Widths in base 36, enough for 46,655 epochs and partitions, every safe integer as a sequence, and
+// 60 million lines per frame.
 const epochDigits = 3;
 const partitionDigits = 3;
 const sequenceDigits = 11;
@@ -35,7 +35,7 @@ export function compareStamps(a: Stamp, b: Stamp): number {
 
 /**
  * Returns the stamp for the id that an event links to its own id. It sorts after the event's stamp
- * and before the next line, so if the event is the first with both ids, its own id is older.
+ * and before the next line. So if the event is the first with both ids, its own id is older.
  */
 export function stampOfOtherId(stamp: Stamp): Stamp {
   return { timeMs: stamp.timeMs, rank: `${stamp.rank}~` };

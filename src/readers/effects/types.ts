@@ -91,10 +91,10 @@ export interface EventEffect {
   readonly receivedAtMs: number;
   /** The distinct id of the person; undefined if the event concerns no person. */
   readonly distinctId: string | undefined;
-  /** The event's distinct id, set even if the event concerns no person. */
+  /** The event's distinct id. Set even if the event concerns no person. */
   readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
-  /** A request to merge the person of `from` into that of `to`. `to` becomes the main id. */
+  /** A request to merge the person of `from` into the person of `to`. `to` becomes the main id. */
   readonly link:
     | { readonly kind: LinkKind; readonly from: string; readonly to: string }
     | undefined;
@@ -109,7 +109,7 @@ export interface EventEffect {
 /**
  * The last writes of a property: the newest `$set` (JSON text) or `$unset` (null), and the oldest
  * `$set_once`. The value of `once` is visible if there is no `write`, or if `write` is an older
- * `$unset`. Merging two states is a join, so the order of writes does not matter.
+ * `$unset`. Merging two states is a join, so the order of writes is irrelevant.
  */
 export interface PropertyState {
   readonly write: { readonly stamp: Stamp; readonly json: string | null } | undefined;
@@ -127,8 +127,8 @@ export interface PropertyColumns {
 }
 
 /**
- * The row of a distinct id. It holds the person, or points to another id of the same person
- * (`mergedInto`). These pointers lead to the row with the person, directly or over further rows.
+ * The row of a distinct id. The row holds the person, or points to another id of the same person
+ * (`mergedInto`). A pointer leads to the row with the person, directly or through other rows.
  */
 export interface MemberRow {
   readonly projectId: string;
@@ -141,7 +141,7 @@ export interface MemberRow {
 }
 
 export interface PersonState {
-  /** The id with the oldest `first` stamp. Its uuid is the one that is reported for the person. */
+  /** The id with the oldest `first` stamp. Its uuid is reported as the uuid of the person. */
   readonly firstId: string;
   readonly firstStamp: Stamp;
   readonly firstUuid: string;
@@ -158,7 +158,7 @@ export interface PersonState {
   readonly properties: PropertyColumns;
   /** Bytes of all stored names and values, plus 160 for each property. */
   readonly propertyBytes: number;
-  /** Number of writes of the row, which depends on the batching. */
+  /** Number of writes of the row. It depends on the batching. */
   readonly version: number;
 }
 
@@ -185,7 +185,7 @@ export interface GroupRow {
 }
 
 /**
- * Records that a distinct id was seen with a group, which need not exist. The store retains the
+ * Records that a distinct id was seen with a group. The group need not exist. The store retains the
  * earliest `firstSeenAtMs`.
  */
 export interface GroupMemberRow {
@@ -201,7 +201,7 @@ export interface RejectedRow extends Rejection {
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The event's `received_at`; if that is unreadable, the time at which its frame was stored. */
+  /** The event's `received_at`. If it is unreadable, the time at which the frame was stored. */
   readonly atMs: number;
 }
 
@@ -225,7 +225,7 @@ export interface ActiveIdsRow {
 
 export interface SpikeRow {
   readonly projectId: string;
-  /** The word `project` if the whole project has the spike, or a distinct id. */
+  /** The word `project` for a spike of the whole project, or a distinct id. */
   readonly subject: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | undefined;
@@ -235,7 +235,10 @@ export interface SpikeRow {
   readonly events: number;
 }
 
-/** Total size of the properties of those people and groups that have over 64 KiB each. */
+/**
+ * Total size of the large properties of a project. The properties of a person or group are large if
+ * they have over 64 KiB.
+ */
 export interface LargePropertiesRow {
   readonly projectId: string;
   readonly bytes: number;
@@ -276,11 +279,11 @@ export interface Position {
   readonly created: string;
   /** The last applied frame, or 0. */
   readonly sequence: number;
-  /** The latest applied frames, at most 1,000, newest last. */
+  /** The latest applied frames, at most 1,000. The newest is last. */
   readonly trail: readonly TrailEntry[];
   /**
    * The first frame of each generation of duplicate detection. After a restart, the stream is read
-   * again from the first of them.
+   * again from the first of these frames.
    */
   readonly duplicatesFrom: readonly [previous: number, current: number];
   /** The newest `recordMs` of a line. It serves as the current time. */
@@ -291,17 +294,17 @@ export interface Position {
  * The content of a transaction. Rows replace stored rows with the same key unless stated otherwise.
  */
 export interface Commit {
-  /** Number of the previous commit. If the store's last commit is another, it writes nothing. */
+  /** Number of the previous commit. If the store has another number, it writes nothing. */
   readonly after: number;
   /** Number of this commit, random and positive. Erasures have negative numbers. */
   readonly number: number;
-  /** Whether more parts of this transaction follow. It is split if memory may not hold its rows. */
+  /** Whether more parts of this transaction follow. It is split if memory may not hold it. */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
   /** Numbers of applied frames. They are not stored, but counted in metrics. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
-  /** Links to store, unless a stored one has the same ids, kind and outcome. */
+  /** Links to store, unless a stored link has the same ids, kind and outcome. */
   readonly links: readonly LinkRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: readonly { readonly projectId: string; readonly type: string }[];

@@ -9,7 +9,7 @@ import { type RejectedLine, type SinkRecord, SinkRecords } from "./sink-records.
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
 export interface BuiltBatch extends SinkBatch {
-  /** Number of messages by lane, including those without a selected event. */
+  /** Number of messages by lane, including messages without a selected event. */
   readonly frames: { readonly live: number; readonly historical: number };
   release(): void;
 }
@@ -23,7 +23,7 @@ export interface BatchLimits {
 
 /** Number of the record reader's pauses between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** Maximum number of separate rejected lines of a frame. All further ones become one line. */
+/** Maximum number of separate rejected lines of a frame. Further rejected lines become one line. */
 const singleMax = 10_000;
 
 interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {

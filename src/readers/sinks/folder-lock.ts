@@ -7,7 +7,7 @@ import path from "node:path";
 import { type FileLock, takeFileLock } from "../../platform/base/files.ts";
 import { StandbyError } from "./sink-target.ts";
 
-/** Locks the folder. Throws a StandbyError with `busy` and the holder if it is locked. */
+/** Locks the folder. If it is locked, throws a StandbyError with `busy` and the holder. */
 export function lockFolder(folder: string, pid: number, busy: string): FileLock {
   const lock = takeFileLock(path.join(folder, "lock"));
   const holder = path.join(folder, "holder.json");

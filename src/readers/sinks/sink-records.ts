@@ -1,5 +1,6 @@
-// An event as the sinks use it. A batch has tens of thousands, so each object is small: values that
-// the lines of a request share exist once, and views of the frame's bytes are created when needed.
+// An event as the sinks use it. A batch has tens of thousands of events, so each object is small.
+// Values that the lines of a request share exist once. Views of the frame's bytes are created when
+// needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -15,16 +16,16 @@ interface Origin {
   readonly receivedAtMs: number;
   /** The event's timestamp as the client sent it; NaN if the record has none. */
   readonly timestampSentMs: number;
-  /** NaN if the record has none. */
+  /** Time when the client sent the request; NaN if the record has none. */
   readonly sentAtMs: number;
-  /** Client's address; empty if the record has none. */
+  /** The client's address; "" if the record has none. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
   readonly historical: boolean;
 }
 
-/** An event. Its bytes are those of the frame and must not be changed. */
+/** An event. Its bytes belong to the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
@@ -46,11 +47,11 @@ export interface SinkRecord {
   readonly unset: Uint8Array | undefined;
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /** The person's uuid; "" if the event has no person. It is set after the batch was built. */
+  /** The person's uuid; "" if the event has no person. Set after the batch was built. */
   personUuid: string;
 }
 
-/** Why lines are rejected. For `value`, the target refuses the event. */
+/** Why lines are rejected. `value` means that the target refuses the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -87,7 +88,7 @@ export class SinkRecords {
   readonly #records = new RecordReader();
   #origin: Origin | undefined = undefined;
 
-  /** Visits every line that is not blank. Yields where RecordReader yields. */
+  /** Visits every line that is not blank. Yields whenever RecordReader yields. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -129,7 +130,7 @@ interface FrameBytes {
   readonly body: Buffer;
 }
 
-/** Returns why the gateway cannot have written the record; undefined if it can. */
+/** Returns why the gateway cannot have written the record; undefined if it may have written it. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -212,7 +213,7 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
-  /** Properties with `replaced` as the member `$replaced`. */
+  /** Returns the properties, with `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
@@ -227,7 +228,7 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/** Values by type of the field. An absent text is "", an absent time NaN. */
+/** Values by type of the field. An absent text is "". An absent time is NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -297,7 +298,7 @@ export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean })
   return withPerson ? [...eventColumns, personColumn] : eventColumns;
 }
 
-/** Returns the events without duplicates: the first one of each key. */
+/** Returns the events without duplicates: the first event of each key. */
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();
   return events.filter((event) => {

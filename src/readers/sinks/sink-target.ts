@@ -17,13 +17,13 @@ export interface SinkIncident extends Incident {
   readonly stream: string;
 }
 
-/** The target's positions before a batch. A new stream has none. */
+/** The target's positions before a batch. A new stream has no position. */
 export type Before = ReadonlyMap<string, Pick<StreamPosition, "epoch" | "sequence">>;
 
 export interface SinkBatch {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** Events, in order within each stream. One may occur twice, or be in the target already. */
+  /** Events, in order within each stream. An event may occur twice, or be in the target already. */
   readonly events: readonly SinkRecord[];
   readonly rejected: readonly RejectedLine[];
   readonly incidents: readonly SinkIncident[];
@@ -39,7 +39,7 @@ export interface WriteOutcome {
 export interface SinkTarget {
   /** The target for display, without secrets. */
   readonly shown: string;
-  /** Maximum number of concurrent writes; 1 by default. They must end in order. */
+  /** Maximum number of concurrent writes. Default: 1. Writes must end in order. */
   readonly batchesMax?: number;
   /** The positions on disk, if the target commits later than `write` returns. */
   readonly committed?: readonly SinkPosition[];
@@ -65,7 +65,7 @@ export class StandbyError extends Error {
   override name = "StandbyError";
 }
 
-/** The target was changed by another program, or restored to an older state. */
+/** Another program changed the target, or the target was restored to an older state. */
 export class MovedError extends Error {
   override name = "MovedError";
 }
@@ -82,7 +82,7 @@ export function movedFrom(stream: string, was: Pick<SinkPosition, "sequence"> | 
   );
 }
 
-/** Throws a MovedError unless the batch starts at the target's positions. */
+/** Checks that the batch starts at the target's positions. Otherwise, throws a MovedError. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
   positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,

@@ -1,5 +1,5 @@
 // Builds batches from the streams and writes them to the target, with the positions. While another
-// sink has the target, this one stands by.
+// sink has the target, this sink stands by.
 
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
@@ -44,16 +44,16 @@ export interface SinkStatus {
   readonly streams: readonly UnreadStream[];
 }
 
-/** Batches in memory besides those being written: one being built, two read ahead. */
+/** Number of batches in memory that are not being written: one being built, two read ahead. */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** If no write happens for this long after a failed one, the failure counts as over. */
+/** If no write happens for this long after a failed write, the failure counts as over. */
 const idleMs = 10_000;
-/** More refused events in a row than this are likelier due to the table than to the events. */
+/** With more consecutive refused events, the table is the likelier cause. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -72,13 +72,13 @@ export class SinkWriter {
   #waiting: AbortController | undefined;
   #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
-  /** Whether a batch has failed and none was written since. */
+  /** Whether a batch has failed and no batch was written since. */
   #hasFailedToWrite = false;
   #hasTarget = false;
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target, read by the last `open` and updated by each batch. */
+  /** Positions of the target. The last `open` reads them, and each batch updates them. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -110,7 +110,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /** Waits for the current batches: until `until` aborts, or at most 10 s if it is undefined. */
+  /** Waits for the current batches until `until` aborts. Without `until`, waits at most 10 s. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -144,7 +144,7 @@ export class SinkWriter {
     );
   }
 
-  /** Writing continues, because one project's events must not stop those of others. */
+  /** Writing continues, because one project's events must not stop other projects. */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
@@ -196,7 +196,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /** Counts 10 s without a write as success: the batch that failed may have been written. */
+  /** Counts 10 s without a write as success, because the failed batch may have been written. */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);
@@ -306,7 +306,7 @@ export class SinkCounts {
   events = 0;
   duplicates = 0;
   rejected = 0;
-  /** Number of refused events since one was last accepted or reported as a duplicate. */
+  /** Number of consecutive refused events. An accepted or duplicate event resets it. */
   refusedInRow = 0;
   commits = 0;
 

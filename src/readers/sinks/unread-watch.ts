@@ -10,11 +10,11 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /** Last sequence of the stream. Undefined, like the fields below, if NATS does not respond. */
+  /** Last sequence; undefined, like the fields below, if NATS does not respond. */
   readonly lastSequence: number | undefined;
   /** Age of the oldest unwritten frame, or 0. */
   readonly lagSeconds: number | undefined;
-  /** Time until the oldest unwritten frame leaves the stream; Infinity if none does. */
+  /** Time until the oldest unwritten frame leaves the stream; Infinity if none will. */
   readonly expirySeconds: number | undefined;
   /** Time for which frames stay in the stream; Infinity if there is no limit. */
   readonly retentionSeconds: number | undefined;
@@ -46,7 +46,7 @@ export class UnreadWatch {
     this.#written = written;
   }
 
-  /** Queries until the signal aborts. Never rejects: the state becomes unknown instead. */
+  /** Queries until the signal aborts. Never rejects. After a failure, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {
@@ -98,7 +98,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // A stream loses messages by size only if it discards old messages for new ones.
+  // A stream loses messages by size only if it discards old messages for new messages.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;
@@ -123,7 +123,7 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // Unread messages were stored after the last written one.
+  // Unread messages were stored after the last written message.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

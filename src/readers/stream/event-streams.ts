@@ -1,5 +1,5 @@
 // Reads all streams, each from its own position. Looks for new streams every 3 s. Live events come
-// first, but a quarter of each batch is reserved for historical ones.
+// first, but a quarter of each batch is reserved for historical events.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -17,7 +17,7 @@ export interface EventStreamsOptions extends ReadingOptions {
   readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Lanes to read; both by default. */
+  /** Lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
 }
 

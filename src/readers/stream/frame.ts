@@ -25,8 +25,8 @@ interface Headers {
 }
 
 /**
- * Returns why this version cannot read a message, as the end of a sentence that begins with "it
- * has"; undefined if it can.
+ * Returns why this version cannot read a message; undefined if it can. The reason is the end of a
+ * sentence that begins with "it has".
  */
 export function unknownSchema(headers: Headers | undefined): string | undefined {
   const found = headers?.get(schemaHeader) ?? "";
@@ -34,7 +34,7 @@ export function unknownSchema(headers: Headers | undefined): string | undefined 
   return `the schema "${storedText(found.slice(0, 40))}", but this version reads only ${schemaKnown}: use a newer Penstock`;
 }
 
-// The timestamp of a message identifies it if it has no id, so both formats must give the same
+// If a message has no id, its timestamp identifies it, so both formats must give the same
 // millisecond. A double cannot hold nanoseconds, and rounding could give the next millisecond.
 
 const nanosDigits = 6;

@@ -1,4 +1,4 @@
-// A set of 64-bit hashes with open addressing in one typed array, so that a million hashes are one
+// A set of 64-bit hashes with open addressing in one typed array. So a million hashes are one
 // object for the garbage collector. A random key of the process decides the slot of a hash, so that
 // no client can choose uuids that share a slot.
 
@@ -85,7 +85,7 @@ export class HashSet64 {
   }
 }
 
-/** Returns the low word to store. Changes that of the hash 0, which would be a free slot. */
+/** Returns the low word to store. For the hash 0, it is 1, because 0 marks a free slot. */
 function wordOf(high: number, low: number): number {
   return (high | low) === 0 ? 1 : low | 0;
 }
@@ -94,7 +94,7 @@ const [keyOfHigh, factorOfHigh, keyOfLow, factorOfLow] = crypto.getRandomValues(
   new Int32Array(4),
 ) as unknown as [number, number, number, number];
 
-/** Mixes the high word first: sums of two products can collide for every key. */
+/** Returns the first slot. Mixes the high word first, because sums of products can collide. */
 function slotAtFirst(high: number, low: number): number {
   let mixed = Math.imul(high ^ keyOfHigh, factorOfHigh | 1);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);

@@ -1,6 +1,6 @@
-// Reads a stream in order through an ephemeral consumer, as far as there is room in memory. The
-// consumer does not outlive the server process or the stream, so while it exists, the stream is the
-// one that was checked. An error ends the pull, and the caller checks the stream again.
+// Reads a stream in order through an ephemeral consumer, as far as memory has space. The consumer
+// does not outlive the server process or the stream. So while the consumer exists, the stream is
+// the stream that was checked. An error ends the pull, and the caller checks the stream again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -74,7 +74,7 @@ export class Pull {
     this.#watch = setInterval(() => this.#checkSilence(), heartbeatMs).unref();
   }
 
-  /** Rejects if the stream does not exist or NATS does not respond. */
+  /** Starts a pull. Rejects if the stream does not exist or NATS does not respond. */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
     const name = `penstock_${options.reader}_${nuid.next()}`;
@@ -179,7 +179,7 @@ export class Pull {
     if (code === timedOut || code === noMessages) {
       this.#answered(left);
     } else if (code === conflict && /max_?bytes/i.test(description)) {
-      // No message was delivered, so the next one exceeds the byte limit.
+      // No message was delivered, so the next message exceeds the byte limit.
       if (left === this.#batch) this.#isSized = false;
       this.#answered(left);
     } else if (code === conflict && /batch completed/i.test(description)) {

@@ -1,29 +1,29 @@
 // Decides where the reading of a stream continues, and reports how the stream has changed. The
-// trail lists the latest messages that were read. Only their ids identify them: sequences are
-// reused, and a clock may be wrong. If the trail does not decide, the reader stops.
+// trail lists the latest messages that were read. Only their ids identify them, because sequences
+// are reused, and a clock may be wrong. If the trail does not decide, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
 
 export interface TrailEntry {
   readonly sequence: number;
-  /** `Nats-Msg-Id` of the frame, or empty: see `Trail`. */
+  /** `Nats-Msg-Id` of the frame, or "" (see `Trail`). */
   readonly messageId: string;
-  /** When the server stored the message, by the server's clock. */
+  /** Time when the server stored the message, by the server's clock. */
   readonly storedAtMs: number;
 }
 
 /**
- * The latest messages that were read, oldest first. If the last entry has no id, it is not a
- * message: losses up to its sequence were reported.
+ * The latest messages that were read, oldest first. A last entry without an id is not a message. It
+ * means that losses up to its sequence were reported.
  */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
 /**
- * Returns the trail with the message; may change the given one. Ignores a message that is not after
- * the last entry: it replaces an erased message that has left the stream.
+ * Returns the trail with the message. May change the given trail. Ignores a message that is not
+ * after the last entry, because it replaces an erased message that has left the stream.
  */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
@@ -96,11 +96,11 @@ interface Uncertainty {
   readonly gone: number;
   /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
   readonly isNewer: boolean;
-  /** Whether the stream is older than the trail's newest message: another stream, or a copy. */
+  /** Whether the stream is older than the trail's newest message, as another stream or a copy. */
   readonly predatesTrail: boolean;
   /**
    * Sequence of the last message that may have been read and is not newer than the trail; 0 if
-   * there is none or `isNewer`.
+   * there is none, or if `isNewer`.
    */
   readonly olderTo: number;
 }
@@ -108,17 +108,14 @@ interface Uncertainty {
 export interface ReaderWords {
   /** Clause that names the command with which reading continues. */
   readonly action: string;
-  /** Clause that states what remains in the target of messages that the stream has lost. */
+  /** Clause that states what the target still has of messages that the stream has lost. */
   readonly stays: string;
   /** Clause that states what happens to messages up to `olderTo`, which may have been read. */
   readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
-  /**
-   * Whether to continue if messages were removed from the stream before they were read, or if it is
-   * unknown whether they were read.
-   */
+  /** Whether to continue if messages were, or may have been, removed before they were read. */
   readonly acceptExpired: boolean;
   /** Sequence of the first erased message that has left the stream but has a replacement. */
   readonly replacementsFrom?: number;
@@ -138,7 +135,7 @@ export async function resume(
   options: ResumeOptions,
 ): Promise<Resume> {
   if (position === undefined) return begin({ ...options, epoch: 1 }, state, []);
-  // Nothing was read, so the new stream cannot be mistaken for the old one.
+  // Nothing was read, so the new stream cannot be mistaken for the old stream.
   if (position.sequence === 0 && position.created !== state.created)
     return begin({ ...options, epoch: position.epoch }, state, []);
   const trail = messagesIn(position.trail);
@@ -160,7 +157,8 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
   const at = comparison.at ?? -1;
   const isAnother = position.created !== state.created && at < 0;
   const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
-  // A recreated stream is newer than the trail. An older one may be a copy: an operator decides.
+  // A recreated stream is newer than the trail. An older stream may be a copy, so an operator
+  // decides.
   const predatesTrail = isAnother && uncertainty.predatesTrail;
   if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
     const epoch = position.epoch + 1;
@@ -221,7 +219,7 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Stops, unless the operator accepts the uncertainty: starting too far ahead skips messages. */
+/** Stops, unless the operator accepts the uncertainty. A start too far ahead skips messages. */
 function uncertain(
   position: StreamPosition,
   state: StreamState,
@@ -244,8 +242,9 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // A later start learns from a `copy_accepted` incident which messages are already counted. A
-    // `place_unknown` must not have this effect: another stream may get the same epoch.
+    // A `copy_accepted` incident informs a later start which messages are already counted. A
+    // `place_unknown` incident must not have this effect, because another stream may get the same
+    // epoch.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -337,7 +336,10 @@ const noUncertainty: Uncertainty = {
 /** Maximum difference of the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
-/** The copy diverged before the trail begins, so only messages before the trail may be equal. */
+/**
+ * Determines what is uncertain. The copy diverged before the trail begins, so only messages before
+ * the trail may be equal.
+ */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,

@@ -1,6 +1,6 @@
 // The main loop of effects and sinks. It opens the target, reads from the target's positions, and
-// builds one batch while the previous ones are written. After any failure, everything in memory is
-// dropped, and the next session starts from the target's positions. JetStream is the journal.
+// builds one batch while the previous batches are written. After any failure, everything in memory
+// is dropped, and the next session starts from the target's positions. JetStream is the journal.
 
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { TooSlowError } from "../../platform/base/store-error.ts";
@@ -13,13 +13,13 @@ interface SessionTarget {
   opened(streams: EventStreams): void;
   /** Builds the next batch and passes its write to `Session.write`. Returns false to end. */
   batch(streams: EventStreams): Promise<boolean>;
-  /** Returns the pause in ms; undefined for the default. Rejects if no session may follow. */
+  /** Handles a failure. Returns the pause in ms, or undefined. Rejects if no session may follow. */
   failed(error: Error): Promise<number | undefined>;
 }
 
 export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
-  /** The limit of a batch, adapted after each batch and each failed session. */
+  /** The limit of a batch. It is adapted after each batch and each failed session. */
   readonly limit: BatchLimit;
   readonly pauseMsMax: number;
 }
@@ -35,7 +35,7 @@ export class Session {
   readonly signal: AbortSignal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
-  /** Running writes and a failed one, oldest first. */
+  /** Running writes and a failed write, oldest first. */
   #writes: Promise<void>[] = [];
   #commits = 0;
 
@@ -75,7 +75,7 @@ export class Session {
     return this.#running;
   }
 
-  /** Waits for the current batches and `alongside`: until `until` aborts, or at most 10 s. */
+  /** Waits for the current batches and `alongside`, until `until` aborts or for 10 s. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();
@@ -86,7 +86,7 @@ export class Session {
     over.abort();
   }
 
-  /** Tracks the write of a batch. If it fails, the session ends. */
+  /** Tracks the write of a batch. If the write fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -105,7 +105,7 @@ export class Session {
     while (this.#writes.length >= writesMax) await this.#writes[0];
   }
 
-  /** Rejects when a running write fails; is never fulfilled. */
+  /** Returns a promise that rejects when a running write fails, and never resolves. */
   failed(): Promise<never> {
     return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
   }
@@ -166,7 +166,7 @@ const failuresMin = 2;
 
 /**
  * Adapts the number of events of a transaction. A transaction that is too slow or fails repeatedly
- * would be retried for ever, so the limit is halved. It is doubled after 16 successes.
+ * would be retried forever, so the limit is halved. The limit is doubled after 16 successes.
  */
 export class BatchLimit {
   readonly #most: number;
@@ -181,8 +181,8 @@ export class BatchLimit {
   }
 
   /**
-   * Runs a write. If it rejects with a TooSlowError, halves the limit and adds that to the error.
-   * `what` names the transactions.
+   * Runs a write. If the write rejects with a TooSlowError, halves the limit, and adds this to the
+   * error. `what` names the transactions.
    */
   async within<Result>(
     events: number,
@@ -208,7 +208,7 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records a failed session. It counts only if it began a transaction. */
+  /** Records a failed session. The session counts only if it began a transaction. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

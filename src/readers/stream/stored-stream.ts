@@ -13,7 +13,7 @@ export interface StreamName {
 export interface StreamState {
   /** Time when the stream was created, as the server reports it. */
   readonly created: string;
-  /** Sequence of the first message; in an empty stream, the next sequence. */
+  /** Sequence of the first message. In an empty stream, the next sequence. */
   readonly firstSequence: number;
   /** Last assigned sequence, or 0. */
   readonly lastSequence: number;
@@ -29,14 +29,14 @@ export interface StoredMessage {
 
 /** Queries a stream. Each method rejects if NATS does not respond. */
 export interface AskedStream {
-  /** Returns undefined if the stream does not exist. */
+  /** Returns the state; undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   message(sequence: number): Promise<StoredMessage | undefined>;
-  /** Returns the first message with this sequence or a greater one. */
+  /** Returns the first message with this sequence or a greater sequence. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** Returns the id of a message; if it has none, a text with its timestamp. */
+/** Returns the id of a message. If there is no id, returns a text with the timestamp. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }

@@ -1,4 +1,4 @@
-// Handles the erasures in a stream: erased messages do not count as lost, and the frames that
+// Handles the erasures in a stream. Erased messages do not count as lost, and the frames that
 // replace them are found.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -56,7 +56,7 @@ export class StreamErasures {
     return { ...state, firstSequence, replacementsFrom };
   }
 
-  /** Yields the erased messages in the range, both ends included. */
+  /** Yields the erased messages in the range, inclusive. */
   async *between({ from, to, created }: Range): AsyncGenerator<ErasedMessage> {
     if (from > to) return;
     const erased = await this.learned(from, created);

@@ -1,5 +1,5 @@
-// Reads one stream for ever, in order, each message once. Before each start, it checks whether the
-// stream is still the same. It starts again after a missing message, silence or a lost consumer.
+// Reads one stream forever, in order, each message once. Before each start, checks whether the
+// stream is still the same. Starts again after a missing message, silence or a lost consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
@@ -51,7 +51,7 @@ interface StreamReaderOptions extends ReadingOptions {
   readonly onReady: () => void;
 }
 
-/** A new position of the stream. The next items follow it. */
+/** A new position of the stream. The next items follow this position. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -88,12 +88,12 @@ export class StreamReader {
   #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
-  #lastSequence = -1; // Below 0: unknown.
+  #lastSequence = -1; // Below 0 means unknown.
   #isKnown = false;
   #breaks = 0;
   #fault: string | undefined;
   #isStopped = false;
-  /** Number of checks in a row that found no stream. */
+  /** Number of consecutive checks that found no stream. */
   #misses = 0;
   /** Resolved when a removed stream exists again. */
   #isBack: PromiseWithResolvers<void> | undefined;
@@ -237,7 +237,7 @@ export class StreamReader {
     }
   }
 
-  /** Pushes a position item unless reading continues right after the last message. */
+  /** Checks the stream. Pushes a position item unless reading continues after the last message. */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#position;
@@ -261,7 +261,10 @@ export class StreamReader {
     return state;
   }
 
-  /** A stream that was read to its end was removed on purpose. Otherwise, an operator decides. */
+  /**
+   * Returns the error of a missing stream. A stream that was read to its end was removed on
+   * purpose. In other cases, an operator decides.
+   */
   #missingError(): Error {
     const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
     if (unread > 0)
@@ -409,8 +412,8 @@ type MessageParts = Omit<PulledMessage, "message"> & {
 const eventBytesLikely = 300;
 
 /**
- * A message that replaces an erased one becomes an empty frame: `rewrittenItem` delivers its lines
- * at the sequence of the erased message.
+ * Returns the item of a message. A message that replaces an erased message becomes an empty frame,
+ * because `rewrittenItem` delivers its lines at the sequence of the erased message.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { headers } = pulled.message;

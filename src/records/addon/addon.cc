@@ -1,11 +1,11 @@
-// Binds the scanner's core to Node: the class, its methods, the module. Contains no JSON code.
+// Binds the scanner's core to Node: the class, its methods and the module. Contains no JSON code.
 //
 // class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
-// scanPart(body, start, end): status, scanAtOnce(body): status, scanMore(body): undefined; scan and
-// scanMore also in the background, with promises; finish() and release().
+// scanPart(body, start, end): status, scanAtOnce(body): status, scanMore(body): undefined, finish()
+// and release(). scan and scanMore also exist as background calls, which return promises.
 //
-// Wrong arguments, and any call during a background scan, throw. The object keeps its table alive;
-// a table that was detached or shrunk is rejected.
+// Wrong arguments throw, and so does any call during a background scan. The object keeps its table
+// alive. A call throws if the table was detached or shrunk.
 
 #include <node_api.h>
 
@@ -92,9 +92,9 @@ napi_value end_scan(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// Bodies are blocks of up to 20 MB. When such blocks are freed, glibc raises its thresholds to
-// their size, allocates later ones from the heap, and retains up to twice as much at the end of the
-// heap for good. Fixed thresholds prevent that.
+// Bodies are blocks of up to 20 MB. Without fixed thresholds, glibc raises its thresholds to the
+// size of a freed block. Then it allocates later blocks from the heap, and retains up to twice as
+// much at the end of the heap.
 napi_value return_large_blocks(napi_env, napi_callback_info) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 4 << 20);

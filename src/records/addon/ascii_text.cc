@@ -1,4 +1,4 @@
-// Reads one character after another, because valid input is short, and longer input is rejected.
+// Reads character by character, because valid input is short and longer input is rejected.
 
 #include "ascii_text.h"
 

@@ -1,9 +1,9 @@
-// Runs one call of the core in libuv's thread pool. `execute` is the only code that runs on another
-// thread, and it uses no napi value; everything else runs on the scanner's own thread.
+// Runs one call of the core in libuv's thread pool. `execute` is the only code that runs on a pool
+// thread, and it uses no napi value. All other code runs on the scanner's own thread.
 //
-// An environment that shuts down first waits for its queued work, then calls `complete`, and only
-// then finalizes its objects. So `complete` finds everything in place, but it can no longer settle
-// the promise.
+// An environment that shuts down first waits for its queued work, then calls `complete`, and
+// finalizes its objects last. So `complete` can use all objects, but it can no longer settle the
+// promise.
 
 #include "background.h"
 
@@ -34,7 +34,8 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Whether no memory was removed during the work: Node-API cannot pin an ArrayBuffer's memory.
+// Returns whether body and table are still at the same address. Node-API cannot pin an
+// ArrayBuffer's memory.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;

@@ -7,10 +7,11 @@
 namespace penstock {
 
 /**
- * Starts the call, and returns a promise: of the status for a scan, of undefined for scanMore.
- * Until it settles, the scanner is busy, and the scanner, its table and the body are protected from
- * garbage collection. It rejects with a TypeError if body or table were detached or resized
- * meanwhile. Throws and returns null if the work could not be started.
+ * Starts the call, and returns a promise. It resolves with the status of a scan, or with undefined
+ * for scanMore. Until the promise settles, the scanner is busy, and the scanner, its table and the
+ * body are protected from garbage collection. The promise rejects with a TypeError if the body or
+ * the table were detached or resized during the call. If the work cannot be started, throws and
+ * returns null.
  */
 napi_value start_in_background(napi_env env, const Call& call);
 

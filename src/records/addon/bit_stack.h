@@ -1,8 +1,8 @@
-// A growing stack of bits that records whether each open container is an object or an array. Does
-// not limit the depth.
+// A growing stack of bits. Records whether each open container is an object or an array. Does not
+// limit the depth.
 //
-// Memory: none up to 64 levels, then an eighth of a byte per level. `push` returns false when
-// memory runs out.
+// Memory: up to 64 levels need no heap memory. Each further level takes an eighth of a byte. `push`
+// returns false when memory runs out.
 
 #pragma once
 

@@ -65,7 +65,10 @@ Binding* get_idle_binding(napi_env env, napi_value scanner) {
 
 namespace {
 
-/** Reads two offsets. Returns false if they are not within the body. */
+/**
+ * Reads two offsets, and narrows the body to the bytes between them. Returns false if the offsets
+ * are not within the body.
+ */
 bool take_part(napi_env env, const napi_value* offsets, Body& body) {
   uint32_t start = 0;
   uint32_t end = 0;

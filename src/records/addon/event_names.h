@@ -7,30 +7,30 @@
 
 namespace penstock {
 
-/** The places in which a key may be; lower values take precedence. */
+/** The places where the API key may be. Lower values have precedence. */
 enum KeyPlace : uint32_t {
   kApiKey = 0,
   kToken = 1,
   kDollarToken = 2,
   kPropertiesToken = 3,
 };
-/** The numbers of such places in an envelope, and in an event. */
+/** Number of the places of a key in an envelope, and in an event. */
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** The meaning of `$distinct_id` in an event. All lower numbers are those of Field. */
+/** The meaning of `$distinct_id` in an event. Lower numbers are values of Field. */
 inline constexpr uint32_t kOtherDistinctId = 8;
-/** The number of an ExtraPart is added to this one. */
+/** Added to the number of an ExtraPart. */
 inline constexpr uint32_t kFirstExtraName = 16;
-/** The number of a KeyPlace is added to this one. */
+/** Added to the number of a KeyPlace. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** The meaning of `token` in the properties. All lower numbers are those of Property. */
+/** The meaning of `token` in the properties. Lower numbers are values of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** The meaning of `sentAt` in the envelope. All lower numbers are words of the header. */
+/** The meaning of `sentAt` in the envelope. Lower numbers are words of the header. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
-/** The number of a KeyPlace is added to this one. */
+/** Added to the number of a KeyPlace in an envelope. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
 
 inline constexpr uint32_t kNoName = UINT32_MAX;
@@ -90,10 +90,13 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
   }
 }
 
-/** Length of "historical_migration", the longest name that is recognised with escapes. */
+/** Length of "historical_migration", the longest name that is recognised even with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/** The name without its escapes, written to `room`; empty if it does not fit, or is not ASCII. */
+/**
+ * Writes the name without its escapes to `room`, and returns it. Returns an empty key if the name
+ * is too long or is not ASCII.
+ */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

@@ -1,20 +1,20 @@
-// The scanner's core: one validating pass over a JSON body that records the offsets of its events'
-// parts. Independent of Node; addon.cc binds it. table.ts documents the layout. A test checks that
-// this file and table.ts agree.
+// The scanner's core: one validating pass over a JSON body that records the offsets of the parts of
+// its events. Independent of Node. addon.cc binds the core, and table.ts documents the layout. A
+// test checks that this file and table.ts agree.
 //
-// Lifetime: `text` is read (and its line breaks overwritten) during a call only; no pointer to it
-// is stored.
+// Lifetime: only a call reads `text` and overwrites its line breaks. The scanner stores no pointer
+// to `text`.
 //
-// Padding: not needed; no byte outside [text, text + length) is read.
+// Padding: none. The scanner reads no byte outside [text, text + length).
 //
-// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words, with
-// row_capacity at least 1: the header, all rows, all extras. Lengths are below 4 GiB.
+// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words: the
+// header, all rows, all extras. row_capacity is at least 1. Lengths are below 4 GiB.
 //
-// Threads: there is no state outside the objects, except simdjson's choice of code, see
-// choose_processor_code. An EventScanner is used by one thread at a time; several may run
-// concurrently. No other thread may write to the text during a call.
+// Threads: each EventScanner is used by one thread at a time. Several scanners may run
+// concurrently. No other thread may write to the text during a call. The only state outside the
+// objects is simdjson's choice of code (see choose_processor_code).
 //
-// Memory: the index of tokens takes at most 17 MiB for any text. The next call uses it again
+// Memory: the index of tokens takes at most 17 MiB for any text. The next call reuses the index
 // (token_index.h).
 
 #pragma once
@@ -84,10 +84,7 @@ enum RowWord : uint32_t {
   kRowWords = 21,
 };
 
-/**
- * The fields with a span: span at kFirstFieldStart + 2 * field, type at bit 4 * field of
- * kFieldTypes.
- */
+/** The fields. Their span is at kFirstFieldStart + 2 * field, their type in kFieldTypes. */
 enum Field : uint32_t {
   kEvent = 0,
   kDistinctId = 1,
@@ -99,13 +96,13 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/** The words of an extra, which few items have: the bit kHasExtraShift shows whether one does. */
+/** The words of an extra, which few items have. The bit kHasExtraShift is set for an extra. */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
 };
 
-/** In an extra: span at 2 * part, type at bit 4 * part of kExtraTypes. */
+/** The parts of an extra. The span is at 2 * part. The type is at bit 4 * part of kExtraTypes. */
 #define PENSTOCK_EXTRA_PARTS(X) \
   X(PropertiesSet)              \
   X(PropertiesSetOnce)          \
@@ -124,8 +121,8 @@ enum ExtraPart : uint32_t {
 };
 
 /**
- * The keys that are recognised inside `properties`: type at bit 4 * property of 64 bits. The first
- * eight are kPropertyTypes; the others are in the row's spans or in its extra.
+ * The keys that are recognised inside `properties`. A type is at bit 4 * property of 64 bits.
+ * kPropertyTypes has the first eight types. The row's spans or its extra have the other types.
  */
 enum Property : uint32_t {
   kSurveyId = 0,
@@ -155,7 +152,7 @@ enum ItemFlag : uint32_t {
   kItemEscapedInnerKey = 32,
 };
 
-// The fuzz target makes these small, so that short texts exceed them.
+// The fuzz target makes these limits small, so that short texts exceed them.
 #if !defined(PENSTOCK_DEPTH_MAX)
 #define PENSTOCK_DEPTH_MAX 100
 #endif
@@ -166,12 +163,12 @@ enum ItemFlag : uint32_t {
 #define PENSTOCK_KEY_TOKEN_BYTES_MAX 4096
 #endif
 
-/** Maximum number of nested objects and arrays, including the item; a deeper item is flagged. */
+/** Maximum number of nested objects and arrays, including the item. A deeper item gets a flag. */
 inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
-/** Maximum number of digits of a number; an item with a longer one is flagged. */
+/** Maximum number of digits of a number. An item with a longer number gets a flag. */
 inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
-/** Maximum length of a valid key. Longer tokens are equal only if all bytes are. */
+/** Maximum length of a valid key. Longer tokens are equal only if all their bytes are equal. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
 /** Maximum length of a text whose error scan_at_once locates. */
@@ -180,8 +177,8 @@ inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 inline constexpr size_t kNoScan = SIZE_MAX;
 
 /**
- * Makes simdjson choose its code for this processor. Its first use would do so too, but through
- * getenv, which must not run concurrently with a setenv on another thread. Call it once, before
+ * Makes simdjson choose its code for this processor. Otherwise, the first scan would do so through
+ * getenv, which must not run concurrently with a setenv on another thread. Call this once, before
  * another thread scans.
  */
 void choose_processor_code() noexcept;
@@ -194,17 +191,17 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * Validates the whole text and fills the header, the first rows and their extras. If it returns
-   * kOk, it has replaced line breaks between tokens with spaces. Otherwise the text is unchanged,
-   * and the header is zero except for kErrorOffset and, if the text can be repaired, kMalformed,
-   * kNonFinite and kRepairedBytes.
+   * Validates the whole text and fills the header, the first rows and their extras. With kOk, line
+   * breaks between tokens have become spaces. Otherwise the text is unchanged, and the header is
+   * zero except for kErrorOffset. If the text can be repaired, kMalformed, kNonFinite and
+   * kRepairedBytes are set too.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
-   * As scan, except that for an invalid text of more than kExplainedAtOnceBytes it only returns
-   * kUnexplained and a header of zeros. Locating the error takes up to ten times as long as
-   * detecting it.
+   * Scans like `scan`, but does not locate the error in an invalid text of more than
+   * kExplainedAtOnceBytes. Locating would take up to ten times as long as detecting. For such a
+   * text, returns kUnexplained and fills the header with zeros.
    */
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
@@ -212,15 +209,13 @@ class EventScanner {
   /** Fills the next rows of the last scanned, unchanged text. kRowCount is 0 at its end. */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
-  /**
-   * Ends the scan of a text before all rows were requested, as if its last row had been delivered.
-   */
+  /** Ends the scan before all rows were requested. */
   void finish() noexcept;
 
   /** Calls finish, and frees all memory that the next scan would reuse. */
   void release() noexcept;
 
-  /** Length of the text last scanned; kNoScan before the first. */
+  /** Returns the length of the last scanned text; kNoScan before the first scan. */
   size_t last_length() const noexcept { return last_length_; }
 
  private:

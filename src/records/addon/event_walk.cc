@@ -1,4 +1,4 @@
-// Envelope, array and items: detects which of them a body is, and reads them in order.
+// Detects whether a body is an envelope, an array or one event, and reads the items in order.
 
 #include "event_walk.h"
 
@@ -12,7 +12,7 @@ RowPlace place_of(const Batch& batch, uint32_t index) {
   return {batch.rows + size_t{kRowWords} * index, batch.extras + size_t{kExtraWords} * index};
 }
 
-// Walks an item. `keys` is null if the items' keys do not count.
+// Walks an item. `keys` is null if the items' keys are irrelevant.
 Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uint32_t number) {
   walk.flags = 0;
   ItemReader item(walk, place, keys != nullptr);
@@ -127,7 +127,7 @@ void walk_rest_of_items(Walk& walk, Batch& batch) noexcept {
     if (cursor != nullptr) cursor = walk.held(cursor);
     if (cursor != nullptr)
       cursor = walk_item(walk, cursor, place_of(batch, batch.row_count), nullptr, 0);
-    // The text has changed since it was scanned.
+    // A null cursor means that the text has changed since it was scanned.
     if (cursor == nullptr) break;
     batch.row_count++;
     batch.resume = walk.at(cursor) == ',' ? cursor[1] : 0;

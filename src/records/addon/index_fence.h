@@ -1,6 +1,6 @@
-// In a build with AddressSanitizer, makes a read of the index past its last entry an error; in any
-// other build, does nothing. The walk makes no bounds checks (json_walk.h explains why it needs
-// none), so this verifies it.
+// Checks that the walk never reads past the last entry of the index. The walk has no bounds checks
+// (json_walk.h explains why). In a build with AddressSanitizer, such a read is an error. In other
+// builds, this does nothing.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-/** From `close` to `open`, a few hundred entries from `end` on must not be accessed. */
+/** Forbids access to a few hundred entries from `end` on, between `close` and `open`. */
 class IndexFence {
  public:
 #if defined(__SANITIZE_ADDRESS__)

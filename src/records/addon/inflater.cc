@@ -1,4 +1,4 @@
-// One call of zlib inflates a whole body: there is no further input, and no further output space.
+// Inflates a whole body in one call of zlib, which gets the complete input and all output space.
 
 #include "inflater.h"
 
@@ -18,7 +18,7 @@ ptrdiff_t Inflater::inflate(const uint8_t* body, size_t length, uint8_t* output,
       ready_ ? inflateReset2(&stream_, window_bits) : inflateInit2(&stream_, window_bits);
   if (reset != Z_OK) return -1;
   ready_ = true;
-  // zlib only reads through this pointer, but its type lacks the const.
+  // zlib only reads through this pointer, but the declared type is not const.
   stream_.next_in = const_cast<uint8_t*>(body);
   stream_.avail_in = static_cast<uInt>(length);
   stream_.next_out = output;

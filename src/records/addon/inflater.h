@@ -1,5 +1,5 @@
-// Inflates bodies with one reused decoder, which keeps its window and tables. Uses the zlib that
-// Node exports to addons, the same as node:zlib. Independent of Node itself.
+// Inflates bodies with one decoder, and reuses its window and tables. Uses the zlib that Node
+// exports to addons and that node:zlib uses. Otherwise independent of Node.
 
 #pragma once
 
@@ -18,10 +18,10 @@ class Inflater {
   ~Inflater();
 
   /**
-   * Inflates body[0, length) to output[0, capacity). `window_bits` selects gzip, zlib or raw
-   * deflate, as for inflateInit2. Returns the number of bytes written; -1 if the body is invalid,
-   * is incomplete, has trailing bytes, needs more room, or if there is no memory. Then the output
-   * is meaningless.
+   * Inflates body[0, length) to output[0, capacity), and returns the number of bytes written.
+   * `window_bits` selects gzip, zlib or raw deflate, as for inflateInit2. Returns -1 if the body is
+   * invalid or incomplete, has trailing bytes, does not fit, or if memory runs out. With -1, the
+   * output is meaningless.
    */
   ptrdiff_t inflate(const uint8_t* body, size_t length, uint8_t* output, size_t capacity,
                     int window_bits) noexcept;

@@ -1,5 +1,4 @@
-// The binding of the inflater: a class of the module. It checks its arguments and throws
-// TypeErrors.
+// The binding of the inflater: a JavaScript class that checks its arguments and throws TypeErrors.
 
 #pragma once
 
@@ -7,7 +6,7 @@
 
 namespace penstock {
 
-/** Sets `Inflater` on the exports. Returns false if that fails. */
+/** Sets `Inflater` on the exports. Returns false if this fails. */
 bool set_inflater(napi_env env, napi_value exports);
 
 }  // namespace penstock

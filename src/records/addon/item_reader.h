@@ -1,4 +1,4 @@
-// Fills the row of one item, one member after another. Also reads the root of a single event.
+// Fills the row of one item, member by member. Also reads the root of a single event.
 
 #pragma once
 
@@ -29,13 +29,13 @@ struct RowPlace {
 
 class ItemReader {
  public:
-  /** `reads_key` is whether the item may have the API key. */
+  /** `reads_key`: whether the item may have the API key. */
   ItemReader(Walk& walk, RowPlace place, bool reads_key)
       : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
     std::memset(row_, 0, kRowWords * sizeof *row_);
   }
 
-  /** Reads a member. `walk` is passed again so that the compiler does not reload it each time. */
+  /** Reads a member. `walk` is a parameter so that the compiler does not reload it each time. */
   PENSTOCK_INLINE Cursor member(Walk& walk, const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       note_escaped_key();
@@ -48,9 +48,9 @@ class ItemReader {
 
   void note_escaped_key() { flags_ |= kItemEscapedKey; }
 
-  /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
+  /** Stores the value of a member that may be the key. Of a repeated member, the last counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first non-empty value in the first `places` of KeyPlace, or Absent. */
+  /** Returns the first non-empty key among the first `places` of KeyPlace, or a kAbsent token. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {

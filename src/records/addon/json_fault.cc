@@ -1,4 +1,4 @@
-// Finds where a text stops being JSON, byte by byte, without table or index: this code must stay
+// Finds the first error in a text, byte by byte, without table or index, so that the code stays
 // easy to verify.
 
 #include "json_fault.h"
@@ -16,7 +16,7 @@ bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 bool is_hex(uint8_t c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// Length of the well-formed sequence at `text` (Unicode 15, table 3-7), or 0.
+// Returns the length of the well-formed sequence at `text` (Unicode 15, table 3-7), or 0.
 size_t utf8_sequence_length(const uint8_t* text, size_t left) {
   const uint8_t lead = text[0];
   if (lead < 0x80) return 1;
@@ -42,7 +42,7 @@ struct Reader {
   Words words;
 
   bool ended() const { return at >= length; }
-  // 0 represents the end: no JSON token contains a NUL.
+  // The end of the text reads as 0, because no JSON token contains a NUL.
   uint8_t peek() const { return ended() ? uint8_t{0} : text[at]; }
   void skip_space() {
     while (!ended() && is_space(text[at])) at++;

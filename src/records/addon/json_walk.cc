@@ -1,4 +1,4 @@
-// The parts of the walk that need no inlining: skipped values, and escapes.
+// The parts of the walk that need no inlining: skipped values and escapes.
 
 #include "json_walk.h"
 
@@ -7,8 +7,8 @@
 namespace penstock {
 namespace {
 
-// Number of bytes that are searched for backslashes and line breaks at a time: small enough to be
-// still in the cache when the walk gets there. The fuzz target makes it smaller.
+// Number of bytes that are searched for backslashes and line breaks at a time. The window is still
+// in the CPU's cache when the walk reads it. The fuzz target makes the window smaller.
 #if !defined(PENSTOCK_WINDOW_BYTES)
 #define PENSTOCK_WINDOW_BYTES (32 << 10)
 #endif

@@ -1,23 +1,23 @@
-// The validating walk over the index of simdjson's stage 1: the JSON grammar, independent of
+// The validating walk over the index of simdjson's stage 1. Checks the JSON grammar, independent of
 // events.
 //
-// Stage 1 has already checked that the text is UTF-8, and that its strings are closed and have no
-// raw control character. Its index has the offsets of [ ] { } : , of opening quotes and of the
-// first byte of any other run, so between two entries there is only the rest of one token and then
-// white space. The rest is checked here: the order of tokens, numbers, literals, escapes.
+// Stage 1 has checked that the text is UTF-8, and that its strings are closed and have no raw
+// control characters. Its index has the offset of each of `[]{}:,`, of each opening quote, and of
+// the first byte of each other token. Between two entries, there is only the rest of one token,
+// followed by white space. The walk checks the order of tokens, numbers, literals and escapes.
 //
-// Requires: the text begins with { or [ and its last token is the matching closer, and the index
-// has one more entry, the offset of the first token. So a value is never the last entry, and a walk
-// past the end meets an opening bracket where only a comma or closer is valid: no other bounds
-// check is needed.
+// Requires: the text begins with { or [, and its last token is the matching closing bracket. After
+// the last token, the index repeats the offset of the first token. So a walk past the end meets an
+// opening bracket where only a comma or a closing bracket is valid. No other bounds check is
+// needed.
 //
-// The index may hold only a part of the text's tokens. So code that moves on to another member,
-// value or container calls `held` first: it ensures that the cursor is in the index, and as many
-// entries after it as are read until the next call.
+// The index may have only a part of the text's tokens. Before code moves to another member, value
+// or container, it calls `held`. `held` ensures that the cursor and all entries that are read
+// before the next call are in the index.
 //
-// A cursor points into the index. A function that takes one at the start of a value returns the one
-// after it, or null. The cursor that was passed is then invalid; the entry before the returned one
-// is still in the index.
+// A cursor points into the index. A function that takes the cursor of a value returns the cursor
+// after the value, or null if the value is invalid. The passed cursor is then invalid. The entry
+// before the returned cursor is still in the index.
 
 #pragma once
 
@@ -46,7 +46,7 @@ struct Key {
 
 constexpr uint32_t kNotHex = 0x10000;
 
-/** The value of four hex digits, or kNotHex. Never passes a closing quote. */
+/** Returns the value of four hex digits, or kNotHex. Never reads past a closing quote. */
 uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
@@ -66,13 +66,13 @@ class Walk {
   }
 
   /**
-   * ItemFlag bits of the passed values: U+0000 and lone surrogates in escapes, long numbers, depth,
-   * repeated names. The caller clears them.
+   * ItemFlag bits of the values that the walk has passed: U+0000 and lone surrogates in escapes,
+   * long numbers, depth, repeated names. The caller clears the bits.
    */
   uint32_t flags = 0;
-  /** Number of the item's containers around the next value. Set by the caller. */
+  /** Number of the item's containers around the next value. The caller sets this number. */
   uint32_t depth = 0;
-  /** The offset from which line breaks are replaced. Final after look_to_end. */
+  /** Returns the offset from which line breaks are replaced. Final after look_to_end. */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
   bool out_of_memory() const noexcept { return out_of_memory_ || index_.out_of_memory(); }
 
@@ -84,14 +84,14 @@ class Walk {
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
   /**
-   * Returns the cursor's position in the index, which then has the next entries too. Null if the
-   * text is invalid there.
+   * Returns the cursor's position in the index after ensuring that the index has the next entries.
+   * Returns null if the text is invalid at this position.
    */
   PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
     return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
   }
 
-  /** Returns to the token at this offset. Null if the text has changed. */
+  /** Returns the cursor of the token at this offset. Returns null if the text has changed. */
   Cursor seek(uint32_t offset) noexcept {
     const Cursor cursor = index_.seek(text_, offset);
     mark_ = index_.mark();
@@ -99,8 +99,8 @@ class Walk {
   }
 
   /**
-   * Calls `member(key, cursor of the value)` for each member of the object; it returns the cursor
-   * after the value.
+   * Calls `member(key, cursor of the value)` for each member of the object. `member` returns the
+   * cursor after the value.
    */
   template <typename Member>
   PENSTOCK_INLINE Cursor members(Cursor cursor, Member member) noexcept {
@@ -138,7 +138,7 @@ class Walk {
     }
   }
 
-  /** Type of the value by its first byte only. A string counts as plain. */
+  /** Returns the type of the value from its first byte only. Every string counts as plain. */
   PENSTOCK_INLINE TokenType type_at(Cursor cursor) const noexcept {
     switch (at(cursor)) {
       case '"': return kPlainString;
@@ -175,7 +175,7 @@ class Walk {
 
   Cursor skip_container(Cursor cursor) noexcept;
 
-  /** Begins the check for repeated names. Called before the members of an object. */
+  /** Begins the check for repeated names. Call this before the members of an object. */
   PENSTOCK_INLINE void open_names() noexcept { names_.open(); }
   PENSTOCK_INLINE void close_names() noexcept { names_.close(); }
   PENSTOCK_INLINE void note_name(const uint8_t* name, uint32_t length) noexcept {
@@ -210,8 +210,8 @@ class Walk {
     return ends_at(end, cursor) ? end : 0;
   }
 
-  // End of a number or literal; 0 if it is neither. 0 is not a valid end, because an opening
-  // bracket is before it.
+  // Returns the end of a number or literal, or 0 for other values. An opening bracket precedes
+  // every number, so 0 is never a valid end.
   PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) noexcept {
     switch (at(cursor)) {
       case 't': return literal_end(cursor, "true", 4);
@@ -221,7 +221,7 @@ class Walk {
     }
   }
 
-  // The end of a number. The next entry is not a digit, so no run of digits passes it.
+  // Returns the end of a number, or 0. The loops end at the next entry, which is not a digit.
   PENSTOCK_INLINE uint32_t number_end(Cursor cursor) noexcept {
     const uint8_t* p = text_ + *cursor;
     if (*p == '-') p++;
@@ -262,7 +262,7 @@ class Walk {
   Cursor mark_;
   const uint8_t* const text_;
   const uint32_t length_;
-  // The offset of the next unread backslash, or else window_end_.
+  // The offset of the next unread backslash, or window_end_ if there is none.
   uint32_t clear_;
   uint32_t window_end_;
   uint32_t line_break_;

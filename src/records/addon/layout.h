@@ -1,5 +1,5 @@
-// Exports the core's numbers that both sides must agree on. JavaScript compares them with its own
-// when it loads the addon.
+// Exports the numbers that the core shares with JavaScript. JavaScript compares them with its own
+// numbers when it loads the addon.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/** Sets `exports.layout` to the numbers, by "Group.Name" as in table.ts. */
+/** Sets `exports.layout` to the numbers, by `Group.Name`. Returns false if this fails. */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

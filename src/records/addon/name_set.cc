@@ -1,4 +1,4 @@
-// Uses open addressing: the table has at least twice as many slots as names.
+// A hash table with open addressing. The table has at least twice as many slots as names.
 
 #include "name_set.h"
 
@@ -16,7 +16,8 @@ struct HashKey {
   uint64_t high;
 };
 
-// A key for systems without a source of random bytes, harder to guess than a constant.
+// Returns a key for systems without a source of random bytes. The key is harder to guess than a
+// constant.
 HashKey guess_key() noexcept {
   static const char place = 0;
   const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
@@ -33,7 +34,7 @@ HashKey draw_key() noexcept {
   return key;
 }
 
-// The secret key, constant once it is drawn.
+// Returns the secret key. The first call draws the key.
 const HashKey& hash_key() noexcept {
   static const HashKey key = draw_key();
   return key;

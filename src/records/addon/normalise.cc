@@ -1,6 +1,6 @@
-// One pass copies the text and records where the members of each object begin. When an object
-// closes, members whose name is repeated later are marked as dead in the output; a second pass
-// removes the dead ones, if there are any.
+// The first pass copies the text and records where the members of each object begin. When an object
+// closes, and a member's name is repeated later in the object, the pass marks that member as dead.
+// If there are dead members, a second pass removes them.
 
 #include "normalise.h"
 
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// A dead member is kDead and the four bytes of its length; the shortest possible member, `"":1,`,
-// has just enough room. This byte is never written otherwise.
+// A dead member begins with kDead and the four bytes of its length. The shortest member, `"":1,`,
+// has exactly this size. No other output byte has the value kDead.
 constexpr uint8_t kDead = 1;
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -27,9 +27,8 @@ bool is_scalar_byte(uint8_t c) {
 
 bool is_surrogate(uint32_t code) { return code >= 0xD800 && code <= 0xDFFF; }
 
-// The state of the pass. It is passed between functions by value, so that it stays in registers:
-// the compiler must assume that a written byte may be in any object. `in` is null once the text
-// turns out not to be JSON.
+// The state of the pass. Functions pass it by value, so that it stays in registers. The compiler
+// must assume that a written byte may be in any object. `in` is null if the text is not JSON.
 struct At {
   const uint8_t* in;
   uint8_t* out;
@@ -74,7 +73,7 @@ At put_character(At at, uint32_t code) {
   return at;
 }
 
-// Copies the escape at a backslash. No escape gets longer.
+// Copies the escape at a backslash. The copy is never longer.
 At copy_escape(At at, const uint8_t* end) {
   const auto left = static_cast<size_t>(end - at.in);
   if (left < 2) return kNoJson;
@@ -101,7 +100,7 @@ At copy_escape(At at, const uint8_t* end) {
   return put_character(at, code == 0 || is_surrogate(code) ? 0xFFFD : code);
 }
 
-// Whether one of the eight bytes is a quote, a backslash or a control character.
+// Returns whether one of the eight bytes is a quote, a backslash or a control character.
 PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   const uint64_t ones = ~uint64_t{0} / 255;
   const uint64_t quotes = eight ^ ones * '"';
@@ -111,7 +110,7 @@ PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   return (found & ones * 0x80) != 0;
 }
 
-// Copies the string at an opening quote.
+// Copies the string that begins at `at`.
 At copy_string(At at, const uint8_t* end) {
   *at.out++ = *at.in++;
   for (;;) {
@@ -146,7 +145,7 @@ PENSTOCK_INLINE At skip_space(At at, const uint8_t* end) {
   return at;
 }
 
-// Copies the next byte if it equals `c`.
+// Copies the next byte if it equals `c`. Returns whether it does.
 PENSTOCK_INLINE bool take(At& at, const uint8_t* end, uint8_t c) {
   at = skip_space(at, end);
   if (at.in == end || *at.in != c) return false;
@@ -170,7 +169,7 @@ class Normaliser {
  private:
   struct Level {
     bool is_object;
-    /** The object's first member in members_. */
+    /** The index in members_ of the object's first member. */
     size_t members;
   };
 
@@ -246,7 +245,8 @@ bool Normaliser::close() noexcept {
   return done;
 }
 
-// Visits the members from the last to the first, and marks those as dead whose name it has seen.
+// Visits the members from the last to the first. Marks a member as dead if a later member has its
+// name.
 bool Normaliser::drop_doubles(size_t first) noexcept {
   const Name* const names = members_.data() + first;
   const size_t count = members_.size() - first;
@@ -260,7 +260,7 @@ bool Normaliser::drop_doubles(size_t first) noexcept {
   return true;
 }
 
-// Marks a member as dead. It is never the last: it ends where the next one begins.
+// Marks a member as dead. The member ends where the next member begins, so it is never the last.
 void Normaliser::kill(const Name* names, size_t member) noexcept {
   const uint32_t length = names[member + 1].start - names[member].start;
   uint8_t* const dead = target_ + names[member].start;
@@ -280,7 +280,8 @@ uint8_t* Normaliser::bury(uint8_t* end) noexcept {
     to += live;
     if (dead == nullptr) return to;
     from = dead;
-    // One move per run of dead members, which are often adjacent.
+    // Dead members are often adjacent, so this loop skips all adjacent dead members before the next
+    // move.
     while (from != end && *from == kDead) {
       uint32_t length;
       std::memcpy(&length, from + 1, sizeof length);

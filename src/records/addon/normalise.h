@@ -1,13 +1,14 @@
-// Writes a JSON value in plain form: one spelling of each string, one member of each name, no white
-// space. The scanner and the rules then only need to handle that form. Independent of events.
+// Writes a JSON value in plain form: one spelling of each string, one member per name, no white
+// space. The scanner and the rules only handle the plain form. Independent of events.
 //
-// In plain form, strings contain each character as itself except \" \\ \b \f \n \r \t and, for
-// other control characters, \u00xx; U+0000 and escaped lone surrogates become U+FFFD. Of members
-// with equal names, the last one stays in its place. Numbers keep their text. The result means what
-// JSON.parse reads, and is its own plain form.
+// In plain form, a string contains each character itself. The exceptions are \" \\ \b \f \n \r \t
+// and \u00xx for other control characters. U+FFFD replaces U+0000 and escaped lone surrogates. If
+// members have equal names, the last member stays, at its own position. Numbers keep their text.
+// Apart from the replaced characters, JSON.parse reads the same value from the result. The plain
+// form of a result is the result itself.
 //
-// Reads only [text, text + length), whatever it contains; writes at most `length` bytes. Takes time
-// and memory in proportion to the length, and no stack. Safe on any thread.
+// Reads only [text, text + length), even if the text is invalid. Writes at most `length` bytes.
+// Time and memory are proportional to the length. Uses no recursion. Safe on any thread.
 
 #pragma once
 
@@ -22,7 +23,7 @@ inline constexpr size_t kNormaliseOutOfMemory = SIZE_MAX - 1;
 /**
  * Writes the plain form of a text to `target`, and returns the number of bytes. Returns kNotNormal
  * if the text is not one JSON value, or is nested deeper than kDepthMax. The text must have passed
- * a scan; some invalid texts are not detected, and give meaningless output.
+ * a scan, because some invalid texts are not detected and give meaningless output.
  */
 size_t normalise(const uint8_t* text, size_t length, uint8_t* target) noexcept;
 

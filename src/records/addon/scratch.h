@@ -1,5 +1,5 @@
-// Memory for a list that grows and shrinks at its end. A short list is stored in place, without
-// heap memory. `push` returns false if memory runs out. For plain values only.
+// A list of plain values that grows and shrinks at its end. A short list needs no heap memory.
+// `push` returns false if memory runs out.
 
 #pragma once
 
@@ -32,7 +32,7 @@ class Scratch {
     return true;
   }
 
-  /** Makes room for `capacity` values. Those in the list stay. Returns false if memory runs out. */
+  /** Makes space for `capacity` values. Existing values stay. Returns false if memory runs out. */
   bool reserve(size_t capacity) noexcept {
     if (capacity <= capacity_) return true;
     void* const grown = std::realloc(data_ == in_place_ ? nullptr : data_, capacity * sizeof(T));

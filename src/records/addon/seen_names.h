@@ -1,10 +1,9 @@
-// Finds repeated names in an object. The walk queries it for each name, with all objects open at
-// that time. A new name may be reported as repeated only if very many names are open, or if names
-// were chosen to share slots in every table: a fixed number of slots is probed. The caller then
-// takes a slower exact path.
+// Finds repeated names in the objects that are open. The walk queries it for each name. It probes a
+// fixed number of slots. So it may report a new name as repeated if very many names are open, or if
+// the names were chosen to share slots. The caller then takes a slower exact path.
 //
-// A slot is free once its object is closed, so nothing is cleared. Most texts need only the first
-// table of 2 KiB, which stays in the CPU's cache between texts.
+// A slot becomes free when its object is closed, so slots are not cleared. Most texts need only the
+// first table of 2 KiB. This table stays in the CPU's cache between texts.
 
 #pragma once
 
@@ -49,13 +48,11 @@ class SeenNames {
     depth_--;
   }
 
-  /**
-   * Adds the name text[start, start + length) to the innermost object. Returns whether it repeats.
-   */
+  /** Adds the name to the innermost object. Returns whether the object already has the name. */
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
-    // Most names find their first slot free.
+    // The first slot of most names is free.
     Slot& slot = slots_[first_place(text + start, length, object)];
     if (PENSTOCK_UNLIKELY(slot.object == object || !is_free(slot)))
       return is_in_row(text, start, length, object);
@@ -65,7 +62,7 @@ class SeenNames {
 
  private:
   struct Slot {
-    /** The object's identity, its number in the text and its depth; 0 for a free slot. */
+    /** The object's identity: its number in the text and its depth. 0 for a free slot. */
     uint32_t object;
     uint32_t start;
   };
@@ -77,12 +74,12 @@ class SeenNames {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFirstBits = 8;
   static constexpr int kGrowthBits = 5;
-  /** log2 of the maximum number of slots: one MiB, for tens of thousands of names. */
+  /** log2 of the maximum number of slots: 1 MiB for tens of thousands of names. */
   static constexpr int kBitsMax = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
-  // Returns the first slot to probe for the name. Each multiplication handles 8 of its bytes.
+  // Returns the first slot to probe for the name. Each multiplication hashes 8 bytes.
   PENSTOCK_INLINE uint64_t first_place(const uint8_t* name, uint32_t length,
                                        uint32_t object) const noexcept {
     uint64_t hash = uint64_t{object} << 32 | length;
@@ -116,7 +113,7 @@ class SeenNames {
     return word;
   }
 
-  // Returns the slot of the name, or else its first free slot.
+  // Returns the slot of the name, or the first free slot if the object does not have the name.
   Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
     const uint64_t place = first_place(text + start, length, object);
     for (uint64_t probe = 0; probe < kProbes; probe++) {
@@ -134,8 +131,8 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // Moves the open names to a larger table. Returns false if memory runs out, if the table is the
-  // largest one, or if names do not fit: an open object then counts as having a repeated name.
+  // Moves the open names to a larger table. Returns false if there is no larger table, if memory
+  // runs out, or if names do not fit. With false, the open object counts as having a repeated name.
   bool grow(const uint8_t* text) noexcept {
     if (slot_bits_ == kBitsMax) return false;
     const int bits = std::min(slot_bits_ + kGrowthBits, kBitsMax);
@@ -161,7 +158,7 @@ class SeenNames {
     return place != nullptr;
   }
 
-  // Compares two names of a text, the earlier one first.
+  // Returns whether the name at `start` equals the earlier name at `first`.
   static bool is_same(const uint8_t* text, uint32_t first, uint32_t start,
                       uint32_t length) noexcept {
     return text[first + length] == '"' && std::memcmp(text + first, text + start, length) == 0;

@@ -1,5 +1,5 @@
-// Reads records field by field, in the order in which they are written. Parts that most lines of a
-// frame share with the previous line are compared as a whole.
+// Reads records field by field, in the order in which they are written. Consecutive lines of a
+// frame share most parts, so these parts are compared as a whole with the previous line.
 
 #include "stored_lines.h"
 
@@ -17,7 +17,7 @@ constexpr size_t kProjectBytesMax = 64;
 constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
 /** Maximum bytes of an address, including its zone. */
 constexpr size_t kAddressBytesMax = 64;
-/** Maximum bytes of a distinct id that is certainly short enough to be stored completely. */
+/** Maximum bytes of a distinct id that is always stored completely. */
 constexpr size_t kIdBytesMax = 400;
 /** The kinds in the order of their numbers. */
 constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
@@ -58,7 +58,7 @@ bool is_hex(uint8_t c) {
   return (digit <= 9) | (letter <= 5);
 }
 
-/** Checks all 36 characters, without a branch, because nearly all are valid. */
+/** Checks all 36 characters without a branch, because nearly all uuids are valid. */
 bool is_uuid(const uint8_t* text) {
   constexpr size_t kHexDigits[][2] = {{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, kUuidBytes}};
   bool good = text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
@@ -76,13 +76,13 @@ bool is_same(const Part& part, const uint8_t* text, size_t length) {
   return part.length == length && length > 0 && std::memcmp(part.at, text, length) == 0;
 }
 
-/** Whether a value of person fields is empty: absent, null, or an empty container. */
+/** Returns whether person fields are empty: absent, null, or an empty container. */
 bool is_nothing_to_write(uint32_t type, uint32_t start, uint32_t end) {
   if (type == kObject || type == kArray) return end - start == 2;
   return type == kAbsent || type == kNull;
 }
 
-/** A position in a text, which never passes its end. */
+/** A position in a text. It never passes the end of the text. */
 class Reader {
  public:
   Reader(const uint8_t* text, size_t at, size_t end) : text_(text), at_(at), end_(end) {}
@@ -113,7 +113,7 @@ class Reader {
     return true;
   }
 
-  /** Reads an object of a text that is valid JSON. */
+  /** Reads an object. The text must be valid JSON. */
   bool take_object() {
     if (left() == 0 || *here() != '{') return false;
     size_t depth = 0;
@@ -158,7 +158,7 @@ class LineReader {
  public:
   LineReader(const uint8_t* text, const LineRows& rows) : text_(text), rows_(rows) {}
 
-  /** Reads the line [start, end) of the text, from its row. */
+  /** Reads the line [start, end) of the text, with the tokens of its row. */
   void read(size_t index, size_t start, size_t end, uint32_t* line) {
     const uint32_t* row = rows_.table + kHeaderWords + index * kRowWords;
     line[kLineFlags] = 0;
@@ -181,7 +181,7 @@ class LineReader {
   }
 
  private:
-  /** Reads a line from the beginning to the event. */
+  /** Reads a line from its beginning to the event. */
   bool read_head(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
     if (!reader.take("{\"uuid\":\"") || reader.left() < kUuidBytes) return false;
     const size_t uuid_at = reader.at();
@@ -287,7 +287,7 @@ class LineReader {
     return reader.pass(start, end);
   }
 
-  /** Reads a part that differs from the previous one. Offsets are counted from `start`. */
+  /** Reads the part between timestamp and properties if it differs. Offsets count from `start`. */
   bool read_origin_anew(Reader& text, size_t start) {
     timestamp_sent_ = kNoTime;
     sent_at_ = kNoTime;
@@ -322,7 +322,7 @@ class LineReader {
     return text.take(kind) && text.take("\"");
   }
 
-  /** Reads the person fields, and whether they or those of the properties are non-empty. */
+  /** Reads the person fields. Flags the line if one of these fields is not empty. */
   bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
                    uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;
@@ -351,7 +351,7 @@ class LineReader {
     return true;
   }
 
-  /** Reads the values that were sent but not stored in their own fields. */
+  /** Reads the values that were sent but could not be stored in their own fields. */
   static bool read_replaced(Reader& reader, uint32_t* line) {
     if (!reader.take(",\"replaced\":")) return true;
     const size_t start = reader.at();
@@ -390,19 +390,19 @@ class LineReader {
 
   const uint8_t* text_;
   const LineRows& rows_;
-  /** The previous line's text between uuid and event, and its values. */
+  /** The text between uuid and event in the previous line, and its values. */
   Part head_;
   size_t project_length_ = 0;
   HashWords project_key_{};
   /** The uuid of the current line. */
   const uint8_t* uuid_ = nullptr;
-  /** A previous line's text between timestamp and properties, and its values. */
+  /** The text between timestamp and properties in an earlier line, and its values. */
   Part origin_;
   uint32_t origin_flags_ = 0;
   double received_at_ = kNoTime;
   double timestamp_sent_ = kNoTime;
   double sent_at_ = kNoTime;
-  /** Offsets of the address in that text. The end is 0 if there is no address. */
+  /** Offsets of the address in `origin_`. The end is 0 if there is no address. */
   size_t ip_start_ = 0;
   size_t ip_end_ = 0;
   size_t kind_start_ = 0;

@@ -1,6 +1,6 @@
-// The hashes that identify events and distinct ids, in 32-bit arithmetic: the same as in
-// src/readers/effects/lines/hashes.ts. Databases store results of the hash of ids, so it must never
-// change. The hash of events has a key that its caller draws.
+// The hashes that identify events and distinct ids, in 32-bit arithmetic.
+// src/readers/effects/lines/hashes.ts computes the same hashes. Databases store hashes of ids, so
+// the hash of ids must never change. The hash of events has a key that the caller draws.
 
 #pragma once
 
@@ -25,7 +25,7 @@ inline uint32_t spread(uint32_t hash) {
   return hash ^ hash >> 16;
 }
 
-/** HalfSipHash-1-3 with 64 bits over words; src/platform/base/half-sip-hash.ts explains its use. */
+/** HalfSipHash-1-3 over words, with 64 bits. See src/platform/base/half-sip-hash.ts. */
 class HalfSipHash {
  public:
   explicit HalfSipHash(HashWords key)
@@ -40,7 +40,7 @@ class HalfSipHash {
     v0_ ^= word;
   }
 
-  /** Returns the hash after all words were added. `count` is their number. */
+  /** Returns the hash of all added words. `count` is the number of words. */
   HashWords end(size_t count) {
     add(static_cast<uint32_t>(count) << 26);
     v2_ ^= 0xee;
@@ -103,12 +103,12 @@ inline size_t add_text(HalfSipHash& hash, TextPart text) {
 }
 
 /**
- * Hashes the 36 characters of a uuid, in any case, and the event's name and distinct id as they are
- * in the line, with their quotes.
+ * Hashes the 36 characters of a uuid in any case, the event's name and the distinct id. Name and id
+ * are as in the line, with their quotes.
  */
 inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart event,
                             TextPart id) {
-  // The offsets of the eight words of a uuid without hyphens.
+  // The offsets in a uuid of the eight words between the hyphens.
   constexpr size_t kWordPlaces[] = {0, 4, 9, 14, 19, 24, 28, 32};
   HalfSipHash hash(project_key);
   for (const size_t place : kWordPlaces) hash.add(four_bytes(uuid + place) | 0x20202020u);
@@ -116,7 +116,7 @@ inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart
   return hash.end(8 + words);
 }
 
-/** The hash of an ASCII distinct id. */
+/** Returns the hash of an ASCII distinct id. */
 inline HashWords id_hash(const uint8_t* id, size_t length) {
   uint32_t high = 0x9e3779b9u;
   uint32_t low = 0x41c6ce57u;

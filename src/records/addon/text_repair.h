@@ -1,9 +1,9 @@
-// Repairs a rejected text. U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder: one for the
-// longest beginning of an incomplete sequence, and one for any other byte. A surrogate pair written
-// as two sequences of three bytes (CESU-8) becomes its character. `NaN`, `Infinity` and `-Infinity`
-// outside of strings become `null`: Python's json module writes them.
+// Repairs a rejected text. U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder. Each
+// incomplete sequence becomes a single U+FFFD, and so does any other byte. CESU-8, a surrogate pair
+// of two three-byte sequences, becomes its character. `NaN`, `Infinity` and `-Infinity` outside of
+// strings become `null`, because Python's json module writes them.
 //
-// Reads [text, text + length), keeps no state, and is safe on any thread.
+// Reads only [text, text + length), has no state, and is safe on any thread.
 
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-/** If a text has grown by this, '?' replaces malformed UTF-8: no text may triple its length. */
+/** Growth of a text after which '?' replaces malformed UTF-8, to limit the growth. */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
-/** Maximum number of recorded positions of each kind. Later errors are replaced, not recorded. */
+/** Maximum number of recorded positions of each kind. Later replacements are not recorded. */
 inline constexpr uint32_t kPlacesMax = 1u << 20;
 
 /** The numbers of recorded positions, and the length of the repaired text. */
@@ -27,10 +27,10 @@ struct RepairCounts {
 
 RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept;
 
-/** Length of the `NaN`, `Infinity` or `-Infinity` at the start of `text`, or 0. */
+/** Returns the length of the `NaN`, `Infinity` or `-Infinity` at the start of `text`, or 0. */
 size_t non_finite_length(const uint8_t* text, size_t left) noexcept;
 
-/** All members are 0 before the first step. The bits of `state` are in text_repair.cc. */
+/** All members are 0 before the first step. The bits of `state` are defined in text_repair.cc. */
 struct RepairProgress {
   size_t read;
   size_t written;
@@ -39,16 +39,17 @@ struct RepairProgress {
   uint32_t state;
 };
 
-/** Room for the offsets of replacements in the repaired text. */
+/** Memory for the offsets of replacements in the repaired text. */
 struct Places {
   uint32_t* words;
   size_t length;
 };
 
 /**
- * Continues a repair until at least `until` bytes are read. `target` has room for the repaired
- * length, `malformed` and `non_finite` for the counted positions: the offsets in the target of the
- * first replacement of that kind after each `{`. Returns false if there is no room.
+ * Continues a repair until at least `until` bytes are read. `target` has space for the repaired
+ * length. `malformed` and `non_finite` have space for the counted positions. A position is the
+ * offset in the target of the first replacement of that kind after each `{`. Returns false if there
+ * is no space.
  */
 bool repair_text(const uint8_t* text, size_t length, size_t until, RepairProgress& progress,
                  uint8_t* target, size_t target_length, Places malformed,

@@ -1,5 +1,5 @@
-// The binding of the text conversions: functions of the module, without a scanner. They check their
-// arguments and throw TypeErrors.
+// The binding of the text conversions: functions of the module that need no scanner. They check
+// their arguments and throw TypeErrors.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/** Sets `normalise` and `repair` on the exports. */
+/** Sets `normalise` and `repair` on the exports. Returns false if this fails. */
 bool set_texts(napi_env env, napi_value exports);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Windows of the text, and the list of their tokens.
+// Indexes the text window by window.
 
 #include "token_index.h"
 
@@ -19,9 +19,12 @@ namespace {
 #endif
 
 constexpr size_t kWindowBytes = PENSTOCK_INDEX_WINDOW_BYTES;
-/** A window's bytes, two tokens that may extend it, and what stage 1 writes after the end. */
+/**
+ * Space for one entry per byte of a window, for two tokens that may extend the window, and for the
+ * entries that stage 1 writes after the end.
+ */
 constexpr size_t kWindowEntries = kWindowBytes + 2 + 16;
-/** Maximum tokens in the list. A 20 MB batch of small events has 3.5 million. */
+/** Maximum number of tokens in the list. A 20 MB batch of small events has 3.5 million tokens. */
 constexpr size_t kEntriesMax = PENSTOCK_INDEX_ENTRIES_MAX;
 constexpr size_t kNoPlace = SIZE_MAX;
 
@@ -29,9 +32,8 @@ static_assert(kEntriesMax >= 2 * kWindowEntries, "a window fits next to the held
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Whether the byte is a control character. Stage 1 takes two of them for operators (0x0C for a
-// comma, 0x1A for a colon), one token each, however many are adjacent. Valid JSON has none outside
-// of a string.
+// Returns whether the byte is a control character. Valid JSON has none outside of strings. Stage 1
+// reads each 0x0C as a comma and each 0x1A as a colon.
 bool is_control(uint8_t c) { return c < ' ' && !is_space(c); }
 
 bool is_operator(uint8_t c) {
@@ -40,9 +42,10 @@ bool is_operator(uint8_t c) {
 
 bool is_scalar(uint8_t c) { return c != '"' && !is_space(c) && !is_operator(c) && !is_control(c); }
 
-// Returns the offset after the comma, colon or bracket that ends the token at `at`, or the string
-// around `at`; the length if there is none; kNoPlace if the text is not JSON there. Stage 1 must
-// find only that token and this end in between, or it would write past our list.
+// Returns the offset after the comma, colon or bracket that follows the token, or the string, at
+// `at`. Returns the length if the text ends first, and kNoPlace if the text is not JSON. Between
+// `at` and the result, stage 1 must find only one token and the operator. Otherwise it would write
+// past the end of our list.
 size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_string) {
   if (!in_string) {
     while (at < length && is_space(text[at])) at++;
@@ -59,8 +62,9 @@ size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_strin
   return is_operator(text[at]) ? at + 1 : kNoPlace;
 }
 
-// Returns the last offset after a comma or bracket, or else after a colon, which is more frequent
-// in strings. It may be within a string, which stage 1 detects.
+// Returns the last offset after a comma or bracket. If there is none, returns the last offset after
+// a colon, which is more frequent in strings. The offset may be inside a string. Stage 1 detects
+// that.
 size_t likely_place(const uint8_t* text, size_t from, size_t to) {
   size_t behind_colon = kNoPlace;
   for (; to > from; to--) {
@@ -122,8 +126,9 @@ bool TokenIndex::finish() noexcept {
   return next_ < length_ || (opener != '{' && opener != '[') || text_[end()[-1]] == opener + 2;
 }
 
-// Indexes a window. It begins after a comma, colon or bracket, where stage 1 may start, and ends
-// after one, or at the end of the text. It exceeds its size only by the rest of one string.
+// Indexes a window. A window begins after a comma, colon or bracket, where stage 1 may start. It
+// ends after such a byte, or at the end of the text. Only the rest of one token can make it longer
+// than kWindowBytes.
 bool TokenIndex::index_window() noexcept {
   const bool is_last = length_ - next_ <= kWindowBytes;
   size_t end = is_last ? length_ : likely_place(text_, next_, next_ + kWindowBytes);
@@ -143,8 +148,8 @@ bool TokenIndex::index_window() noexcept {
   return true;
 }
 
-// Indexes up to `end`. Stage 1 writes to an array that its object owns, so for this call it owns
-// the end of our list.
+// Indexes up to `end`. Stage 1 writes to an array that the indexer owns, so the indexer owns the
+// end of our list during this call.
 simdjson::error_code TokenIndex::index_until(size_t end) noexcept {
   if (end == kNoPlace) return simdjson::TAPE_ERROR;
   if (!can_index(end - next_)) return simdjson::MEMALLOC;
@@ -162,9 +167,9 @@ bool TokenIndex::reserve(size_t entries) noexcept {
   return capacity_ != 0;
 }
 
-// Allocates what indexing needs. simdjson allocates an array as long as the text, which we do not
-// use. Reserves room for the same string in a window that begins elsewhere, so that `seek` needs no
-// more.
+// Allocates the memory for indexing. simdjson allocates an array as long as the text. We free that
+// array at once. The reserved length allows for the same string in a window that begins elsewhere,
+// so that `seek` never allocates.
 bool TokenIndex::can_index(size_t length) noexcept {
   if (indexer_ && length <= indexer_bytes_max_) return true;
   indexer_bytes_max_ = length <= kWindowBytes ? kWindowBytes : length + kWindowBytes;

@@ -1,8 +1,8 @@
-// The offsets of the tokens of a text: simdjson's stage 1, run over one window of the text after
-// another. Does not check their order.
+// The offsets of the tokens of a text. Runs simdjson's stage 1 over one window of the text after
+// another. Does not check the order of the tokens.
 //
-// Memory: if a text has more tokens than fit, only a part is held; `more` drops the passed ones and
-// indexes further. So a text of only brackets takes no more memory than one of events.
+// Memory: the list has a maximum size, so a text of only brackets takes no more memory than a text
+// of events. If the tokens do not fit, `more` drops the passed tokens and indexes further tokens.
 
 #pragma once
 
@@ -25,34 +25,35 @@ class TokenIndex {
   ~TokenIndex() { release(); }
 
   /**
-   * Indexes the text from its start, as far as there is room. Returns false if stage 1 rejects a
-   * part of it, if it has no token, if its last token does not close the first one, or if memory
-   * runs out.
+   * Indexes the text from its start until the list is full. Returns false if stage 1 rejects a part
+   * of the text, or if memory runs out. Also returns false if the text has no token, or if its last
+   * token does not close the first token.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 
   /**
-   * Moves to the token that begins at this offset of the text of `begin`, which must be unchanged
-   * and completely indexed. Allocates no memory.
+   * Returns the cursor of the token at this offset. The text must be that of `begin`, unchanged and
+   * completely indexed. Allocates no memory.
    */
   Cursor seek(const uint8_t* text, uint32_t offset) noexcept;
 
   /**
    * Drops the entries before `cursor` except one, and indexes more. `cursor` is at `mark` or past
-   * it. Returns its new position, or null for the reasons of `begin`. Other cursors become invalid.
+   * it. Returns the new position of `cursor`, or null for the same reasons as `begin`. Other
+   * cursors become invalid.
    */
   Cursor more(Cursor cursor) noexcept;
 
   Cursor first() const noexcept { return entries_.get(); }
   /** The entry after the last token in the list. It repeats the first token of the text. */
   Cursor end() const noexcept { return first() + size_; }
-  /** The entry from which `more` must be called; unreachable if the list has the last token. */
+  /** The entry from which `more` must be called. Unreachable if the list has the last token. */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 
   void release() noexcept;
 
-  /** Number of entries that a walk may pass or read between two checks of the mark. */
+  /** Maximum number of entries that a walk passes or reads between two checks of the mark. */
   static constexpr size_t kAhead = 16;
 
  private:

@@ -1,5 +1,5 @@
-// Amplitude's export (https://amplitude.com/docs/apis/analytics/export), converted like in
-// PostHog's own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
+// Amplitude's export (https://amplitude.com/docs/apis/analytics/export), converted as in PostHog's
+// own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
 
 import type { JsonObject } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -84,7 +84,7 @@ const timeNames = [
   ...["server_upload_time", "processed_time"],
 ];
 
-/** A time such as "2024-07-06 12:00:00.123000" is UTC. */
+/** Returns the time. A time such as "2024-07-06 12:00:00.123000" is in UTC. */
 function timestampOf(line: JsonObject): unknown {
   const time = timeOf(timeNames.map((name) => line[name]));
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
@@ -131,7 +131,7 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/** Amplitude allows several groups per type, but a Penstock event has one. */
+/** Returns one group per type. Amplitude allows several, but a Penstock event has only one. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -153,10 +153,7 @@ const firstTouch: ReadonlySet<string> = new Set([
   ...["initial_utm_medium", "initial_utm_campaign", "initial_utm_content"],
 ]);
 
-/**
- * Returns `$set`: the user properties, except empty ones and those of the first visit, as in
- * PostHog's import.
- */
+/** Returns `$set`: all user properties that are neither empty nor about the first visit. */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
     if (isKept(name, known[name])) continue;
@@ -170,7 +167,7 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/** Returns `$set_once`. The names are literals: building them takes 1.3 µs per line. */
+/** Returns `$set_once`. The names are literals, as building them would take 1.3 µs per line. */
 function setOnceOf(known: JsonObject): JsonObject {
   const initial = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

@@ -5,7 +5,10 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/** The first format that recognises a line is chosen, so stricter formats come first. */
+/**
+ * The formats in the order of detection. The first format that recognises a line is chosen, so
+ * stricter formats come first.
+ */
 const formats: readonly Format[] = [
   penstock,
   amplitude,

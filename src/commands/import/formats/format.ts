@@ -8,7 +8,7 @@ import type { TimeZone } from "../times.ts";
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** The time in ISO 8601, or as it is in the line. */
+  /** The time in ISO 8601. A time that cannot be read is copied from the line. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
@@ -20,11 +20,11 @@ export type Converted =
       readonly event: SentEvent;
       /** The id of the event in its source. Used if it is a UUID. */
       readonly uuid?: unknown;
-      /** Values that identify the event in its source, also in another file. */
+      /** Values that identify the event in its source, even in another file. */
       readonly source?: readonly unknown[] | undefined;
-      /** Links between ids in the line, sent as separate events after the event. */
+      /** Links between ids in the line. They are sent as separate events after the event. */
       readonly links?: readonly Link[];
-      /** A further event in the line, sent after the event. */
+      /** A second event in the line, sent after the event. */
       readonly also?: SentEvent | undefined;
     }
   | { readonly skipped: string; readonly detail: string };
@@ -44,7 +44,7 @@ const factsMax = 100_000;
 export class ShownFacts {
   readonly #kinds = new Map<string, Set<string>>();
 
-  /** Returns true if the fact is new. */
+  /** Adds a fact. Returns true if it is new. */
   add(kind: string, fact: string): boolean {
     const facts = this.#kinds.get(kind) ?? new Set();
     this.#kinds.set(kind, facts);
@@ -77,14 +77,14 @@ export interface Format {
   readonly name: string;
   /** The field with the name of the event. Default: `event`. */
   readonly nameField?: string;
-  /** Whether a line may have local times without their zone. */
+  /** Whether a line may have local times without a zone. */
   readonly hasLocalTimes?: boolean;
   /** The name in messages, such as "PostHog's batch export". */
   readonly title: string;
   recognises(line: JsonObject): boolean;
   /**
-   * Returns whether the line must be converted, because its bytes are not an event. Absent if all
-   * lines must be.
+   * Returns whether the line must be converted because its bytes are not an event. Absent if all
+   * lines must be converted.
    */
   needsConversion?(line: Buffer): boolean;
   /** Returns whether a line without a `uuid` may have its id under another name. */
@@ -113,10 +113,7 @@ export function decoded(value: unknown): unknown {
   return found;
 }
 
-/**
- * Returns the object of a field, also if it is JSON in text. PHP writes an empty array for an empty
- * object.
- */
+/** Returns the object of a field, even if it is JSON in text. PHP encodes an empty object as []. */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
   if (value === undefined || value === null) return {};
@@ -131,25 +128,25 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Returns an id, which some sources write as a number. */
+/** Returns an id. Some sources write ids as numbers. */
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
 }
 
-/** Returns an id as text: some exports write the same id as a number. */
+/** Returns an id as text, because some exports write the same id as a number. */
 export function idTextOf(value: unknown): string | undefined {
   const id = idOf(value);
   if (typeof id === "string" || id === undefined) return id;
   return JSON.stringify(id);
 }
 
-/** Returns the id of an event. The nil and the max UUID do not count as one. */
+/** Returns the id of an event. Ignores the nil and the max UUID. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/** Returns an object without undefined and null members. Must be fast: it is called per line. */
+/** Returns an object without undefined and null members. Must be fast, because it runs per line. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

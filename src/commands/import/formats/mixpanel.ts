@@ -1,5 +1,5 @@
-// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). The renamed
-// properties are those of PostHog's own import (posthog,
+// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). Properties are
+// renamed as in PostHog's own import (posthog,
 // rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
 import { type JsonObject, numberOf } from "../json-text.ts";
@@ -76,13 +76,11 @@ function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
   if (number < 1 || number >= 1e8 || yearOrDay.test(String(number))) return time;
-  // The result has no zone, like the number.
+  // The number has no zone, so the result has no zone.
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/**
- * Returns a time (text, seconds or milliseconds) in whole seconds, or unchanged if it is invalid.
- */
+/** Returns a time in whole seconds. Returns an invalid time unchanged. */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
   return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);
@@ -106,7 +104,7 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 
 type UserTest = (id: unknown) => boolean;
 
-/** Returns a test that distinguishes ids of users and devices, by earlier lines or by form. */
+/** Returns a function that distinguishes ids of users and devices, by earlier lines or by form. */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
     const text = String(idTextOf(id));
@@ -117,8 +115,8 @@ function userTest({ shown }: Conversion): UserTest {
 
 /**
  * Returns the id with which the event was sent, even if Mixpanel has replaced it. An event that was
- * sent before a login keeps the id of its device, so that exports taken before and after the login
- * give the same event. PostHog's import uses the user's id instead.
+ * sent before a login keeps the id of its device. So exports taken before and after the login give
+ * the same event. PostHog's import uses the user's id instead.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -132,7 +130,7 @@ function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
 function visitorOf(sent: JsonObject): string | undefined {
   const text = idTextOf(sent["$device_id"]);
   if (text === undefined) return undefined;
-  // In Original ID Merge the distinct id may be the device's id unchanged.
+  // In Original ID Merge, the distinct id may be the device's id unchanged.
   const isPlain = idTextOf(sent["$distinct_id_before_identity"]) === text;
   return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }
@@ -150,8 +148,8 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * Returns the user and the visitor of a `$identify`. The names of the ids are those of Original ID
- * Merge (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
+ * Returns the user and the visitor of a `$identify`. The names of the ids are the names of Original
+ * ID Merge (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
  */
 function identified(
   sent: JsonObject,
@@ -173,8 +171,8 @@ interface Pair {
 }
 
 /**
- * Returns the pairs of ids of one person. Simplified ID Merge links a device to the user of an
- * event with both
+ * Returns the pairs of ids of one person. Simplified ID Merge links a device to a user if an event
+ * has both
  * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified).
  */
 function pairsOf(sent: JsonObject, isUser: UserTest): Pair[] {
@@ -199,7 +197,7 @@ function isNewLink(pair: Pair, { shown }: Conversion): boolean {
 
 function linkOf(pair: Pair, timestamp: unknown): Link {
   const properties = { $anon_distinct_id: pair.visitor };
-  // Without `$set` a `$identify` is stored with a warning.
+  // Without `$set`, a `$identify` would be stored with a warning.
   return {
     event: { event: "$identify", distinct_id: pair.user, timestamp, properties, $set: {} },
     source: linkSource(pair),
@@ -213,8 +211,8 @@ interface Merge {
 }
 
 /**
- * Converts a `$merge` of two persons (https://docs.mixpanel.com/reference/identity-merge). Between
- * a device and a user, the user's id becomes the main id.
+ * Converts a `$merge` of two persons (https://docs.mixpanel.com/reference/identity-merge). If one
+ * id is a device's and the other a user's, the user's id becomes the main id.
  */
 function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);

@@ -1,4 +1,4 @@
-// Formats whose lines are events already: the gateway's own record, and the events of PostHog's
+// Formats whose lines are already events: the gateway's own record, and the events of PostHog's
 // capture, API and exports.
 
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
@@ -49,7 +49,7 @@ export const posthogBatchExport: Format = {
 
 /**
  * An event in the form of PostHog's capture (https://posthog.com/docs/api/capture) or events API
- * (https://posthog.com/docs/api/events), which calls the uuid `id`.
+ * (https://posthog.com/docs/api/events). The events API calls the uuid `id`.
  */
 export const posthog: Format = {
   name: "posthog",

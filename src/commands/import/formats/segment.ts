@@ -1,4 +1,4 @@
-// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/), converted like
+// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/), converted as
 // in RudderStack's PostHog destination (rudder-transformer, src/v0/destinations/posthog).
 
 import type { JsonObject } from "../json-text.ts";
@@ -49,7 +49,7 @@ export const segment: Format = {
 };
 
 /**
- * Names of the time, the best first. Segment's `timestamp` is `originalTimestamp`, corrected by the
+ * Names of the time, best first. Segment's `timestamp` is `originalTimestamp`, corrected by the
  * error of the client's clock. RudderStack writes the names in snake case.
  */
 const timeNames = [
@@ -107,7 +107,7 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
 }
 
 /**
- * Converts an alias call. The main id of the person is the alias in `$create_alias`, and the event
+ * Converts an alias call. The main id of the person is the alias in `$create_alias`. The event
  * belongs to the previous id.
  */
 function aliased(
@@ -148,8 +148,8 @@ function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
 }
 
 /**
- * Converts an identify call. Without a user id it describes a visitor and links nothing. With both
- * ids, the visitor becomes the user, as in posthog-js.
+ * Converts an identify call. Without a user id, the call describes a visitor and links nothing.
+ * With both ids, the visitor becomes the user, as in posthog-js.
  */
 function identified(
   { userId, anonymousId }: Ids,

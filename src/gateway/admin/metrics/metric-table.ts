@@ -1,14 +1,14 @@
-// Every metric of the gateway, except prom-client's own (process_*, nodejs_*). Tests compare the
-// docs, the dashboard and the alerts with it.
+// Every metric of the gateway, except prom-client's own metrics (process_*, nodejs_*). Tests
+// compare the docs, the dashboard and the alerts with this table.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
 const histogram = (help: string) => ({ type: "histogram", help }) as const;
-/** `across` is how the values of several workers are combined. */
+/** `across`: how the values of several workers are combined. */
 const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
-/** For a gauge that is absent if the feature that it measures is not in use. */
+/** A gauge that is absent if the measured feature is not in use. */
 const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 

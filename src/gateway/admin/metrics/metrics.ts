@@ -1,5 +1,6 @@
-// The counters. The hot path calls one method per request or frame, which adds to plain numbers.
-// Label values are bounded: never a project, a key or a path that a client chose.
+// The metrics of the gateway. The hot path calls one method per request or frame. This method adds
+// to plain numbers. Label values are bounded: they never contain a project, a key or a path that a
+// client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
@@ -57,17 +58,17 @@ const outcomeOfReason = {
 } as const satisfies Record<EventReason, EventOutcome>;
 
 type EventOutcome =
-  /** JetStream acknowledged the event, even if the request got an error. */
+  /** JetStream acknowledged the event. The request may have got an error anyway. */
   | "stored"
   /** An earlier attempt stored and counted the event. */
   | "duplicate"
-  /** A `$performance_event`, which is not stored. The counts of the answer exclude it. */
+  /** A `$performance_event`. It is not stored, and answers do not count it. */
   | "removed"
-  /** The event broke a rule, and the answer lists it as a warning. */
+  /** The event broke a rule. The answer lists it as a warning. */
   | "dropped"
-  /** The event broke a rule, and the answer lists it as an error. */
+  /** The event broke a rule. The answer lists it as an error. */
   | "error"
-  /** The request was rejected. It may be retried, so one event can be counted several times. */
+  /** The request was rejected. The client may retry it, so an event may count several times. */
   | "refused"
   /** There was no PubAck by the deadline. */
   | "unknown";
@@ -78,7 +79,7 @@ type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
-/** Series that exist from the first scrape on, so that a rate includes the first failure. */
+/** Series that exist from the first scrape. Otherwise, a rate would not show the first failure. */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
@@ -101,7 +102,7 @@ interface RouteCounts {
   readonly takesEvents: boolean;
 }
 
-/** Measures the delay of the event loop until `close`. */
+/** The metrics of the gateway. Measures the delay of the event loop until `close`. */
 export class Metrics extends MetricSet<MetricName> {
   readonly #routes = this.#countsOfRoutes();
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
@@ -142,13 +143,13 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // Exported by each process. A supervisor adds them up.
+    // Each process exports these two metrics. A supervisor adds them up.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Must be called once per answered request. `bodyBytes` is the size of the body as received. */
+  /** Counts an answered request. Call once per answer. `bodyBytes` is the received size. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -156,14 +157,12 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Must be called once per request that is answered with an error, besides requestFinished. */
+  /** Counts an error. Call once per request with an error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
-  /**
-   * Must be called once per request whose client disconnected, which does not count as finished.
-   */
+  /** Counts a request whose client disconnected. Call this instead of requestFinished. */
   requestAborted(phase: RequestPhase): void {
     this.#aborted.add(1, phase);
   }
@@ -188,7 +187,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Counts a frame at its first send. */
+  /** Counts a frame. Call this only for the first send of a frame. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -208,7 +207,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#batchFrames.observe(frames);
   }
 
-  /** Must be called once per send that no PubAck confirms. A retried frame can fail repeatedly. */
+  /** Counts a send that no PubAck confirmed. A retried frame may be counted several times. */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
   }
@@ -222,7 +221,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#streamRegressions.add(1, lane, cause);
   }
 
-  /** Adds the gauges of a part of the program. Gauges that no part adds are not exported. */
+  /** Exports the gauges of a part of the program. A gauge without a reader is not exported. */
   watch(gauges: Gauges): void {
     for (const [name, read] of Object.entries(gauges)) this.show(name as MetricName, read);
   }
@@ -275,7 +274,7 @@ function watchEventLoopDelay() {
   };
 }
 
-/** Subtracts the resolution, because Node records whole intervals. */
+/** Converts a delay to seconds. Subtracts the resolution, because Node records whole intervals. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

@@ -1,6 +1,6 @@
-// Functions for a connection that uWebSockets.js does not have: its identity, a 100 (Continue) for
-// the spellings of `Expect` that the library does not recognize, and the part of its answers that
-// the kernel still buffers. There is no state, so any number of threads may load this.
+// Functions for a connection that uWebSockets.js lacks: the connection's identity, a 100 (Continue)
+// for the spellings of `Expect` that the library does not recognize, and the amount of answers that
+// the kernel still buffers. There is no state, so any number of threads may load this addon.
 
 #include <node.h>
 
@@ -25,7 +25,7 @@ namespace {
 // identify nothing.
 constexpr std::uintptr_t kHeapObjectTag = 1;
 
-// Returns the connection of a response object; null for an object that has none.
+// Returns the connection of a response object; null for any other object.
 void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   if (info.Length() == 0 || !info[0]->IsObject()) return nullptr;
   const v8::Local<v8::Object> object = info[0].As<v8::Object>();
@@ -34,15 +34,15 @@ void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   return (reinterpret_cast<std::uintptr_t>(pointer) & kHeapObjectTag) == 0 ? pointer : nullptr;
 }
 
-// connectionId(response): number, the same for all responses of one open connection; 0 for an
-// object without an identity.
+// connectionId(response): number. Equal for all responses of one open connection; 0 for an object
+// without an identity.
 void connectionId(const v8::FunctionCallbackInfo<v8::Value>& info) {
-  // A double is exact: user space has at most 2^53 addresses on Node's platforms.
+  // A double is exact, because user space has at most 2^53 addresses on Node's platforms.
   info.GetReturnValue().Set(static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
 }
 
-// The functions of uSockets (libusockets.h) that are used here. The library that has them is
-// already loaded. If its build does not export them, all stay null.
+// The functions of uSockets (libusockets.h) that this addon uses. Their library is already loaded.
+// If its build does not export a function, the pointers stay null.
 struct UsSockets {
   void* (*nativeHandle)(int ssl, void* socket) = nullptr;
   int (*write)(int ssl, void* socket, const char* data, int length, int more) = nullptr;
@@ -88,8 +88,8 @@ const UsSockets& usSockets() {
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// sendContinue(response, isTls): boolean, whether the 100 was sent. Must be called while the head
-// of the request is being handled.
+// sendContinue(response, isTls): boolean, whether the 100 was sent. Call it while the head of the
+// request is being handled.
 void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -103,8 +103,8 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 #ifdef __linux__
-// Returns the descriptor of a uSockets socket, or -1 if it is not known. If the library is asked as
-// for a socket without TLS, it returns the descriptor as the native handle, also of a TLS socket.
+// Returns the descriptor of a uSockets socket, or -1 if the descriptor is unknown. With the ssl
+// argument 0, the library returns the descriptor as the native handle, even of a TLS socket.
 int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
   if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;
@@ -117,7 +117,7 @@ bool setOption(int descriptor, int level, int name, const void* value, socklen_t
 #endif
 
 // readSendQueue(response, queue: Float64Array): boolean. Writes the number of sent bytes that the
-// client's kernel has not acknowledged, and the number of those that it has. Returns false if the
+// client's kernel has not acknowledged, then the number of acknowledged bytes. Returns false if the
 // system does not report them. The connection must be open.
 void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
@@ -142,7 +142,7 @@ void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 // resetOnClose(response): boolean. Makes the close of an open connection discard unacknowledged
-// data, which the kernel would otherwise keep for minutes.
+// data. Otherwise, the kernel would buffer this data for minutes.
 void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -154,8 +154,8 @@ void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 // keepOpen(response, seconds): boolean. Sets the time without a request or a write after which the
-// library closes an open connection, instead of ten seconds. It may do so up to four seconds
-// sooner.
+// library closes an open connection. The default is ten seconds. The library may close the
+// connection up to four seconds earlier.
 void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -165,9 +165,9 @@ void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(canSet);
 }
 
-// limitSends(listenSocket, bytes, ms): boolean. For connections accepted from now on, the kernel
-// buffers at most about this number of bytes. It ends a connection whose client acknowledges
-// nothing for this time, even after the connection was closed here.
+// limitSends(listenSocket, bytes, ms): boolean. Applies to connections accepted from now on. The
+// kernel buffers at most about `bytes` per connection. The kernel ends a connection, even a closed
+// connection, if the client acknowledges nothing for `ms`.
 void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

@@ -1,5 +1,5 @@
-// Finds the client of a request: the socket's peer or, if the peer is a trusted proxy, the client
-// that it names by PROXY protocol or X-Forwarded-For.
+// Finds the client of a request. If the socket's peer is a trusted proxy, the client is the address
+// that the proxy names by PROXY protocol or X-Forwarded-For. Otherwise, the peer is the client.
 
 import {
   addressOfText,
@@ -41,12 +41,12 @@ export class AddressSource {
   readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws if the settings need `connectionId` and it is undefined. */
+  /** Throws if the settings need `connectionId`, but it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request. Only the first can be the proxy's: a proxy
-    // that forwards bytes forwards whatever its client writes later.
+    // uWS accepts a PROXY header before every request. Only the first header can be the proxy's
+    // own. Later headers may come from the client, because a proxy forwards all bytes.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -61,7 +61,7 @@ export class AddressSource {
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      // If there is no addon, all connections have one id: they are counted, but not by address.
+      // Without the addon, all connections have the id 0, so they are not counted by address.
       connectionId: connectionId ?? (() => 0),
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
@@ -76,14 +76,14 @@ export class AddressSource {
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
   }
 
-  /** Tracks a connection that opens or closes. To be set on every app with `app.filter`. */
+  /** Tracks a connection that opens or closes. Set this on every app with `app.filter`. */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address, "" if unknown. Must be called once with every request, while its
-   * head is being handled. The methods below apply to the request of the last call.
+   * Returns the client's address; "" if unknown. Call this once with every request, while its head
+   * is being handled. The methods below apply to the request of the last call.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
@@ -94,8 +94,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether a proxy may have read the head. That is assumed of a connection's first request,
-   * because its sender is unknown. The headers of the first request decide it for the later ones.
+   * Returns whether a proxy may have read the head. Returns true for a connection's first request,
+   * because its sender is unknown. For later requests, the headers of the first request decide.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const { connection, wasFirst } = this.#peers;
@@ -106,8 +106,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns the User-Agent or, on a connection of one client, the client name of its first request.
-   * `isRead` is the result of `isReadByOthers`.
+   * Returns the User-Agent. On a connection of one client, returns the client name of the first
+   * request instead. `isRead` is the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const { connection } = this.#peers;
@@ -117,8 +117,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether the request has an Expect header. On a connection of one client, later requests
-   * are assumed to be like the first, unless they may have a long body.
+   * Returns whether the request has an Expect header. On a connection of one client, assumes that
+   * later requests have none if no earlier request had one. Always reads the header of a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const { connection } = this.#peers;
@@ -139,7 +139,8 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader returns only the first of several lines. HAProxy adds its line after the client's.
+  // getHeader returns only the first of several lines. HAProxy adds its line after the client's
+  // line.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
@@ -162,8 +163,9 @@ const entryCharsMax = 128;
 
 /**
  * Returns a function that finds the client in the lines of X-Forwarded-For, joined by commas. Each
- * proxy appends its peer, so the client is the first untrusted address from the right; a client may
- * have written the text before it. If all addresses are trusted, the client is the leftmost one.
+ * proxy appends its peer, so the client is the first untrusted address from the right. A client may
+ * have written the addresses to the left. If all addresses are trusted, the client is the leftmost
+ * address.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -193,7 +195,7 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   return client;
 }
 
-/** Returns the address in an entry, in the form of any proxy; "" if it has none. */
+/** Returns the address in an entry of any proxy; "" if the entry has no address. */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();
   if (text.length > entryCharsMax) return "";
@@ -209,20 +211,20 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
   /** Reads the address of a connection. Called at each request if connections have no identity. */
   readonly read: (response: Response) => string;
   /**
-   * Returns the address that counts from the connection's first request on. Called at that request,
-   * with the address of the connection's peer. If this function is set, the address of a connection
-   * that cannot be identified is "".
+   * Returns the address that counts from the connection's first request on. Called at the first
+   * request, with the address of the connection's peer. If this function is set, the address of an
+   * unidentified connection is "".
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once if connections cannot be identified any more. */
+  /** Called once if connections can no longer be identified. */
   readonly distrusted?: (() => void) | undefined;
   readonly limits: ConnectionLimits;
   readonly opening?: NewConnections<Response> | undefined;
 }
 
 /**
- * Holds one entry per open connection, with its address. Reading an address from uWS allocates an
- * ArrayBuffer, which takes longer than routing a request.
+ * Holds one entry per open connection, with its address. Reading an address from uWS would allocate
+ * an ArrayBuffer, which would take longer than routing a request.
  */
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
@@ -236,7 +238,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#options = options;
   }
 
-  /** The connection of the last call of `of`; undefined if it is unknown. */
+  /** The connection of the last call of `of`; undefined if the connection is unknown. */
   get connection(): OpenConnection | undefined {
     return this.#last;
   }
@@ -245,12 +247,12 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#connections.size;
   }
 
-  /** Whether the last call of `of` was for a known connection's first request. */
+  /** Whether the last call of `of` was for the first request of a known connection. */
   get wasFirst(): boolean {
     return this.#wasFirst;
   }
 
-  /** Tracks a connection that opens (`change` is above 0) or closes; called by uWS's filter. */
+  /** Tracks a connection that opens (`change` above 0) or closes. The filter of uWS calls this. */
   follow(response: Response, change: number): void {
     const { connectionId, read, limits, opening } = this.#options;
     const id = this.#isTrusted ? connectionId(response) : 0;
@@ -279,7 +281,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       opening?.opened(response, { id, address: siteOf(connection.address) });
   }
 
-  /** Returns the address of the response's connection. Must be called once with every request. */
+  /** Returns the address of the response's connection. Call this once with every request. */
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);

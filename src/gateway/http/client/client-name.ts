@@ -1,17 +1,17 @@
 // Short names of the programs that send requests, so that operators find the sender of rejected
 // requests. The names come from untrusted clients and are only displayed.
 
-/** Names of browsers in order of precedence: a User-Agent also contains names of other browsers. */
+/** Names of browsers in order of precedence. A User-Agent also contains names of other browsers. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
-/** Matches a name and its version, also in a name that clientName has returned. */
+/** Matches a name and its version, even in a name that clientName has returned. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** Matches the SDK header of the newer protocol: the last slash separates name and version. */
+/** Matches the SDK header of the newer protocol. The last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
-/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`, or "". */
+/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" if no name is recognized. */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);

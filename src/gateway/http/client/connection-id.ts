@@ -3,8 +3,8 @@
 import { loadNativeModule } from "../../../platform/base/native-module.ts";
 
 /**
- * Returns a number that is different for every open connection of the process. Returns 0 if the
- * object belongs to no connection. Numbers of closed connections are reused.
+ * Returns a number that differs between all open connections of the process; 0 if the object
+ * belongs to no connection. The numbers of closed connections are reused.
  */
 export type ConnectionId = (response: object) => number;
 
@@ -16,13 +16,13 @@ export interface ConnectionAddon {
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
   /** Writes the numbers of unacknowledged and acknowledged bytes. Returns false if unknown. */
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
-  /** Lets an open connection discard unacknowledged data when it closes. */
+  /** Makes the close of an open connection discard unacknowledged data. */
   readonly resetOnClose: (response: object) => boolean;
-  /** Postpones the time at which uWS closes an idle open connection. */
+  /** Postpones the time at which uWS closes an idle connection. */
   readonly keepOpen: (response: object, seconds: number) => boolean;
   /**
-   * Limits the bytes that the kernel buffers for connections accepted from now on, and the time for
-   * which it buffers them without an acknowledgement.
+   * For connections accepted from now on, limits the bytes that the kernel buffers. Also limits the
+   * time for which it buffers them without an acknowledgement.
    */
   readonly limitSends: (listenSocket: object, bytes: number, ms: number) => boolean;
 }
@@ -32,7 +32,7 @@ const addonFiles = [
   "../../../../src/gateway/http/addon/build/Release/connection_id.node",
 ].map((file) => new URL(file, import.meta.url));
 
-/** Loads the addon. Throws if it is not built, or not for this Node. */
+/** Loads the addon. Throws if the addon is not built, or is built for another Node. */
 export function loadConnectionAddon(): ConnectionAddon {
   return loadNativeModule("connection addon", addonFiles) as ConnectionAddon;
 }

@@ -1,7 +1,7 @@
 // Limits the open connections, in total and per address, so that descriptors remain for NATS, files
-// and the admin port: if none is free, uWS spins on its listening socket. At the limit, a new
-// connection replaces one of the address with the most, so that a few addresses cannot lock out the
-// others.
+// and the admin port. Without a free descriptor, uWS spins on its listening socket. At the limit, a
+// new connection replaces a connection of the address with the most connections. So a few addresses
+// cannot lock out the others.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -9,7 +9,7 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Returns whether the address is a proxy's, which forwards the connections of many clients. */
+  /** Returns whether the address is a proxy, which forwards connections of many clients. */
   readonly isProxy: (address: string) => boolean;
   readonly unread?: UnreadAnswers | undefined;
 }
@@ -18,14 +18,14 @@ type TooMany = "total" | "address";
 
 type ClosedFor = "newcomer" | "idle";
 
-/** Share of `connectionsMax` from which on idle connections are closed early. */
+/** Share of `connectionsMax` from which idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
-/** Number of sweeps after which an idle connection is closed early: 4 to 5 seconds. */
+/** Number of sweeps after which an idle connection is closed early. This takes 4 to 5 seconds. */
 const idleSweeps = 5;
-/** Maximum number of connections closed by a sweep. Closing them takes about 10 ms. */
+/** Maximum number of connections that a sweep closes. Closing them takes about 10 ms. */
 const sweptMax = 1_000;
-/** Number of an address's oldest idle connections that are found in one search. */
+/** Number of idle connections that one search finds, the oldest of an address. */
 const oldestAtATime = 64;
 
 /** Bytes of an IPv6 site (/48). Connections are counted by site and by host (/64). */
@@ -48,7 +48,7 @@ export class OpenConnection {
   expects = false;
   /** The unanswered request; undefined if the connection is idle. */
   request: ConnectionOfRequest | undefined = undefined;
-  /** Number of the last use. Uses of all connections are numbered together. */
+  /** Number of the last use. Uses are numbered across all connections. */
   usedAt = 0;
   /** Whether to close the connection once its client has acknowledged all data. */
   closesWhenRead = false;
@@ -72,7 +72,7 @@ export class OpenConnection {
     return this.request?.isAnswering === true;
   }
 
-  /** Records that the request has its answer, or its client has disconnected. */
+  /** Records that the request has its answer, or that its client has disconnected. */
   requestEnded(): void {
     this.request = undefined;
     this.usedAt = this.#uses.count++;
@@ -93,7 +93,7 @@ class Holder {
   readonly connections = new Set<OpenConnection>();
   readonly site: Site;
   readonly key: string;
-  /** Idle connections of the last search, ordered by their last use, the least recent one last. */
+  /** Idle connections of the last search, ordered by their last use. The oldest use is last. */
   #oldest: { readonly connection: OpenConnection; readonly usedAt: number }[] = [];
 
   constructor(key: string, site: Site) {
@@ -176,7 +176,7 @@ export class ConnectionLimits {
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
   readonly #closed: Record<ClosedFor, number> = { newcomer: 0, idle: 0 };
-  /** The values of `#uses` at the last sweeps, the newest last. */
+  /** The values of `#uses` at the last sweeps. The newest value is last. */
   #usesAtSweeps: number[] = [];
   #timer: NodeJS.Timeout | undefined;
   #unreadTimer: NodeJS.Timeout | undefined;
@@ -208,8 +208,9 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens, undefined if its address is unknown. If a limit is exceeded,
-   * closes another connection or returns the limit: then the caller must close the new connection.
+   * Counts a connection that opens; undefined if its address is unknown. If a limit is exceeded,
+   * closes another connection, or returns the limit. If it returns a limit, the caller must close
+   * the new connection.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -231,13 +232,13 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Removes a connection from the counts. Must be called once for each `opened`. */
+  /** Removes a connection from the counts. Call this once for each `opened`. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
   }
 
-  /** Counts the connection at the address of the client that its proxy has named. */
+  /** Counts the connection under the address of the client that its proxy has named. */
   moved(connection: OpenConnection, address: string): void {
     this.#release(connection);
     connection.address = address;
@@ -290,10 +291,11 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the connection to close for the newcomer: the oldest idle one of the largest holder or,
-   * if none is idle, the one that has waited longest for a body, because its client will retry.
-   * Undefined if the newcomer's address has as many connections: two floods would otherwise keep
-   * replacing each other's connections.
+   * Returns the connection to close for the newcomer. This is the oldest idle connection of the
+   * largest holder. If none is idle, it is the connection that has waited longest for a body,
+   * because its client will retry. Returns undefined if the newcomer's address has as
+   * many connections as the largest holder, because two floods would otherwise keep replacing each
+   * other's connections.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;

@@ -1,7 +1,8 @@
-// Chooses the new connections that are read in one event loop iteration ("turn" below). Once a
-// connection is read, its first data cannot be held back. So if many open in a turn, only some are
-// read, and the others are paused. Addresses take turns, and so do the oldest and the newest
-// connection of an address: a connection that opens after a flood need not wait for all before it.
+// Chooses the new connections that are read in one event loop iteration (a "turn"). Once a
+// connection is read, its first data cannot be held back. So if many connections open in a turn,
+// only some are read, and the others are paused. Addresses take turns. Each address alternates
+// between its oldest and its newest connection. So a connection that opens after a flood need not
+// wait for all earlier connections.
 
 export interface NewConnection {
   pause(): void;
@@ -9,12 +10,13 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/** Maximum number of connections read per turn. Each takes 0.3 ms if its kernel buffer is full. */
+/** Maximum number of connections read per turn. With a full kernel buffer, each takes 0.3 ms. */
 export const readPerTurnMax = 16;
 /**
- * Maximum number of handshakes that begin per turn. uSockets reads at most five connections without
- * a finished handshake per turn, the newest first: if more began, older ones would wait until a
- * flood ends. A connection that is closed during its handshake is read two or three times.
+ * Maximum number of handshakes that begin per turn. Per turn, uSockets reads at most five
+ * connections without a finished handshake, the newest first. If more handshakes began, older
+ * connections would wait until a flood ends. A connection that is closed during its handshake is
+ * read two or three times.
  */
 const handshakesPerTurnMax = 1;
 /** Milliseconds of handshakes per turn. A longer handshake gets several turns. */
@@ -22,13 +24,13 @@ const handshakeMsPerTurn = 2.5;
 /** Maximum number of turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
-/** Returns the number of new TLS connections per turn. Below 1, it is one in several turns. */
+/** Returns the number of new TLS connections per turn. 0.5 means one connection in two turns. */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
 }
 
-/** A paused connection, linked to the others of its address. */
+/** A paused connection, linked to the other paused connections of its address. */
 interface Paused<Connection> {
   readonly id: number;
   readonly connection: Connection;
@@ -37,7 +39,7 @@ interface Paused<Connection> {
   newer: Paused<Connection> | undefined;
 }
 
-/** The paused connections of an address, at least one. */
+/** The paused connections of an address. There is at least one. */
 interface Line<Connection> {
   readonly address: string;
   oldest: Paused<Connection> | undefined;
@@ -58,7 +60,7 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /** A number below 1 means one connection in several turns. */
+  /** Sets the number of connections per turn. 0.5 means one connection in two turns. */
   set perTurn(count: number) {
     this.#perTurn = count;
     this.#left = Math.min(this.#left, this.#leftMax);
@@ -68,7 +70,7 @@ export class NewConnections<Connection extends NewConnection> {
     return this.#paused.size;
   }
 
-  /** Pauses a new connection if the turn's limit is reached. No other open one may have `id`. */
+  /** Pauses a new connection at the turn's limit. No other open connection may have this `id`. */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left >= 1) {
@@ -97,7 +99,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Resumes all connections. To be called if `closed` is no longer called for each that closes. */
+  /** Resumes all connections. Call this if closing connections are no longer reported. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

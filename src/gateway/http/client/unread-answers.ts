@@ -7,18 +7,19 @@ import type { ConnectionAddon } from "./connection-id.ts";
 export const checkMs = 1_000;
 /** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
-/** Seconds after which uWS closes the connection, longer than `stillMsMax`. */
+/** Seconds after which uWS closes the connection. Longer than `stillMsMax`. */
 const openSeconds = 20;
 /**
- * Maximum unread bytes of all connections. Above it, connections are reset: first those without
- * progress, then the largest. Below it a client may read as slowly as its network allows.
+ * Maximum unread bytes of all connections. Above this limit, connections are reset: first
+ * connections without progress, then the largest. Below it, a client may read as slowly as its
+ * network allows.
  */
 const bytesMax = 33_554_432;
-/** Unread bytes at which a client that sends further requests is reset. */
+/** Unread bytes from which a client that sends further requests is reset. */
 const fullBytes = 65_536;
 /** Maximum bytes in the kernel's buffer for a connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;
-/** The kernel's own deadline in milliseconds, which also applies to closed connections. */
+/** The kernel's own deadline in milliseconds. The deadline includes closed connections. */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
@@ -39,7 +40,7 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** The time since which nothing has been acknowledged, by the monotonic clock. */
+  /** Time of the monotonic clock since which the client has acknowledged nothing. */
   stillSinceMs: number;
 }
 
@@ -68,7 +69,7 @@ export class UnreadAnswers {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }
 
-  /** Checks connections with unread data, and those used since the last check. */
+  /** Checks the connections that have unread data or were used since the last check. */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();
     const before = this.#usesChecked;

@@ -1,6 +1,6 @@
 // Converts spans to events with the names and properties of PostHog's products, which begin with
-// `$ai_`. Maps the different names that instrumentations have for the same value. A mapped
-// attribute is not stored under its own name.
+// `$ai_`. Instrumentations have different names for the same value, and all are mapped to one
+// property. A mapped attribute is not stored under its own name.
 
 import { createHash } from "node:crypto";
 import {
@@ -24,7 +24,7 @@ export interface SpanParts {
   readonly span: OtlpSpan;
   readonly resource: Attributes;
   readonly scopeVersion: string;
-  /** The id of the request, the same for every attempt. With `index` it identifies a span. */
+  /** The id of the request, equal for every attempt. With `index`, it identifies a span. */
   readonly requestId: string;
   readonly index: number;
 }
@@ -48,7 +48,7 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/** Namespaces of derived ids (RFC 9562, section 5.5); that of distinct ids is PostHog's. */
+/** Namespaces of derived ids (RFC 9562, section 5.5). The first is also PostHog's. */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
@@ -168,7 +168,10 @@ function firstText(attributes: Attributes, keys: readonly string[]): string | un
   return undefined;
 }
 
-/** Returns an anonymous person id: the same for all spans of a session, else of a trace. */
+/**
+ * Returns an anonymous person id. It is equal for all spans of a session. Without a session, it is
+ * equal for all spans of a trace.
+ */
 function derivedId(
   attributes: Attributes,
   resource: Attributes,
@@ -226,7 +229,7 @@ function isHttpStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 599;
 }
 
-/** Returns a status: three digits soon after the word "http" or "status". */
+/** Returns the status in a text: three digits soon after the word "http" or "status". */
 function httpStatusInText(text: string): number | undefined {
   const found = /(?:http|status).{0,40}?(?<!\d)(\d{3})(?!\d)/i.exec(text.slice(0, 2_000))?.[1];
   const status = Number(found);
@@ -324,7 +327,7 @@ function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   if (used.length > 0) properties["$ai_lib"] ??= `opentelemetry/${used[0]!.name}`;
 }
 
-/** Renames an attribute from `from` to `to`. Removes it if `to` is already set. */
+/** Renames an attribute from `from` to `to`. If `to` is already set, removes the attribute. */
 function move(properties: Attributes, from: string, to: string, read = (value: unknown) => value) {
   const value = properties[from];
   if (value === undefined) return;
@@ -604,7 +607,7 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** Sets the input and output of an `$ai_span` as states: it is a tool call, or contains calls. */
+/** Sets input and output of an `$ai_span` as states, because it is or contains a tool call. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -639,7 +642,7 @@ function parsed(value: unknown): unknown {
   }
 }
 
-/** Collects `prefix.0.name`, `prefix.1.name` and so on into one object of names per index. */
+/** Collects `prefix.0.name`, `prefix.1.name` and so on into one object per index. */
 function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();
   for (const key of keys) {

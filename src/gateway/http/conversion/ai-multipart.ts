@@ -1,7 +1,8 @@
-// Converts one event of a language model sent as multipart/form-data: the parts `event`,
+// Converts one event of a language model, sent as multipart/form-data. Its parts are `event`,
 // `event.properties`, and `event.properties.<name>` for each large property. There is no store for
-// large objects: a large property is stored in the event if it fits. If not, the answer and the
-// event list it as not stored. The texts are joined unparsed, because parsed numbers lose digits.
+// large objects. A large property is stored in the event if it fits. If it does not fit, the answer
+// and the event list it as not stored. The texts are joined unparsed, because parsed numbers lose
+// digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -183,7 +184,7 @@ function contentOf(content: Buffer, contentType: string): string {
 
 interface ObjectText {
   readonly text: string;
-  /** The result of JSON.parse, in which numbers may have lost digits. */
+  /** The result of JSON.parse. Its numbers may have lost digits. */
   readonly value: Record<string, unknown>;
 }
 
@@ -200,12 +201,12 @@ function objectIn({ name, bytes }: Part): ObjectText {
   throw new PartError(`The part ${name} must be a JSON object`);
 }
 
-/** Returns whether the value is null or an empty list, which PHP writes for an empty object. */
+/** Returns whether the value is null or an empty list. PHP encodes an empty object as a list. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Parses JSON, also with NaN and Infinity, which the intake replaces by null. */
+/** Parses JSON. Accepts NaN and Infinity, which the intake replaces by null. */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
@@ -229,7 +230,7 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** Appends members, which override the object's own of the same names. */
+/** Appends members. They override members of the object with the same names. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();
@@ -247,7 +248,7 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
   const parts: Part[] = [];
   const names = new Set<string>();
-  // The first delimiter has no preceding line break if the body begins with it.
+  // If the body begins with the first delimiter, no line break precedes the delimiter.
   let at = body.indexOf(delimiter.subarray(2));
   if (at < 0) throw new PartError("The body does not have the boundary of its Content-Type");
   at += delimiter.length - 2;

@@ -1,5 +1,6 @@
-// For paths whose bodies must be converted to events. A conversion turns a body into a batch, which
-// the intake processes like any other, and answers in its own form.
+// The interface for paths whose bodies must be converted to events. A conversion turns a body into
+// a batch, and writes the answer in its own form. The intake processes the batch like any other
+// batch.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -19,12 +20,12 @@ export type Batch = Buffer<ArrayBuffer>;
 export interface Conversion {
   readonly head: ConversionHead;
   readonly takesEmpty: boolean;
-  /** Maximum bytes of a body. A longer body is rejected without being read. */
+  /** Maximum bytes of a body. The gateway rejects a longer body without reading it. */
   readonly bytesMax: number;
-  /** Data of `convert` for `answer`. Must be transferable from another thread. */
+  /** Data that `convert` passes to `answer`. Must be transferable from another thread. */
   notes: unknown;
   convert(body: Buffer): Batch | Problem;
-  /** Returns the answer; called once the batch is stored. */
+  /** Returns the answer. Called once the batch is stored. */
   answer(report: IntakeReport): FixedAnswer | Problem;
 }
 

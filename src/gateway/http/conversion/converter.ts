@@ -1,6 +1,6 @@
 // Converts bodies in a thread, and passes the batches to the intake. Projects take turns. Other
 // requests do not wait for a conversion, which can take 0.1 s for 800 bytes. If a body takes too
-// long or too much memory, it is rejected and its thread is terminated; the next body starts
+// long or too much memory, it is rejected and its thread is terminated. The next body starts
 // another thread.
 
 import { Buffer } from "node:buffer";
@@ -49,7 +49,7 @@ export class Converter {
     // The intake rejects an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
-    // If a body is too long, `convert` does not read it, but rejects it.
+    // If a body is too long, `convert` rejects it without reading it.
     if (bytes.length > conversion.bytesMax) return this.#handOn(body, conversion.convert(bytes));
     return this.#takeInTurn(
       body,
@@ -76,7 +76,7 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /** Waits for the thread. Resolves with undefined if the deadline passes first. */
+  /** Waits for the thread. Returns undefined if the deadline passes first. */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {
@@ -129,7 +129,7 @@ const tooMuchMemory: Problem = {
 };
 const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
 
-/** The file of the thread. Tests run the TypeScript source; the build is JavaScript. */
+/** The file of the thread. Tests run the TypeScript source. The build is JavaScript. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
@@ -163,7 +163,7 @@ export class ConversionThread {
     return this.#worker !== undefined;
   }
 
-  /** Converts one body, which must not change. There must be no concurrent calls. */
+  /** Converts one body, which must not change. Calls must not overlap. */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
     for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
@@ -175,7 +175,7 @@ export class ConversionThread {
     return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
   }
 
-  /** Ends the thread permanently. The request of its current body is answered. */
+  /** Ends the thread permanently. The request of its current body gets an answer. */
   close(): void {
     this.#isClosed = true;
     this.#end(draining);
@@ -226,7 +226,7 @@ export class ConversionThread {
     return worker;
   }
 
-  /** Ends the thread at its limit of CPU time. A wall clock would count other processes too. */
+  /** Ends the thread at its limit of CPU time. A wall clock would also count other processes. */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;

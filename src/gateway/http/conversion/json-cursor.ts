@@ -1,5 +1,5 @@
-// Reads a JSON text byte by byte and parses single values of it. So a malformed value affects only
-// itself, and only one span is in memory at a time.
+// Reads a JSON text byte by byte and parses single values. So a malformed value affects no other
+// value, and only one span is in memory at a time.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../../platform/base/ascii.ts";
@@ -27,7 +27,7 @@ export class JsonCursor {
     this.#take(Ascii.CloseBrace, "a comma or the end of an object");
   }
 
-  /** Yields once per item of an array, which must be read before the next one. */
+  /** Yields once per item of an array. Each item must be read before the next item. */
   *items(): Generator<undefined, void> {
     this.#take(Ascii.OpenBracket, "an array");
     if (this.#takeIf(Ascii.CloseBracket)) return;
@@ -41,8 +41,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads a value and parses it. Throws a RejectedSpanError if it is too large for a span, and a
-   * MalformedOtlpError if it is not JSON.
+   * Reads a value and parses it. Throws a RejectedSpanError if the value is too large for a span,
+   * and a MalformedOtlpError if it is not JSON.
    */
   value(): unknown {
     const text = this.text();
@@ -57,7 +57,7 @@ export class JsonCursor {
     }
   }
 
-  /** Reads a value and returns its text. Mismatched brackets are found when the text is parsed. */
+  /** Reads a value and returns its text. Only parsing finds mismatched brackets. */
   text(): Buffer {
     const first = this.#peek();
     const bytes = this.#bytes;
@@ -102,7 +102,7 @@ export class JsonCursor {
   }
 }
 
-/** Table by byte: whether it is part of a number, `true`, `null` or a similar word. */
+/** Whether each byte can be part of a number or of a literal such as `true`. */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );
@@ -115,7 +115,7 @@ export function camelCased(name: string): string {
 /** Matches a pair of encoded surrogates (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
-/** Decodes UTF-8. A pair of encoded surrogates becomes the character it represents. */
+/** Decodes UTF-8. A pair of encoded surrogates becomes the character that it represents. */
 export function textIn(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString();
   const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
@@ -126,7 +126,7 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/** Parses the text, if necessary with `null` for NaN and Infinity, as the intake does. */
+/** Parses the text. If necessary, replaces NaN and Infinity by `null`, as the intake does. */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);

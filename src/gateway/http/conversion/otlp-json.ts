@@ -37,7 +37,7 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/** Yields the spans of a resource. Spans before its attributes are held until those are read. */
+/** Yields the spans of a resource. Spans before its attributes wait until these are read. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -70,7 +70,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** Yields the spans of a scope. Ignores the scope's version if that follows the spans. */
+/** Yields the spans of a scope. Ignores the scope's version if it follows the spans. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -128,7 +128,7 @@ function spanOf(span: unknown): OtlpSpan {
   };
 }
 
-/** Returns an id as hexadecimal digits. Programs that follow protobuf alone write base64. */
+/** Returns an id as hexadecimal digits. Programs that follow protobuf write base64. */
 function idOf(value: unknown, bytes: number): string {
   const text = textOf(value);
   if (/^(?:[\da-f]{2})*$/i.test(text)) return text.toLowerCase();
@@ -155,7 +155,7 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns an attribute's value; undefined if it has no known type. */
+/** Returns an attribute's value; undefined if the value has no known type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (!isObject(value)) return undefined;
@@ -169,7 +169,7 @@ function anyValue(value: unknown, depth: number): unknown {
       case "intValue":
         return integerFrom(content);
       case "doubleValue":
-        // Numbers that JSON does not have, such as NaN, are sent as text.
+        // Clients send numbers that JSON does not have, such as NaN, as text.
         return typeof content === "number" ? content : Number(textOf(content));
       case "bytesValue":
         return Buffer.from(textOf(content), "base64").toString("hex");

@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time, and continues after a
-// malformed span. Decoders of protobuf libraries do not. The field numbers are those of
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Unlike the decoders
+// of protobuf libraries, it continues after a malformed span. The field numbers are from
 // opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
@@ -66,7 +66,7 @@ class Message {
     return this.#end - this.#at;
   }
 
-  /** Returns the rest of the message, with a position of its own. */
+  /** Returns the rest of the message, with its own position. */
   copy(): Message {
     return new Message(this.#bytes, this.#at, this.#end);
   }
@@ -106,7 +106,7 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /** Returns a signed integer of 64 bits, as a number if it has at most 7 bytes. */
+  /** Returns a signed 64-bit integer: a number if it has at most 7 bytes, else a bigint. */
   varint(): number | bigint {
     let [low, high] = [0, 0];
     for (let group = 0; group < 10; group++) {
@@ -213,7 +213,7 @@ function* spansOfScope(
   });
 }
 
-/** Returns the result and the error of `read` for field 1, which may follow the other fields. */
+/** Returns the result and the error of `read` for field 1. The field may follow others. */
 function fieldOne<T>(
   message: Message,
   fields: Fields,
@@ -322,7 +322,7 @@ function readKeyValue(message: Message, target: Attributes, depth: number): stri
   return key;
 }
 
-/** Returns an attribute's value; undefined if it has no known type. */
+/** Returns an attribute's value; undefined if the value has no known type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;

@@ -46,7 +46,7 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** Whether the body may be empty: a protobuf message without any set field has no bytes. */
+  /** Whether the body may be empty. A protobuf message without any set field has no bytes. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
@@ -90,7 +90,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** Returns the events as JSON. The request id is a hash of the body, the same for a retry. */
+  /** Returns the events as JSON. The request id is a hash of the body, equal for every retry. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);

@@ -4,7 +4,7 @@
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** The ids of a span in lower-case hexadecimal digits, "" if absent. */
+  /** The id of the trace in lower-case hexadecimal digits; "" if absent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
@@ -29,13 +29,13 @@ export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
-/** Maximum spans of a request, including those that do not become events. */
+/** Maximum spans of a request, including spans that do not become events. */
 export const spansMax = 1_000;
-/** Maximum nesting of a value. An event may have 100 levels, including those around it. */
+/** Maximum nesting of a value. With the levels around the value, an event may have 100 levels. */
 const valueDepthMax = 90;
-/** Maximum bytes of a span or resource, which no stored record exceeds. */
+/** Maximum bytes of a span or resource. No stored record is larger. */
 export const spanBytesMax = 1_048_576;
-/** The request is malformed. The message has the reason and the offset. */
+/** The request is malformed. The message states the reason and the offset. */
 export class MalformedOtlpError extends Error {}
 /** A span is rejected. The other spans of the request are still read. */
 export class RejectedSpanError extends Error {}
@@ -66,7 +66,7 @@ export function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns a number or, for an unsafe integer, its digits. */
+/** Returns a safe integer as a number, and any other integer as a string of its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);

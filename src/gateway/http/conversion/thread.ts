@@ -1,14 +1,14 @@
-// The thread that converts bodies, one after another. converter.ts is the main thread's side.
+// The thread that converts bodies, one after another. converter.ts runs on the main thread.
 
 import { Buffer } from "node:buffer";
 import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { type Converted, conversionFor, type ToConvert } from "./converter.ts";
 
-// Errors without a stack are faster: an attribute may contain thousands of texts that are not JSON.
+// Errors without a stack are faster. An attribute may contain thousands of texts that are not JSON.
 Error.stackTraceLimit = 0;
 
-// The event loop has priority over this thread. On Linux the call changes the calling thread alone.
+// The event loop has priority over this thread. On Linux, the call changes only the calling thread.
 if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));
 
 parentPort?.on("message", ({ head, body }: ToConvert) => {

@@ -1,12 +1,12 @@
-// The pages of the public port, for a person with a browser: the front page, and the page of errors
-// to which the `type` of a problem links. They reveal nothing about this installation.
+// The pages of the public port, for a person with a browser. They are the front page, and the page
+// of errors to which the `type` of a problem links. They reveal nothing about this installation.
 
 import { createHash } from "node:crypto";
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
 import { type FixedAnswer, nosniff } from "../reply.ts";
 
-/** `style` is the text of the page's style element. The policy contains its hash. */
+/** Returns a page. `style` is the text of its style element, and the policy has its hash. */
 function fixedPage(html: string, style: string, cachedSeconds: number): FixedAnswer {
   const policy = [
     "default-src 'none'",
@@ -116,7 +116,7 @@ function noteText(code: string, meaning: string, remedy: string): string {
   return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${meaning}</p>\n<p>${escaped(remedy)}</p>`;
 }
 
-/** Returns how a request with such an error may be retried. */
+/** Returns how a client may retry a request with such an error. */
 export function retryWords(status: ErrorRow["status"]): string {
   if (status === 413) return "in smaller parts";
   return status === 429 || status === 503 ? "after Retry-After" : "no";

@@ -1,9 +1,9 @@
-// Reports the available features to SDKs at their start: capture with autocapture only. The answer
+// Reports the available features to SDKs at their start: capture and autocapture only. The answer
 // does not depend on the key, so it does not reveal whether a key exists.
 
 import { randomUUID } from "node:crypto";
 
-/** The settings that SDKs get. The compressions are those that `/e/` accepts. */
+/** The settings that SDKs get. `/e/` accepts these compressions. */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },
@@ -42,14 +42,14 @@ export function configScript(key: string): string {
 }
 
 interface FlagsAsked {
-  /** The version of the answer's form; 1 if the request names none. */
+  /** The version of the answer's form; 1 if the request names no version. */
   readonly version: number;
   readonly withConfig: boolean;
   /** Whether the request is for `/decide`, which SDKs used before `/flags`. */
   readonly isDecide: boolean;
 }
 
-/** Returns the answer to a request for flags: there are none. */
+/** Returns the answer to a request for flags. The answer has no flags. */
 export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
   const answer = {
     ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),

@@ -1,5 +1,5 @@
-// Serves the scripts of the npm package posthog-js to pages. All scripts are read at start, so that
-// no request names a file. A script is compressed when it is first requested.
+// Serves the scripts of the npm package posthog-js to pages. Reads all scripts at start, so that
+// requests never name a file. Compresses a script when it is first requested.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -28,14 +28,15 @@ interface Form {
 }
 
 const CACHED = "public, max-age=3600";
-/** Matches files for bundlers, which no page can load as a script. */
+/** Matches files for bundlers. Pages cannot load them as scripts. */
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`, or else in `node_modules` of the current folder, of one above this
- * program, or in a bundle. Returns undefined if there is no package, or if `folder` is `off`.
+ * Reads the package in `folder`. By default, searches `node_modules` of the current folder, then
+ * the folders above this program, then the bundle. Returns undefined if there is no package, or if
+ * `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -69,8 +70,8 @@ class Script {
     if (this.#plain === undefined) {
       this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
-      // Compressing takes the thread pool some milliseconds. Until then, the script is sent as it
-      // is.
+      // Compressing takes the thread pool some milliseconds. Meanwhile, the script is sent
+      // uncompressed.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
         if (error === null)
           this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
@@ -118,8 +119,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // A bundle's own copy comes last, so that an installed version has precedence. It is outside of
-  // node_modules, where npm would remove it.
+  // A bundle's own copy comes last, so that an installed version has precedence. The copy is
+  // outside of node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

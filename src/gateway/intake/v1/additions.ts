@@ -1,5 +1,6 @@
 // Adds session, window, options and SDK to the `properties` of a v1 event, where PostHog stores
-// them. They precede the client's own members, which win, because the last member of a name counts.
+// them. These members are written before the client's own members. So the client's members count,
+// because the last member of a name counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -15,7 +16,7 @@ import { isEmptyArray } from "../../../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
 import { keepReplaced, type Verdict } from "../../../records/verdict.ts";
 
-/** Maximum bytes of a session or window id, or of options. Longer ones are ignored. */
+/** Maximum bytes of a session id, a window id or options. Longer values are ignored. */
 export const additionBytesMax = 4_096;
 
 const parts =
@@ -60,7 +61,7 @@ function idMember(
 
 function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string {
   if (isNothing(type)) return "";
-  // PHP encodes an empty object this way.
+  // PHP encodes an empty object as an empty array.
   if (type === TokenType.Array && isEmptyArray(token, 0, token.length)) return "";
   const ignore = (): void => keepReplaced(ignored, "options", token);
   if (type !== TokenType.Object || token.length > additionBytesMax) {
@@ -94,7 +95,7 @@ function switchOf(value: unknown): boolean | undefined {
   return text === "false" || text === "0" ? false : undefined;
 }
 
-/** Returns whether `properties` is an object or counts as an empty one. */
+/** Returns whether `properties` is an object or counts as an empty object. */
 export function takesAdditions({ body, table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
   if (type !== TokenType.Array) return isObjectOrNothing(type);

@@ -1,5 +1,6 @@
-// The outcome of each event of a v1 request, and the answer that lists them by uuid. A batch may
-// have half a million events, so an outcome takes a few bytes of typed arrays and no object.
+// The outcome of each event of a v1 request, and the answer that lists the outcomes by uuid. A
+// batch may have half a million events, so an outcome takes a few bytes of typed arrays and no
+// object.
 
 import { Buffer } from "node:buffer";
 import {
@@ -18,7 +19,7 @@ import type { LoopShare } from "../loop-share.ts";
 import { Tally } from "../tally.ts";
 import type { UuidList } from "./uuids.ts";
 
-/** Why an event is not stored. Its state, not this code, decides whether to retry it. */
+/** Why an event is not stored. Whether to retry it depends on its state, not on this code. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
 const State = {
@@ -40,7 +41,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/** Maximum number of results that are written per event loop iteration, in half a millisecond. */
+/** Maximum number of results written per event loop iteration. They take half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -49,7 +50,7 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /** The index in `detailCodes` for a dropped or refused event; otherwise the warning bits. */
+  /** The index in `detailCodes` of a dropped or refused event. For others, the warning bits. */
   readonly #details: Uint32Array;
   #hints: Map<number, string> | undefined = undefined;
 
@@ -100,7 +101,7 @@ export class EventResults {
     return counts;
   }
 
-  /** `notSent` is why some events were not sent to the store. Rejects only if memory runs out. */
+  /** Sends the answer. `notSent` is why some events were not sent to the store. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
     const writer = new ResultWriter({
@@ -119,8 +120,8 @@ export class EventResults {
   }
 
   /**
-   * Of the events with the nil UUID, the answer lists only one, and likewise for the max UUID. It
-   * is an event to retry, if there is one.
+   * Chooses the event that the answer lists for the nil UUID, and the event for the max UUID.
+   * Prefers an event to retry.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;
@@ -178,12 +179,12 @@ class ResultWriter {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
       if (this.#of.states[index] === State.Unnamed) continue;
-      // Two quotes per uuid, and a comma after each result but the last.
+      // Two quotes per uuid, and a comma after each result except the last.
       this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
   }
 
-  /** Returns the whole answer if `end` is the number of all events. */
+  /** Writes results. Returns the whole answer if `end` is the number of all events. */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
     const text = this.#text;
@@ -225,7 +226,7 @@ class ResultWriter {
   }
 }
 
-/** Returns the result of a dropped event. Programs read `details`, so it has only the code. */
+/** Returns the result of a dropped event. `details` has only the code, because programs read it. */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }
@@ -270,7 +271,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /** The answer lists a removed event too; otherwise the client would retry it. */
+  /** Counts a removed event as a result, because the client retries unlisted events. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -286,7 +287,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /** If only a part is stored, only its warnings count, because the retry reports the others. */
+  /** If only a part is stored, only its warnings count. The retry reports the others. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

@@ -1,5 +1,5 @@
-// Writes the events of a v1 request to its own frames, even if they are few, so that the outcome of
-// each is known.
+// Writes the events of a v1 request to its own frames, even if there are few events, so that the
+// outcome of each event is known.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
@@ -15,18 +15,18 @@ import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
-  /** The id of the request, the same at each retry; "" if the client sends none. */
+  /** The id of the request, equal at each retry; "" if the client sends no id. */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
-/** Share of a frame's size at which it is full, so that the event that fills it usually fits. */
+/** Share of a frame's size from which it is full, so that the event that fills it usually fits. */
 const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
  * A client may retry the events of some frames without the events between them. So only the events
- * in a frame decide where it ends: after the event that fills it, in bytes as sent by the client.
+ * in a frame decide where it ends: after the event that fills it, in bytes as the client sent them.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -35,8 +35,8 @@ export class ResultFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * Whether a frame with the same id must be a retry. It may be another client's equal events if an
-   * event has no uuid and the request has no id.
+   * Whether a frame with the same id must be a retry. If an event has no uuid and the request has
+   * no id, the frame may contain equal events of another client.
    */
   #isNamed = true;
   /** Bytes as the client sent them, plus `overheadBytes` for each event. */
@@ -63,7 +63,7 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /** Returns a message id that depends on the frame's events alone. */
+  /** Returns a message id that depends only on the frame's events. */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
     return this.#isNamed ? name : "";
@@ -74,7 +74,7 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /** Also true if the next event does not fit, for example because it has hundreds of kilobytes. */
+  /** Returns whether the frame is full, or too small for the next event. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
@@ -99,7 +99,7 @@ export class ResultFrames extends OwnFrames {
     );
   }
 
-  /** Copies the frame into a larger one, with room for `bytes` more. */
+  /** Copies the frame into a larger frame with space for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -137,7 +137,7 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // This comes first, because the next call may send the answer, which contains the results.
+    // Called first, because the next call may send the answer, which contains the results.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }

@@ -1,6 +1,6 @@
-// Reads the uuids of a v1 request. Each event must have a uuid of its own; otherwise the whole
-// request is rejected. The nil and the max UUID may be repeated: clients send them for events
-// without a uuid.
+// Reads the uuids of a v1 request. If two events have the same uuid, or an event has no uuid, the
+// whole request is rejected. Only the nil and the max UUID may be repeated, because clients send
+// them for events without a uuid.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -17,14 +17,17 @@ import type { Work } from "../work.ts";
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the events with the nil UUID, and of those with the max UUID. */
+  /** The indexes of the events with the nil UUID, then of the events with the max UUID. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
-  /** A hash table with open addressing: the index of a uuid plus 1, or 0. At least half is free. */
+  /**
+   * A hash table with open addressing. A slot has the index of a uuid plus 1, or 0. At least half
+   * of the slots are free.
+   */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // A secret key per list, so that no choice of uuids makes it slow.
+  // A secret key per list, so that no choice of uuids makes the table slow.
   readonly #key = randomFillSync(new Uint32Array(2));
   #probes = 0;
 
@@ -39,12 +42,12 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Number of examined slots, at least one per `add`: a measure of work. */
+  /** Number of examined slots, as a measure of work. Each `add` examines at least one slot. */
   get probes(): number {
     return this.#probes;
   }
 
-  /** Returns the index of an equal uuid. Returns -1 if there is none, or for a nil or max UUID. */
+  /** Adds a uuid. Returns the index of an equal uuid; -1 without one, and for nil and max. */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;
@@ -109,14 +112,14 @@ function fourDigits(text: Buffer, start: number): number {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = text[at]!;
-    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. This
-    // avoids an unpredictable branch.
+    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. The
+    // formula avoids an unpredictable branch.
     value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
   }
   return value;
 }
 
-/** Maximum number of slots that are examined per slice, in a quarter of a millisecond. */
+/** Maximum number of slots that are examined per slice. This takes a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
 export function readUuids(work: Work): UuidList | Problem {
@@ -125,7 +128,7 @@ export function readUuids(work: Work): UuidList | Problem {
   return reader.problem ?? reader.uuids;
 }
 
-/** Like `readUuids`, in slices, for a batch of any length. Stops if `refusal` returns a problem. */
+/** Reads the uuids in slices, for a batch of any length. Stops if `refusal` returns a problem. */
 export async function readUuidsInTurns(
   work: Work,
   share: LoopShare,
@@ -147,7 +150,7 @@ export async function readUuidsInTurns(
   return reader.uuids;
 }
 
-/** Stops at the first uuid that is missing, malformed, or equal to an earlier one. */
+/** Reads uuids. Stops at the first uuid that is missing, malformed, or equal to an earlier uuid. */
 class UuidReader {
   readonly uuids: UuidList;
   problem: Problem | undefined = undefined;
@@ -160,7 +163,7 @@ class UuidReader {
     this.#table = table;
   }
 
-  /** Reads rows up to `end` or `probesMax` probes. Returns the row after the last one read. */
+  /** Reads rows up to `end`, or until `probesMax` probes. Returns the next row. */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
     const probesEnd = uuids.probes + probesMax;

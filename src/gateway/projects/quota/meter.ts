@@ -1,18 +1,18 @@
 // One project's meter in this process: token buckets that enforce the project's quota, and counts
-// for its usage record. A request needs a few additions, and no timer or memory.
+// for its usage record. A request needs only a few additions, and no timer or memory.
 
 import { expansionBytesAMinute } from "../../../platform/base/errors.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 
 export interface Counts {
-  /** Number of stored events, also of requests that were answered 503. */
+  /** Number of stored events, including those of requests that were answered 503. */
   readonly accepted: number;
   readonly storedBytes: number;
-  /** Number of events that were not acknowledged in time: they may be stored or not. */
+  /** Number of events that were not acknowledged in time. They may be stored or not. */
   readonly unknown: number;
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Number of events in rejected requests, without those of bodies that were not scanned. */
+  /** Number of events in rejected requests, except in bodies that were not scanned. */
   readonly rateLimitedEvents: number;
   /** The bytes of the rejected requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
@@ -39,7 +39,7 @@ interface Rate {
   readonly debtMax: number;
 }
 
-/** Minimum wait of a project that is far over its quota, whose bodies are rejected unscanned. */
+/** Minimum wait of a project that is far over its quota. Its bodies are rejected without a scan. */
 const farOverMs = 100;
 
 const expansionRate: Rate = {
@@ -49,9 +49,10 @@ const expansionRate: Rate = {
 };
 
 /**
- * Tokens are refilled at a rate, up to a burst. If there is a token, a request may take more than
- * there are, so that one larger than the burst is accepted. The debt is paid off before the next
- * request. The debt is limited, so that no stranger's request locks a project out for hours.
+ * Refills tokens at a rate, up to a burst. While there is a token, a request may take more tokens
+ * than there are. So a request larger than the burst is accepted. The debt must be paid off before
+ * the next request. The debt is limited, so that no stranger's request locks a project out for
+ * hours.
  */
 class TokenBucket {
   #rate: Rate;
@@ -64,7 +65,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Tokens and debt stay, so that a change of the rate grants no second burst. */
+  /** Changes the rate. Tokens and debt stay, so that the change grants no second burst. */
   change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#rate = rate;
@@ -100,7 +101,7 @@ class TokenBucket {
     return tokens;
   }
 
-  /** Puts tokens back, up to the burst, because others may have been refilled meanwhile. */
+  /** Puts tokens back, up to the burst, because tokens may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#rate.burst, this.#level + tokens);
@@ -115,14 +116,14 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  /** The number of this meter among those of the project. An earlier one may have been evicted. */
+  /** The number of this meter among the project's meters. An earlier one may have been evicted. */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
-  /** Whether the limit that was hit last is the one for bytes, not the one for events. */
+  /** Whether the last exceeded limit was the limit for bytes, not the limit for events. */
   #isOverBytes = false;
   readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
 
@@ -138,7 +139,7 @@ export class Meter implements ProjectMeter {
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
     );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
-    // Rejections by the previous quota do not count for this one.
+    // Rejections by the previous quota do not count for the new quota.
     this.#portions = new Portions();
   }
 
@@ -196,7 +197,7 @@ export class Meter implements ProjectMeter {
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
-    // If both are 0, a portion may still be pending, because of the limit that was hit last.
+    // If both waits are 0, but a portion is pending, the last exceeded limit stays the reason.
     if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
     if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
@@ -233,7 +234,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** The tokens that a request holds; 0 where there is no limit. */
+/** The tokens that a request holds; 0 without a limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -311,14 +312,14 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/** Returns the tokens of a request, at least 1: a request without events is work too. */
+/** Returns the tokens of a request, at least 1, because every request is work. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }
 
 /**
- * A flood is admitted in portions of this duration. Otherwise each request would be a frame with an
- * fsync, which delays other projects.
+ * A flood is admitted in portions of this duration. Otherwise, each request would be a frame with
+ * an fsync, which would delay other projects.
  */
 export const portionMs = 25;
 /** Number of rejections within a portion that count as a flood: about 300 per second. */

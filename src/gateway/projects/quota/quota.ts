@@ -2,10 +2,10 @@
 
 import type { ProjectQuota } from "../project.ts";
 
-/** Default burst: the time for which SDKs collect events before they send them. */
+/** Default burst. SDKs collect events for this duration before they send them. */
 export const burstSecondsDefault = 10;
 
-/** Parses the field `limits` of a stored entry, or describes the error in it without the value. */
+/** Parses the field `limits` of a stored entry. Returns a text that describes an error. */
 export function parseQuota(value: unknown): ProjectQuota | string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -69,7 +69,7 @@ export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/** Returns whether the value is a finite positive number: JSON can contain 1e999. */
+/** Returns whether the value is a finite positive number. JSON's 1e999 is not finite. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -1,5 +1,5 @@
-// Follows the registry's bucket by polling: reads all of it, and then each new entry. A bucket that
-// lost entries, was recreated or may have been restored is read again from the start.
+// Follows the registry's bucket by polling: reads the whole bucket, and then each new entry. If a
+// bucket lost entries, was recreated or may have been restored, it is read again from the start.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -30,7 +30,7 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly storedEvents: () => Promise<StoredEvents>;
   /** Returns whether this process knows projects and cannot have missed any. */
   readonly knowsProjects: () => boolean;
-  /** Called if the bucket is unexpectedly missing. It is not created again. */
+  /** Called if the bucket is unexpectedly missing. The bucket is not created again. */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
   /** Called with the reason if the bucket cannot be read before the first reading. */
@@ -41,7 +41,7 @@ interface BucketFollowerOptions extends BucketPlace {
 interface Progress {
   readonly created: string;
   sequence: number;
-  /** Every key that has an entry or a deletion marker. The bucket holds one per key. */
+  /** Every key that has an entry or a deletion marker. Each key has only one of the two. */
   readonly keys: Set<string>;
 }
 
@@ -56,11 +56,11 @@ const unansweredMsMax = 250;
 export class BucketFollower {
   readonly #options: BucketFollowerOptions;
   readonly #closing = new AbortController();
-  /** Whether all entries reported by the last answer have been read. */
+  /** Whether all entries that the last answer reported have been read. */
   #isUpToDate = false;
-  /** When the unanswered query was sent, in monotonic milliseconds, or undefined. */
+  /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
-  /** Whether the connection was lost since the last reading: the data may differ. */
+  /** Whether the connection was lost since the last reading. If so, the data may differ. */
   #mustReadAgain = false;
   #isReported = false;
   /** Whether a reading was compared with the streams. */
@@ -117,7 +117,7 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // This precedes the reading, so that the reading has every project with events stored by now.
+    // Called before the reading, so that the reading has every project with events stored by now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -139,7 +139,7 @@ export class BucketFollower {
     }
   }
 
-  /** Returns when the bucket must be read again. Rejects after several unanswered queries. */
+  /** Polls until the bucket must be read again. Rejects after several unanswered queries. */
   async #poll(reader: BucketReader, progress: Progress): Promise<void> {
     const { connection, pollMs } = this.#options;
     const { signal } = this.#closing;
@@ -160,8 +160,8 @@ export class BucketFollower {
 
   /**
    * Reads the entries that were added since the last call. Returns false if the bucket must be read
-   * again: it is missing, was recreated, ends earlier, or has fewer entries, because a purge or an
-   * age limit leaves no marker.
+   * again, because it is missing, was recreated, ends earlier, or has fewer entries. A purge or an
+   * age limit removes entries without a marker.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -189,7 +189,7 @@ export class BucketFollower {
     }
   }
 
-  /** Creates the bucket only at a first start. Returns undefined if it is missing. */
+  /** Opens the bucket. Creates it at a first start. Later, returns undefined if it is missing. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
@@ -199,7 +199,7 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** Marks the loss. If that fails, only this process detects it. */
+  /** Marks the loss. If the mark cannot be written, only this process detects the loss. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

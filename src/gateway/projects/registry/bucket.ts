@@ -20,9 +20,9 @@ import { parseQuota, quotaValue } from "../quota/quota.ts";
 /** Where a bucket is. Each subject prefix has its own buckets. */
 export interface BucketPlace {
   readonly prefix: string;
-  /** Minimum number of replicas. A gateway raises a bucket that has fewer. */
+  /** Minimum number of replicas. A gateway raises a bucket with fewer replicas. */
   readonly replicas: number;
-  /** The JetStream domain of the hub; set only for a leaf node, whose bucket mirrors the hub's. */
+  /** The JetStream domain of the hub. Only on a leaf node, whose bucket is a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // With a longer history, keys that were removed by a rotation would remain in older values.
+  // With a longer history, older values would still have the keys that a rotation removed.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
@@ -72,7 +72,7 @@ export async function openExistingBucket(
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
-/** Returns the prefix of the subjects to write to. On a leaf node these are the hub's. */
+/** Returns the prefix of the subjects to write to. On a leaf node, these are the hub's subjects. */
 export async function entrySubjects(
   connection: NatsConnection,
   { prefix }: BucketPlace,
@@ -84,7 +84,7 @@ export async function entrySubjects(
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-/** The process that created the bucket may have had a lower setting. */
+/** Raises the replicas, because the bucket's creator may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
   { config, replicas, log }: { config: StreamConfig; replicas: number; log: Pick<Log, "warn"> },
@@ -121,9 +121,9 @@ type ParsedProject =
   | { readonly ok: true; readonly project: Project }
   | {
       readonly ok: false;
-      /** The error in the value, without the value. */
+      /** The error in the value. Does not show the value. */
       readonly fault: string;
-      /** Whether the entry's keys belong to no project (401). Otherwise they may be valid (503). */
+      /** Whether the entry's keys belong to no project (401). Else the keys may be valid (503). */
       readonly isUnowned: boolean;
     };
 
@@ -166,7 +166,7 @@ export function projectValue({ id, name, keys, enabled, quota }: Project): strin
   });
 }
 
-/** Replaces fields of the value. All others stay, including those of newer versions. */
+/** Replaces fields of the value. All other fields stay, including those of newer versions. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
   const { quota, ...others } = changed;
@@ -187,7 +187,7 @@ export class UnknownProjectError extends ProjectError {
   }
 }
 
-/** Prefixes of PostHog's secret keys. Clients publish a project's key. */
+/** Prefixes of PostHog's secret keys. Clients publish a project's key, so it must not be secret. */
 const secretKinds = [
   ["phx_", "a personal key"],
   ["phs_", "a secret key"],
@@ -203,7 +203,7 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/** Throws a ProjectError unless the key is valid. Does not show it, because it may be a secret. */
+/** Throws a ProjectError unless the key is valid. Does not show the key, which may be a secret. */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
@@ -231,7 +231,7 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/** Rejects unless the bucket is a mirror of that hub's bucket and has once caught up with it. */
+/** Checks that the bucket mirrors the hub's bucket and has caught up with it once. */
 async function requireFilled(
   connection: NatsConnection,
   { bucket, hubDomain }: { bucket: string; hubDomain: string },
@@ -277,7 +277,7 @@ async function lastSequenceAtHub(
 export interface BucketState {
   /** Creation time of the stream, which distinguishes buckets of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry, also if the entry was removed. */
+  /** The sequence of the newest entry, even if the entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
@@ -285,7 +285,7 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /** Returns undefined if there is no bucket. Rejects if the leader does not answer. */
+  /** Returns the state; undefined without a bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
   /** Returns the leader's first entry at or after the sequence, or undefined. */
   next(sequence: number): Promise<BucketEntry | undefined>;
@@ -317,7 +317,7 @@ export async function bucketReader(
       return { created, config, lastSequence: state.last_seq, entries: state.messages };
     },
     async next(sequence) {
-      // A direct get would be answered by any member, but only the leader's answer counts.
+      // Any member would answer a direct get, but only the leader's answer counts.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;
@@ -353,7 +353,7 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // Entries can be removed permanently, so a reading that ends below the last sequence is also
+    // Entries can be removed permanently. So even if a reading ends below the last sequence, it is
     // complete if the leader has no later entry.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;

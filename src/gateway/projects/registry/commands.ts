@@ -1,6 +1,6 @@
 // An operator's changes to the registry. They are compare-and-set, so that concurrent operators do
-// not overwrite each other: on the entry or, if a key is assigned, on the whole bucket, because no
-// other project may have received the key meanwhile.
+// not overwrite each other. A change compares its entry. If a key is assigned, it compares the
+// whole bucket, because another project may have received the key meanwhile.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -45,7 +45,7 @@ interface AddProject extends OfProject {
 }
 
 interface RotateKey extends OfProject {
-  /** Whether the current keys stay valid next to the new one. Default: false. */
+  /** Whether the current keys stay valid next to the new key. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -111,7 +111,7 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Reads the projects; none if there is no bucket, which it does not create. */
+/** Reads the projects. Returns none if there is no bucket. Does not create a bucket. */
 export async function readRegistry(
   connection: NatsConnection,
   place: BucketPlace,
@@ -129,7 +129,7 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Adds a new key as the project's last one. Without `keepOld`, removes the other keys. */
+/** Adds a new key as the last key of the project. Without `keepOld`, removes the other keys. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -183,8 +183,8 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none. If the registry has lost projects, returns undefined: a
- * new project would hide the loss from a process that reads it for the first time.
+ * Adds the project `demo` if there is none. Returns undefined if the registry has lost projects. A
+ * new project would hide the loss from processes that read the registry for the first time.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -210,7 +210,7 @@ async function demoIn(
   place: BucketPlace,
 ): Promise<Project | undefined> {
   const projects = await listProjects(connection, place);
-  // If another project has the demo key, that project is the one to use.
+  // If another project has the demo key, that project is used.
   return (
     projects.find(({ id }) => id === demo.id) ??
     projects.find(({ keys }) => keys.includes(demo.key))
@@ -225,7 +225,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Changes a project, without assigning a key, by compare-and-set on its entry. */
+/** Changes a project by compare-and-set on its entry. Must not assign a key. */
 async function change(
   connection: NatsConnection,
   options: OfProject,
@@ -245,8 +245,8 @@ async function change(
 }
 
 /**
- * Declares that the registry has all projects again after a loss, and returns their number. Throws
- * a ProjectError if the streams have events of a project without an entry.
+ * Declares that the registry has all projects again after a loss. Returns their number. Throws a
+ * ProjectError if the streams have events of a project without an entry.
  */
 export async function declareComplete(
   connection: NatsConnection,

@@ -11,14 +11,17 @@ import { onceLed } from "./leader-wait.ts";
 interface EntryToWrite {
   readonly key: string;
   readonly value: string | undefined;
-  /** The last sequence of the bucket, or of the entry. The write fails if it has changed. */
+  /** The expected last sequence of the bucket, or of the entry. The write fails if it differs. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/** Writes the entry that `make` returns, if any. If another process has written, repeats both. */
+/**
+ * Writes the entry that `make` returns, if any. If another process has written meanwhile, calls
+ * `make` and writes again.
+ */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
   place: BucketPlace,

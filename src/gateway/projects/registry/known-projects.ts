@@ -1,6 +1,6 @@
-// The projects known to this process. A project is removed only by a deletion marker. A reading
-// that lacks a known project, or is older than an earlier one, shows an inconsistent registry, and
-// removes nothing.
+// The projects known to this process. Only a deletion marker removes a project. If a reading
+// lacks a known project, or is older than the reading before, the registry is inconsistent, and
+// the project stays known.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";
@@ -49,7 +49,7 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
-  /** Projects that have no entry in the bucket, or an older one than the known entry. */
+  /** Projects whose entry in the bucket is missing, or older than the known entry. */
   readonly #missing = new Set<string>();
   readonly #damaged = new Set<string>();
   readonly #unowned = new Set<string>();
@@ -80,8 +80,8 @@ export class KnownProjects {
   }
 
   /**
-   * How the bucket contradicts an earlier state of it, as a clause that begins with "it"; undefined
-   * if it does not.
+   * How the bucket contradicts its earlier state, as a clause that begins with "it"; undefined if
+   * there is no contradiction.
    */
   get fault(): string | undefined {
     const { created, sequence } = this.#consistentTo;
@@ -127,7 +127,7 @@ export class KnownProjects {
 
   /** Applies a reading of the whole bucket. A known project stays known even if it has no entry. */
   takeWhole({ created, lastSequence, entries, expected = noIds, loss }: Reading): void {
-    // Another bucket, for example a restored one, has its own mark of a loss.
+    // Another bucket, for example a restored bucket, has its own mark of a loss.
     if (created !== this.#created) this.#loss = undefined;
     this.#loss = loss ?? this.#loss;
     this.#created = created;
@@ -177,7 +177,7 @@ export class KnownProjects {
       return;
     }
     this.#missing.delete(projectId);
-    // A known project continues unchanged: a damaged entry must not reject its events.
+    // A known project continues unchanged, because a damaged entry must not reject its events.
     if (news.kind === "damaged") return void this.#damaged.add(projectId);
     this.#damaged.delete(projectId);
     const from = { revision: news.revision, created: this.#created };
@@ -198,7 +198,7 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // The content is compared too: in a restored copy, the same revision can have another content.
+    // Also compares the content. In a restored copy, the same revision can have another content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -212,7 +212,7 @@ export class KnownProjects {
   }
 }
 
-/** Returns the first names without copying the whole set, because a request may call this. */
+/** Returns the first names. Does not copy the whole set, because a request may call this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {
@@ -244,7 +244,7 @@ export class Deletions {
     this.#deletions.delete(projectId);
   }
 
-  /** Returns whether the entry is older than the deletion: a copy of the bucket was restored. */
+  /** Returns whether the entry is older than the deletion. If so, a copy was restored. */
   isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
     const deletion = this.#deletions.get(projectId);
     return deletion !== undefined && deletion.created === created && revision < deletion.revision;

@@ -1,4 +1,4 @@
-// Lets an operator's command wait for a leader, which a cluster lacks for some seconds after a
+// Lets an operator's command wait for a leader. A cluster lacks a leader for some seconds after a
 // start or the loss of a node.
 
 import { setTimeout as delay } from "node:timers/promises";

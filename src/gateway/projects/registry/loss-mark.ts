@@ -1,6 +1,6 @@
 // Detects that the registry has lost projects, and marks the bucket until an operator declares it
-// complete. Without the mark, the loss could not be detected once one of the lost projects is added
-// again. The mark is an entry, so that it is copied with the other entries.
+// complete. Without the mark, the loss could not be detected once a lost project is added again.
+// The mark is an entry, so that a copy of the bucket includes it.
 
 import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -18,7 +18,7 @@ import {
 } from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
 
-/** The key of the mark's entry. Unlike a project's id, it has a dot. */
+/** The key of the mark's entry. It has a dot, so it cannot be a project's id. */
 export const lossMark = "registry.incomplete";
 
 export const lossAdvice =
@@ -30,7 +30,7 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 
 /**
  * Marks an empty bucket that has lost its content. Must be called before an entry is added. Does
- * nothing on a leaf node, whose registry is the hub's.
+ * nothing on a leaf node, whose registry is on the hub.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -78,7 +78,7 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 /** Number of concurrent stream queries, so that many partitions do not delay a start. */
 const askedAtOnce = 16;
 
-/** Does not work for a leaf's streams, whose first sequence is not 1. */
+/** Returns what the streams have stored. Not for a leaf's streams, which do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -101,7 +101,7 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-/** Like `any` of `storedEvents`, but quick enough for a check, because it lists no subjects. */
+/** Returns `any` of `storedEvents`. Fast enough for a check, because it lists no subjects. */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,
@@ -136,7 +136,7 @@ async function ledInfo(
   return info;
 }
 
-/** Describes the loss if an empty bucket had projects; undefined if it may be new. */
+/** Describes the loss if an empty bucket had projects; undefined if the bucket may be new. */
 export function lossOfAll(
   { lastSequence, entries }: Pick<BucketState, "lastSequence" | "entries">,
   stored: StoredEvents,

@@ -1,4 +1,4 @@
-// The projects in memory. They follow the bucket: a change takes effect within a second. If the
+// The projects in memory. They follow the bucket, so a change takes effect within a second. If the
 // bucket is missing or has lost projects, the known projects stay in use, and no key counts as
 // unknown.
 
@@ -22,7 +22,7 @@ export interface RegistryOptions extends BucketPlace {
   readonly pollMs?: number | undefined;
   /** Returns the projects that have events. Each must have an entry at the first reading. */
   readonly storedEvents?: () => Promise<StoredEvents>;
-  /** Returns the error that ends the wait for the first reading, if waiting is useless. */
+  /** Returns the error that ends the wait for the first reading; undefined if waiting may help. */
   readonly refusal?: (error: unknown) => Error | undefined;
 }
 
@@ -85,7 +85,7 @@ export class Registry implements ProjectLookup {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
-  /** Why the gateway may not know all projects; undefined if it does. */
+  /** Why the gateway may not know all projects; undefined if it knows all. */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
@@ -119,7 +119,7 @@ export class Registry implements ProjectLookup {
     return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
-  /** The time of a lookup reveals nothing about a key: a Map uses a seeded hash. */
+  /** The time of a lookup reveals nothing about a key, because a Map uses a seeded hash. */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
   }
@@ -195,7 +195,7 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** Called after each reading. From the first one on, requests may be answered. */
+  /** Ends a reading. From the first reading on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();

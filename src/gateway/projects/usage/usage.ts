@@ -1,5 +1,5 @@
-// The usage record: the counts of what each project has sent. It is a bucket with one value per
-// project and gateway process. Values with three parts in their keys belong to
+// The usage record: the counts of what each project has sent. The record is a bucket with one value
+// per project and gateway process. Values with three parts in their keys belong to
 // gateway/streams/project-shares.ts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
@@ -18,7 +18,7 @@ import {
 import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/** One process's counts for a project since its start, so a value replaces the previous one. */
+/** One process's counts for a project since its start. A new value replaces the previous one. */
 interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
@@ -30,7 +30,7 @@ interface UsageRecord extends Counts {
   };
 }
 
-/** One project's counts, summed over all processes, including ended ones. */
+/** One project's counts, summed over all processes, including ended processes. */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
   /** The earliest `sinceMs` and the latest `atMs` of the summed records. */
@@ -43,7 +43,7 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
-/** Size of about 200,000 values. In a full bucket, the value that was written first is removed. */
+/** Maximum bytes of the bucket: about 200,000 values. A full bucket removes the oldest value. */
 export const usageBytesMax = 67_108_864;
 /** Maximum age of a record that counts in the rates: three writing intervals. */
 const latelyMsMax = 30_000;
@@ -77,7 +77,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/** Lets a full bucket remove its oldest values. As created by the client, it rejects all writes. */
+/** Makes a full bucket remove its oldest values. By default, it would reject all writes. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
@@ -90,7 +90,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** `processId` may have only the characters of a project id. */
+/** Returns the key of a value. `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -123,7 +123,7 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
       JSON.parse(new TextDecoder().decode(value));
     const record = {
       accepted,
-      // Older versions did not write the next two.
+      // Older versions did not write the next two counts.
       storedBytes: stored_bytes ?? 0,
       unknown: unknown ?? 0,
       dropped,
@@ -203,7 +203,7 @@ function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUs
 
 interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /** The id in the keys of this process: letters, digits, `-` and `_`. */
+  /** The id of this process in the keys: letters, digits, `-` and `_`. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
@@ -225,9 +225,9 @@ interface Change {
 }
 
 const intervalMsDefault = 10_000;
-/** Number of consecutive failures that end a round. Each try may take a second. */
+/** Number of consecutive failures that end a round. Each attempt may take a second. */
 const failuresInARowMax = 3;
-/** Number of values between two pauses: at most 100 per second, because each may need an fsync. */
+/** Number of values between two pauses. At most 100 values are written per second. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -254,7 +254,7 @@ export class UsageWriter {
     this.#writing = this.#keepWriting();
   }
 
-  /** Writes the remaining counts, for a second at most. */
+  /** Writes the remaining counts, for at most a second. */
   async close(): Promise<void> {
     this.#closing.abort();
     await atMost(endMsMax, this.#writeRest());
@@ -293,16 +293,16 @@ export class UsageWriter {
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
       const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
-      // The counts of a project's later meter begin at 0. They must not replace those of an evicted
-      // meter.
+      // The counts of a project's later meter begin at 0. They must not replace the counts of an
+      // evicted meter.
       const from = meter.series === 0 ? processId : `${processId}-${meter.series}`;
       yield { key: usageKey(projectId, from), record, seen };
     }
   }
 
   /**
-   * Records new meters as of the last collection. All are recorded before the first is written,
-   * because a round may end early.
+   * Records new meters with their counts at the last collection. All meters are recorded before the
+   * first is written, because a round may end early.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];
@@ -321,7 +321,7 @@ export class UsageWriter {
       seen.isWritten = true;
       return true;
     } catch (error) {
-      // The bucket may have been deleted: the next try opens it again, or creates it.
+      // The bucket may have been deleted, so the next attempt opens it again, or creates it.
       this.#bucket = undefined;
       if (isConnected(this.#options.connection))
         this.#warning.warn(
@@ -344,7 +344,7 @@ export class UsageWriter {
 }
 
 function areSame(left: Counts, right: Counts): boolean {
-  // If any count changes, at least one of these does.
+  // If any count changes, at least one of these counts changes.
   const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
   return names.every((name) => left[name] === right[name]);
 }

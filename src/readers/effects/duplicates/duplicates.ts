@@ -1,6 +1,6 @@
 // Detects repeated events (same uuid, name and distinct id) within 30 to 60 minutes. The state is
-// two generations of hashes in memory. Reading the stream again from two stored sequences restores
-// it.
+// two generations of hashes in memory. To restore the state, the stream is read again from two
+// stored sequences.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import { HashSet64 } from "../../stream/hash-set.ts";
@@ -23,10 +23,10 @@ interface Rotation {
 
 /**
  * Detects the duplicates of one stream in one epoch. After a start with a position, the caller
- * reads the frames from `duplicatesFrom[0]` up to the position again, with `remember` for each
- * line, and then calls `restored`. After a failed commit, `discard` drops the uncommitted lines. A
+ * reads the frames from `duplicatesFrom[0]` up to the position again. It calls `remember` for each
+ * line, and then `restored`. After a failed commit, `discard` drops the uncommitted lines. A
  * generation ends when the watermark (the newest `recordMs`) enters another half hour, or when the
- * budget has no room.
+ * budget is used up.
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
@@ -69,7 +69,7 @@ export class Duplicates {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
 
-  /** Adds a readable line, in order. Returns whether it is a duplicate. */
+  /** Adds a readable line, in order. Returns whether the line is a duplicate. */
   add(line: StoredLine): boolean {
     const high = line.uuidHashHigh;
     const low = line.uuidHashLow;
@@ -117,7 +117,7 @@ export class Duplicates {
     this.#committed = this.#scalars;
   }
 
-  /** Returns the state to commit with all lines so far. Called between frames. */
+  /** Returns the state to commit with all lines so far. Call this only between frames. */
   changes(): DuplicatesPosition {
     this.#inFlight = {
       journal: this.#journalled,
@@ -215,12 +215,12 @@ interface DuplicatesBudgetOptions {
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** Share of memory by lane. Imports repeat fewer events than clients do. */
+/** Share of memory by lane. Imports repeat fewer events than clients. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 /**
  * The memory of duplicate detection. A stream's share depends only on its lane and the number of
- * streams, so its duplicates do not depend on how the streams were interleaved.
+ * streams. So its duplicates do not depend on how the streams were interleaved.
  */
 export class DuplicatesBudget {
   readonly #bytesMax: number;

@@ -23,7 +23,7 @@ interface ReportedStatus extends StatusAnswer {
   readonly lag: ReturnType<typeof totalLag>;
 }
 
-/** Returns undefined if the text is not the answer of an effects process. */
+/** Parses an answer. Returns undefined if the text is not the answer of an effects process. */
 export function reportedStatus(text: string): ReportedStatus | undefined {
   const answer = objectIn(text) as StatusAnswer | undefined;
   if (typeof answer?.state !== "string" || !Array.isArray(answer.streams)) return undefined;

@@ -1,4 +1,4 @@
-// Parses the parameters of a request. Unknown parameters are rejected, because an ignored misspelt
+// Parses the parameters of a request. Rejects unknown parameters, because an ignored misspelt
 // filter would return wrong results.
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
@@ -66,7 +66,7 @@ export function day(text: string): string {
   return text;
 }
 
-/** Parses a time with its zone, or a day as its start in UTC. */
+/** Parses a time with its zone. A day becomes its start in UTC. */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))
@@ -105,7 +105,7 @@ export const problemTable = {
 
 export type ProblemCode = keyof typeof problemTable;
 
-/** An expected failure. `detail` is sent to the client. */
+/** An expected failure. The client receives `detail`. */
 export interface ReadProblem {
   readonly code: ProblemCode;
   readonly detail: string;

@@ -1,5 +1,5 @@
 // The read-only paths below /projects/<project>: parameters, queries and JSON. The server adds
-// `as_of`.
+// `as_of` to the answer.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { lettersApart, nearest, typosMax } from "../../../platform/base/near-name.ts";
@@ -39,7 +39,7 @@ export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** Maximum characters of the properties on a page. A page with more has fewer results. */
+/** Maximum characters of the properties on a page. With more, a page has fewer results. */
 const pageBytesMax = 4_194_304;
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
@@ -123,13 +123,13 @@ function noSuchUuid(asked: Asked): Promise<ReadProblem> {
 
 const suggestionsMax = 50;
 
-/** `what` names what is missing. A project is known as soon as an event of it is applied. */
+/** Returns the problem of a missing row. `what` names the row. */
 async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
   const known = await reader.projects();
   if (known.includes(projectId) || known.length >= projectsMax)
     return problem("not_found", `the project ${projectId} has ${what}`);
   const most = typosMax(projectId);
-  // Comparing with more projects would take tens of milliseconds of CPU per request.
+  // A comparison with more projects would take tens of milliseconds of CPU per request.
   const few = known.length > suggestionsMax ? [] : known;
   const near = nearest(few, (one) => lettersApart(projectId, one, most), most);
   const meant = near === undefined ? "" : `; did you mean ${near}?`;

@@ -29,9 +29,9 @@ export interface EffectsHttpOptions {
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
-  /** Maximum duration of a wait for applied events. Default: 10,000. */
+  /** Maximum duration of a wait for applied events in ms. Default: 10,000. */
   readonly waitMsMax?: number;
-  /** Maximum time in which a client must read an answer. Default: 30,000. */
+  /** Maximum time in ms in which a client must read an answer. Default: 30,000. */
   readonly answerMsMax?: number;
   /** Maximum total size of unsent answers. Default: 64 MiB. */
   readonly answerBytesMax?: number;
@@ -67,8 +67,8 @@ export class EffectsHttp {
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
   /**
-   * The running requests, which `close` aborts. If each had a signal derived from one of the port,
-   * these signals would stay in memory until the port is closed.
+   * The running requests, which `close` aborts. Signals derived from one signal of the port would
+   * stay in memory until the port is closed.
    */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
@@ -124,7 +124,7 @@ export class EffectsHttp {
       this.#requests.delete(gone);
       gone.abort(new Error("the client disconnected"));
     });
-    // The server does not read bodies, so it closes the connection of a request that has one.
+    // The server does not read bodies, so it closes the connection of a request with a body.
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;

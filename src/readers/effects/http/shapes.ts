@@ -99,7 +99,7 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/** Maximum wait for NATS. Clients that display the answer wait a second at most. */
+/** Maximum wait for NATS. Clients that display the answer wait at most a second. */
 const askMsMax = 500;
 
 /** Replaces the estimated lag by the answer of `ask`, if NATS answers in time. */

@@ -1,6 +1,6 @@
 // Waits until streams are applied up to the requested sequences, so that clients can read their own
-// writes. The database is queried after the writer of this process has committed the sequences. If
-// there is no writer, the database is polled, with one query for all waiting clients.
+// writes. Queries the database after the writer of this process has committed the sequences.
+// Without a writer, polls the database, with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
@@ -56,7 +56,10 @@ export class Waits {
     return this.#waiting.size;
   }
 
-  /** Rejects if the first query of the database fails, or with the signal's reason. */
+  /**
+   * Waits until the sequences are applied. Rejects if the first query of the database fails, or
+   * with the signal's reason.
+   */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";
     if (this.#waiting.size >= this.#options.waitsMax) return "too many";
@@ -90,7 +93,7 @@ export class Waits {
     if (!this.#isAsking) void this.#ask();
   }
 
-  /** Polls the database, also while it is unreachable: each wait has its own timeout. */
+  /** Polls the database, even while it is unreachable, because each wait has its own timeout. */
   async #ask(): Promise<void> {
     this.#isAsking = true;
     while (this.#asked.size > 0) {

@@ -1,4 +1,4 @@
-// Reads the lines of a stored frame in order, and calls the visitor for each.
+// Reads the lines of a stored frame in order, and calls the visitor for each line.
 
 import { Line, LineFlag, type RecordView } from "../../../records/lines.ts";
 import { createNativeScanner } from "../../../records/native.ts";
@@ -24,7 +24,7 @@ export class FrameLines {
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /** Yields whenever RecordReader yields. Throws an Error if the scanner runs out of memory. */
+  /** Reads a frame. Yields whenever RecordReader yields. Throws if the scanner has no memory. */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);
@@ -54,7 +54,7 @@ class ReusedLine extends EventFacts implements StoredLine {
   readonly #rules: EffectRules;
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
-  /** The record that `fillRest` must still read; undefined if it has read it. */
+  /** The record that `fillRest` must still read; undefined once it is read. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
@@ -69,7 +69,10 @@ class ReusedLine extends EventFacts implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** If the record is invalid, returns the reason. The content of the line is then undefined. */
+  /**
+   * Fills the line from a record. Returns the reason if the record is invalid. Then the content of
+   * the line is undefined.
+   */
   fill(record: RecordView): Rejection | undefined {
     const { projectId, storedAtMs } = this.frame;
     const fault = this.#facts.fill(this, record, storedAtMs);

@@ -47,7 +47,7 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /** Derives the project's key from its id, so that clients cannot compute it. */
+  /** Derives the project's key from its id and the secret key, so that no client can compute it. */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {
@@ -85,8 +85,8 @@ function addText(
 }
 
 /**
- * The hash of a distinct id. Databases store values derived from it, so it must never change.
- * Clients can choose ids that collide.
+ * The hash of a distinct id. Databases store values derived from this hash, so it must never
+ * change. Clients can choose ids that collide.
  */
 export class IdHash {
   high = 0;
@@ -106,7 +106,7 @@ export class IdHash {
   }
 }
 
-/** The finaliser of MurmurHash3. */
+/** Mixes a word with the finaliser of MurmurHash3. */
 function mixed(word: number): number {
   let hash = word;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

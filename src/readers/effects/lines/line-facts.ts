@@ -14,7 +14,7 @@ import { cookielessId, idText } from "../rules/ids.ts";
 import { isText } from "../rules/plain-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
-/** Maximum time by which a valid `received_at` is after the storage: no clock is a day ahead. */
+/** Maximum time by which a valid `received_at` is after the storage. No clock is a day ahead. */
 const aheadMsMax = 86_400_000;
 
 const needed = [
@@ -29,7 +29,7 @@ export class LineFacts {
   readonly #uuid = Buffer.alloc(uuidBytes);
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
-  /** Fills all fields except those of `fillRest`. If the record is invalid, returns the reason. */
+  /** Fills the fields, except for `fillRest`. Returns the reason if the record is invalid. */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
     if (fault !== undefined) return fault;
@@ -140,8 +140,9 @@ const recentIdSets = 32_768;
 const recentIdBytesMax = 64;
 
 /**
- * Returns recent distinct ids as the same string objects: they need no new memory, and a Map need
- * not hash them again. Compares bytes, because clients can choose ids whose hashes collide.
+ * Returns recent distinct ids as the same string objects. So recent ids need no new memory, and a
+ * Map need not hash them again. Compares bytes, because clients can choose ids whose hashes
+ * collide.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");

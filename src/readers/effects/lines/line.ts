@@ -3,7 +3,7 @@
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
 
-/** One object is filled again for each line, so visitors must not retain it. */
+/** A stored line. One object is filled again for each line, so visitors must not retain it. */
 export interface StoredLine {
   readonly frame: StoredFrame;
   readonly line: number;
@@ -34,13 +34,13 @@ export interface LineVisitor {
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
 }
 
-/** Maximum time by which `received_at` is after the storage: more than clocks differ. */
+/** Maximum time by which `received_at` may be after the storage. Correct clocks differ less. */
 const aheadMsMax = 3_600_000;
 
 /**
- * Returns the time of a line for duplicate detection and spikes: `received_at`, or the storage time
- * of the frame if `received_at` is over an hour later. Otherwise one gateway whose clock is a year
- * ahead would stop everything that waits for time to pass.
+ * Returns the time of a line for duplicate detection and spikes. This is `received_at`, or the
+ * storage time of the frame if `received_at` is over an hour later. Otherwise, a gateway whose
+ * clock is a year ahead would stop everything that waits for time to pass.
  */
 export function recordMs({ receivedAtMs, frame }: StoredLine): number {
   return receivedAtMs - frame.storedAtMs > aheadMsMax ? frame.storedAtMs : receivedAtMs;

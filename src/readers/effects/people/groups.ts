@@ -1,5 +1,5 @@
 // Groups, group types, and the distinct ids that were seen with each group. Only a group identify
-// creates a group. An id can be seen with a group that does not exist.
+// creates a group. An id may be seen with a group that does not exist.
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
@@ -48,7 +48,7 @@ export class Groups {
     return this.types.get(projectId, "") !== undefined;
   }
 
-  /** Adds a stored row, unless a newer one is cached. */
+  /** Adds a stored row, unless a newer row is cached. */
   adopt(row: GroupRow): void {
     if (this.isHere(row.projectId, row)) return;
     this.groups.put(new Group(row, new PropertyBag(row.properties, row.propertyBytes)));
@@ -58,7 +58,7 @@ export class Groups {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /** Returns false if the type is new and the project already has `typesMax` types. */
+  /** Writes a group. Returns false for a new type of a project with `typesMax` types. */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");

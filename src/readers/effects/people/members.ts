@@ -1,5 +1,5 @@
-// Maps distinct ids to persons with a union-find over rows in memory: a merged person's row points
-// to the surviving person, so a link takes the same time for any number of ids.
+// Maps distinct ids to persons with a union-find over rows in memory. The row of a merged person
+// points to the row of the surviving person. So a link takes the same time for any number of ids.
 
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/ids.ts";
@@ -46,7 +46,7 @@ export class Members {
   /** Recently seen members, by the hash of their ids. Three times as fast as Maps. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The last id that was not found, so that it is not looked up again.
+  // The last id that was not found. It is not looked up again.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
 
@@ -101,7 +101,7 @@ export class Members {
     throw new Error(lost(projectId, id));
   }
 
-  /** Adds a stored row, unless a newer one is cached. */
+  /** Adds a stored row, unless a newer row is cached. */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
     this.#put(memberFrom(row));
@@ -150,7 +150,7 @@ export class Members {
     if (isWritten) this.rows.changed(root);
   }
 
-  /** Merges the persons of two ids unless a rule forbids it. */
+  /** Merges the persons of two ids unless a rule forbids the merge. */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
     if (isIllegalId(link.from) || isIllegalId(link.to)) return "refused_illegal_id";
@@ -201,7 +201,7 @@ export class Members {
     return outcome;
   }
 
-  /** Merges two persons. The one with more ids survives, so that chains of pointers stay short. */
+  /** Merges two persons. The person with more ids survives, to keep chains of pointers short. */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
@@ -234,7 +234,7 @@ export class Members {
     return { projectId, large, bytesMax, countMax, refused };
   }
 
-  /** Returns the row of the id's person. Points the rows in between directly to it. */
+  /** Returns the row of the id's person. Makes all rows on the way point directly to this row. */
   #personRow(member: Member): PersonRow {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
@@ -268,7 +268,7 @@ export class Members {
   }
 }
 
-/** Returns the error for a cycle of rows, which only another program can have created. */
+/** Returns the error for a cycle of rows. Only another program can have created a cycle. */
 function lost(projectId: string, id: string): string {
   return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which only another program can cause: rebuild the database with \`penstock effects rebuild\``;
 }
@@ -308,7 +308,7 @@ interface LinkSide {
   readonly idsTotal: number;
 }
 
-/** If a link is refused for two reasons, the order of the checks decides which is stored. */
+/** Checks a link of two persons. The order of the checks decides which reason is stored. */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },
@@ -380,7 +380,7 @@ export class Member implements CachedRow {
   mergedInto: string | undefined = undefined;
   person: Person | undefined = undefined;
   isChanged = false;
-  /** The time in which events change nothing, in seconds: small integers for V8. */
+  /** Start of the time in which events change nothing, in seconds. V8 needs small integers. */
   quietFromS = 0;
   quietToS = 0;
 

@@ -29,15 +29,15 @@ import {
 import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
-  /** Approximate bytes of cached rows, besides those of the current batches. */
+  /** Approximate bytes of cached rows. The rows of current batches are not included. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
   /** Maximum bytes of the property names and values of a person or group. */
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
   /**
-   * Maximum bytes, per project, of the properties of those people and groups that have over 64 KiB
-   * each.
+   * Maximum bytes of large properties per project. The properties of a person or group are large if
+   * they have over 64 KiB.
    */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
@@ -132,8 +132,8 @@ export class People {
   }
 
   /**
-   * Applies a plain line, even before effects that were queued earlier: it only changes the oldest
-   * and the newest time, for which the order of lines does not matter.
+   * Applies a plain line, even before effects that were queued earlier. A plain line only changes
+   * the oldest and the newest time, for which the order of lines is irrelevant.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
@@ -179,7 +179,7 @@ export class People {
   }
 
   /**
-   * Empties the queue and returns its entries as parts that need few rows. Calling a part queues
+   * Empties the queue and returns its entries as parts that need few rows. A call of a part queues
    * its entries again. Used if the rows of a batch are too large together.
    */
   takeParts(): (() => void)[] {
@@ -203,7 +203,7 @@ export class People {
     return parts;
   }
 
-  /** Returns the rows to load and pass to `adopt` before `apply`. */
+  /** Returns the rows to load and pass to `adopt` before `apply`; undefined if none is missing. */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
@@ -220,8 +220,8 @@ export class People {
   }
 
   /**
-   * Applies the next `effectsMax` entries of the queue. Returns whether all are applied; until
-   * then, nothing may be queued. After an error, the caller must call `begin`.
+   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied.
+   * Until they are, nothing may be queued. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -245,7 +245,7 @@ export class People {
 
   /**
    * Returns copies of the rows that changed since the last call. The rows stay in memory until
-   * `committed`. Yields regularly; meanwhile nothing may be applied.
+   * `committed`. Yields regularly. Until the last yield, nothing may be applied.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;

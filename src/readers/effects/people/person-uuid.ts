@@ -2,10 +2,10 @@
 
 import { hash } from "node:crypto";
 
-// The namespace as text: hashing a string takes half the time of hashing a buffer.
+// The namespace as text. Hashing a string takes half the time of hashing a buffer.
 const namespace = "penstock-persons";
 
-// Index of the hash digit at each position; -1 is a hyphen.
+// Index of the hash digit at each position; -1 for a hyphen.
 const layout = [
   [0, 1, 2, 3, 4, 5, 6, 7, -1],
   [8, 9, 10, 11, -1],
@@ -19,7 +19,7 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/** Builds the text from character codes: V8 would retain the parts of a concatenated string. */
+/** Returns the uuid. Builds it from character codes, because V8 retains concatenated parts. */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

@@ -1,6 +1,6 @@
 // The properties of a person or group while effects are applied. Writes are joined key by key, so
-// their order does not matter while all properties fit. A bag holds the text of its columns, which
-// takes a fraction of the memory of objects, and parses it at the first write.
+// their order is irrelevant while all properties fit. A bag holds the text of its columns, which
+// takes a fraction of the memory of objects. It parses the text at the first write.
 
 import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -14,7 +14,7 @@ import type {
 } from "../types.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
-/** Size of a property besides its name and value: about that of its stamps. */
+/** Size of a property besides its name and value. Its stamps have about this size. */
 const stampBytes = 160;
 /** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
@@ -104,7 +104,7 @@ export class PropertyBag {
     return this.#columns;
   }
 
-  /** Applies the writes of one event and returns whether anything changed. */
+  /** Applies the writes of one event, and returns whether anything changed. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
     let isChanged = false;
@@ -144,8 +144,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether one bag has room for both. If not, the order of the names decides which
-   * properties are rejected.
+   * Returns whether this bag has space for the properties of both bags. If not, the order of the
+   * names decides which properties are rejected.
    */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
@@ -195,7 +195,7 @@ function sorted(properties: Map<string, PropertyState>): [string, PropertyState]
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** Returns the bytes of a text in V8: one per character, or two if one is beyond Latin 1. */
+/** Returns the bytes of a text in V8: one per character, or two unless it is Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -208,7 +208,7 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Returns whether a write replaces another. Within one event, `$unset` replaces `$set`. */
+/** Returns whether a write replaces another write. In one event, `$unset` replaces `$set`. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,
@@ -227,13 +227,10 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
   return theirs !== undefined && compareStamps(theirs.stamp, ours.stamp) < 0 ? theirs : ours;
 }
 
-/** Size from which properties are large: a write takes 0.5 ms or more. */
+/** Size from which properties are large. A write to them takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
-/**
- * Limits the large properties of a project, because each write of a bag reads all its properties
- * and would delay other projects.
- */
+/** Limits the large properties of a project. Each write reads all of a bag's properties. */
 export class LargeProperties {
   readonly #bytesMax: number;
   readonly #bytes = new Map<string, number>();

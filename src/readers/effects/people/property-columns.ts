@@ -1,6 +1,6 @@
-// Converts properties to and from two columns: `json` has the values for queries, `state` the
-// stamps and the hidden values. Stores must return both unchanged (in PostgreSQL `json`, not
-// `jsonb`).
+// Converts properties to and from two columns. `json` has the values for queries. `state` has the
+// stamps and the hidden values. Stores must return both unchanged. So PostgreSQL needs the type
+// `json` instead of `jsonb`.
 
 import { nameToken } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -115,7 +115,7 @@ class StampTable {
   readonly flat: (number | string)[] = [];
   readonly #indices = new Map<string, number>();
 
-  /** Returns a stamp's index. Compares only ranks: each identifies one line with one time. */
+  /** Returns a stamp's index. Compares only ranks, because a rank identifies one line. */
   indexOf({ timeMs, rank }: Stamp): number {
     let index = this.#indices.get(rank);
     if (index === undefined) {

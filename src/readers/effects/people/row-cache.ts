@@ -1,7 +1,7 @@
-// Caches rows by project and id in two generations: rows that were not used while the younger one
-// filled are dropped together. Changed rows stay until they are stored.
+// Caches rows by project and id in two generations. When the younger generation is full, the rows
+// that were not used meanwhile are dropped together. Changed rows stay until they are stored.
 
-/** Each row is one object, whose fields may change. */
+/** A row. Each row is one object, whose fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
@@ -19,7 +19,7 @@ const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Changes whenever rows are dropped, or will be dropped next unless they are used. */
+  /** Changes whenever rows are dropped, or become the next rows to drop unless they are used. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -83,7 +83,7 @@ export class RowCache<Row extends CachedRow> {
 
   /**
    * Returns the results of `write` for all rows that changed since the last call. The rows stay
-   * cached until `committed`. Yields regularly; meanwhile no row may change.
+   * cached until `committed`. Yields regularly. Until the last yield, no row may change.
    */
   *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;

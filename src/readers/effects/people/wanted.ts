@@ -85,7 +85,7 @@ export class PlainIds {
   }
 }
 
-/** Number of entries of a part. They need at most 32 rows. */
+/** Number of entries of a part. A part needs at most 32 rows. */
 const partLength = 16;
 
 export function partsOf<T>(all: readonly T[]): T[][] {

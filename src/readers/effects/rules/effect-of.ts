@@ -12,7 +12,7 @@ import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Maximum number of groups of an event. Each adds a row, and writing it delays other projects. */
+/** Maximum number of groups of an event. Each adds a row, whose write delays other projects. */
 const eventGroupsMax = 5;
 /** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
@@ -112,9 +112,7 @@ export class EffectRules {
     };
   }
 
-  /**
-   * Reads the properties in `propertyNames`. If a name occurs repeatedly, the last value counts.
-   */
+  /** Reads the properties in `propertyNames`. The last value of a repeated name counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -227,14 +225,14 @@ export class EffectRules {
     return false;
   }
 
-  /** Returns the text of an id value, normalised like a distinct id; "" if it is blank. */
+  /** Returns the text of an id value, normalised like a distinct id; "" if the text is blank. */
   #textOf(body: Buffer, { start, end, type }: Span): string {
     if (isNothing(type) || type === TokenType.EmptyString) return "";
     const plain =
       type === TokenType.Object || type === TokenType.Array
         ? this.#texts.valueOf(body, start, end)
         : undefined;
-    // A value that is nested too deeply to be normalised is read as it was sent.
+    // A value that is nested too deeply to be normalised is read unchanged.
     if (plain === undefined) return idText(body, start, end, type);
     const bytes = Buffer.from(plain);
     return idText(bytes, 0, bytes.length, type);

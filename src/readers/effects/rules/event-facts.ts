@@ -14,7 +14,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /** `$exception` or `$$heatmap`. SDKs send these by themselves. They write no properties. */
+  /** `$exception` or `$$heatmap`. SDKs send these automatically. They write no properties. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -39,7 +39,7 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
-  /** The event's name. `EventHash` reads it and `id` if the addon has not hashed the line. */
+  /** The event's name. `EventHash` reads the name and `id` if the addon has not hashed the line. */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;

@@ -1,4 +1,4 @@
-// Reads ids, and detects the ones that must not be merged.
+// Reads ids, and detects ids that must not be merged.
 
 import type { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "../../../records/distinct-id.ts";
@@ -11,8 +11,8 @@ export const cookielessId = "$posthog_cookieless";
 const zeros = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Ids that are never merged. Otherwise all users of a broken program would become one person. The
- * list is PostHog's, and the texts of programming languages for "no value", in lower case.
+ * Ids that are never merged. Otherwise, all users of a broken program would become one person. The
+ * list has PostHog's ids, and the texts of programming languages for "no value", in lower case.
  */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
@@ -28,7 +28,7 @@ const illegalIds: ReadonlySet<string> = new Set([
 
 const quotes = new Set(['"', "'", "`"]);
 
-/** Returns whether an id must not be merged. Different damaged ids become equal by U+FFFD. */
+/** Returns whether an id must not be merged. U+FFFD makes different damaged ids equal. */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;
   let text = id.trim();
@@ -47,8 +47,8 @@ function isPlainId(body: Buffer, start: number, end: number, type: TokenType): b
 }
 
 /**
- * Returns the normalised text of a distinct id, an id in a link, or a group's type or key; "" if it
- * is blank. The token body[start, end) must not be Absent, Null or EmptyString.
+ * Returns the normalised text of a distinct id, an id in a link, or a group's type or key; "" if
+ * the text is blank. The token body[start, end) must not be Absent, Null or EmptyString.
  */
 export function idText(body: Buffer, start: number, end: number, type: TokenType): string {
   return isPlainId(body, start, end, type)

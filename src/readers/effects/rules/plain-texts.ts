@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
 
 const bufferBytes = 65_536;
-/** Number of cached texts, a power of two. */
+/** Number of cached texts. A power of two. */
 const cachedTexts = 4_096;
 const cachedBytesMax = 48;
 
@@ -32,7 +32,7 @@ export class PlainTexts {
     return target.toString("utf8", 0, length);
   }
 
-  /** body[start, end) must be a name without its quotes. */
+  /** Returns the text of a name. body[start, end) must be the name without its quotes. */
   nameOf(body: Buffer, start: number, end: number): string {
     const text = this.textOf(body, start, end);
     if (!text.includes("\\")) return text;
@@ -69,7 +69,7 @@ export function isText(text: string, body: Buffer, start: number, length: number
 
 const plainName = /^[\w $.:/-]*$/;
 
-/** Returns the name as a JSON string. Avoids JSON.stringify, which is slower, for most names. */
+/** Returns the name as a JSON string. For most names, avoids JSON.stringify, which is slower. */
 export function nameToken(name: string): string {
   return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
 }

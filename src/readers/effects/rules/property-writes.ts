@@ -1,6 +1,6 @@
 // Reads an event's property writes: the members of objects such as `$set`, and the names in lists
-// such as `$unset`. A key that cannot be applied is rejected individually. No name becomes a
-// property of a JavaScript object.
+// such as `$unset`. Rejects each key that cannot be applied, without rejecting the others. No name
+// becomes a property of a JavaScript object.
 
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
@@ -25,7 +25,7 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/** A field next to `properties` (`top`) and in them (`nested`). If both have a key, `top` wins. */
+/** A field of the event (`top`) and of its `properties` (`nested`). A key in `top` wins. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;
@@ -33,8 +33,8 @@ interface TwoPlaces {
 }
 
 /**
- * For each event, the caller calls `begin`, reads the fields in the order in which they get room,
- * and calls `end`.
+ * Reads the property writes of an event. The caller calls `begin`, reads the fields, and calls
+ * `end`. The order of the fields decides which fields are rejected if the maximum is reached.
  */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
@@ -193,7 +193,7 @@ export class PropertyWritesReader {
     }
   }
 
-  /** Records that the last value of the name is invalid, so that earlier values do not count. */
+  /** Records that the last value of the name is invalid. Then earlier values do not count. */
   #addFault(name: string, reason: RejectedReason): void {
     this.#found.delete(name);
     this.#faults ??= new Map();

@@ -18,7 +18,7 @@ interface SpikeNews {
   readonly events: number;
 }
 
-/** The message id is the same if the spike is detected again, as after a rebuild. */
+/** Returns the message. Its id is the same if the spike is detected again, as after a rebuild. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,
@@ -43,7 +43,7 @@ export function spikeAnnouncement(
   };
 }
 
-/** Maximum log lines per minute: many ids can be hot, and a catch-up finds many spikes. */
+/** Maximum log lines per minute. Many ids can be hot, and a catch-up finds many spikes. */
 const linesAMinute = 30;
 
 /** Logs committed spikes. Omits the hot ids, because distinct ids are personal data. */

@@ -1,5 +1,5 @@
-// The number of a project's events in each of the last 60 minutes and 168 hours, from which the
-// usual number of events per minute is computed. The counts of a spike's minutes are limited to the
+// The number of a project's events in each of the last 60 minutes and 168 hours. These counts give
+// the usual number of events per minute. The counts of a spike's minutes are limited to the
 // threshold.
 
 const minutesMax = 60;
@@ -14,7 +14,7 @@ export interface Limits {
   readonly threshold: number;
 }
 
-/** A negative number stands for that many zeros. Counts that are older than the last one are 0. */
+/** The stored form. A negative number stands for that many zeros. Missing counts are 0. */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
@@ -24,7 +24,7 @@ interface HistoryNumbers {
   readonly hours: readonly number[];
 }
 
-/** Minutes and hours are numbered since the epoch. The arrays have no trailing zeros. */
+/** Counts by minute and hour since the epoch. The arrays have no trailing zeros. */
 export class History {
   readonly since: number;
   #next: number;
@@ -72,11 +72,12 @@ export class History {
   }
 
   /**
-   * Returns undefined if the history is shorter than 60 minutes. The baseline is the weighted mean
-   * of the same hour on the seven previous days (the same weekday has the weight 3, the hours
-   * before and after have half the weight). If the history has less than a day of whole hours, the
-   * baseline is the mean of all minutes. The threshold is max(500, baseline × m). The multiple m is
-   * 5 times the coefficient of variation of the last 60 minutes, limited to 3 to 6.
+   * Returns the limits; undefined if the history is shorter than 60 minutes. The baseline is the
+   * weighted mean of the same hour on the seven previous days. The same weekday has three times the
+   * weight. The hours before and after have half the weight. If the history has less than a day of
+   * whole hours, the baseline is the mean of all minutes. The threshold is max(500, baseline × m).
+   * The multiple m is 5 times the coefficient of variation of the last 60 minutes, limited to 3 to
+   * 6.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;

@@ -13,7 +13,7 @@ const idHash = new IdHash();
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
 export class HotIds {
-  /** Maps places to slots: several times faster than a Map if nearly every event replaces an id. */
+  /** Maps places to slots. Several times faster than a Map if nearly every event replaces an id. */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
   readonly #hashes: number[] = [];
@@ -93,8 +93,8 @@ export class HotIds {
   }
 
   /**
-   * Returns a slot with the least count. Counts only grow, so the search continues at `#passed` until
-   * no slot has that count.
+   * Returns a slot with the least count. Counts only grow. So the search continues at `#passed`
+   * until no slot has the least count, and then starts again with the next count.
    */
   #leastSlot(): number {
     for (;;) {

@@ -15,7 +15,7 @@ const formatVersion = 1;
 export const projectSubject = "project";
 const idMark = "id:";
 
-/** Adds the prefix `id:` if the id could be mistaken for another subject. */
+/** Returns the subject for an id. Adds `id:` if the id could be mistaken for another subject. */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -30,7 +30,7 @@ interface OpenMinute {
   hot: HotIds | undefined;
 }
 
-/** A running spike of a distinct id. `start` is the first minute since the epoch. */
+/** A running spike of a distinct id. `start` is its first minute, counted since the epoch. */
 interface HotSpike {
   readonly start: number;
   readonly peak: number;
@@ -54,7 +54,7 @@ export class ProjectActivity {
   #history: History | undefined;
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
-  /** Events of the last minute if it may begin a spike; otherwise 0. */
+  /** Events of the last minute if it may begin a spike, else 0. */
   #lastAbove = 0;
   #noSpikeBefore = 0;
   #spike: Spike | undefined;
@@ -67,7 +67,7 @@ export class ProjectActivity {
     this.#onSpike = onSpike;
   }
 
-  /** Throws an Error if the text has another format version. */
+  /** Parses the stored text. Throws an Error if the text has another format version. */
   static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
     const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
       JSON.parse(text) as [
@@ -111,7 +111,7 @@ export class ProjectActivity {
     return this.#open.some(({ count }) => count > thresholdMin);
   }
 
-  /** Judges the minutes before `closed`. Called before each event. */
+  /** Evaluates the minutes before `closed`. Called before each event. */
   close(closed: number): void {
     const history = this.#historyFrom(closed);
     if (history.next >= closed) return;
@@ -121,7 +121,7 @@ export class ProjectActivity {
     this.#historyText = undefined;
   }
 
-  /** An event of a closed minute only counts in its hour. `idHash` is the high word of the hash. */
+  /** Counts an event. Of a closed minute, counts it only in its hour. `idHash` is the high word. */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
     if (minute < history.next) {
@@ -136,9 +136,7 @@ export class ProjectActivity {
     open.hot.add(distinctId, idHash);
   }
 
-  /**
-   * Judges minutes before `closed` while the project is in motion. Returns whether any was judged.
-   */
+  /** Evaluates the minutes before `closed` in motion. Returns whether there was such a minute. */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
     const { next } = history;

@@ -1,5 +1,5 @@
 // Detects bursts of a project's live events, and hot distinct ids. Depends only on `received_at`
-// and the watermarks of the streams, so a process that lags or restarts finds the same spikes.
+// and the watermarks of the streams. So a process that lags or restarts finds the same spikes.
 
 import { manyProjects } from "../../../platform/nats/names.ts";
 import { recordMs, type StoredLine } from "../lines/line.ts";
@@ -32,15 +32,15 @@ type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
 /**
  * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
  * `adopt` until none is missing, then calls `apply` and `changes`. The next batch may be counted
- * before `committed` or `discard`. A minute is judged at the line that moves the watermark of the
- * project's stream 10 seconds past the end of the minute. So lines of other projects in the
+ * before `committed` or `discard`. A minute is evaluated at the line that moves the watermark of
+ * the project's stream 10 seconds past the end of the minute. So lines of other projects in the
  * partition can end the spike of a silent project.
  */
 export class Spikes {
   readonly #prefix: string;
   readonly #projectsMax: number;
   readonly #projects = new Map<string, ProjectActivity>();
-  /** Projects whose minutes are judged even if they send no events. Never evicted. */
+  /** Projects whose minutes are evaluated even if they send no events. Never evicted. */
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
@@ -57,13 +57,13 @@ export class Spikes {
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax` is the maximum number of cached projects, besides those of a batch. */
+  /** `projectsMax` is the maximum number of cached projects, without the projects of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
-  /** `watermarkMs` is the watermark of the line's stream, including this line. */
+  /** Counts a line. `watermarkMs` is the watermark of the line's stream, including this line. */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;
@@ -135,7 +135,8 @@ export class Spikes {
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // Projects in motion and those of the current batch (0: loaded for it) stay.
+      // Projects in motion and projects of the current batch stay. A project that was loaded for
+      // this batch has the number 0.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }
@@ -162,7 +163,7 @@ export class Spikes {
 
   #closeMinutes(minutes: MinutesClosed): void {
     this.#closed[minutes.partition] = minutes.closed;
-    // Projects that are not loaded yet are judged later, in the order of the lines.
+    // Minutes of projects that are not loaded yet are evaluated later, in the order of the lines.
     if (!this.#isMotionLoaded || this.#waiting.length > 0) this.#waiting.push(minutes);
     this.#judge(minutes);
   }

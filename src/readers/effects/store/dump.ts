@@ -1,5 +1,5 @@
-// The dump: the whole state as sorted lines of JSON, so that two stores, or a store and its
-// rebuild, can be compared. It excludes versions and positions, which depend on the batching.
+// The dump: the whole state as sorted lines of JSON. It allows comparing two stores, or a store and
+// its rebuild. It excludes versions and positions, which depend on the batching.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
@@ -8,8 +8,8 @@ export type DumpKind =
   /** The whole state. */
   | "all"
   /**
-   * The part that does not depend on how streams were interleaved, and the ids of the links that
-   * were refused because of other links (`refused_links`).
+   * The part that does not depend on how streams were interleaved. Includes the ids of the links
+   * that were refused because of other links (`refused_links`).
    */
   | "lasting";
 
@@ -20,7 +20,7 @@ interface DumpSection {
   /** Condition of the rows. If it is set, equal rows are returned once. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** Columns to sort by. Texts are sorted by their bytes in UTF-8, null numbers first. */
+  /** Columns to sort by. Texts are sorted by their bytes in UTF-8. Null numbers come first. */
   readonly order: readonly string[];
 }
 
@@ -70,7 +70,7 @@ export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = 
   lasting: [...lastingLinks, ...facts],
 };
 
-/** `nulls` is the clause that sorts null numbers first. */
+/** Returns the query of a section. `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -79,7 +79,7 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/** `ids` must be sorted by their bytes in UTF-8, and is undefined if the person has one id. */
+/** Returns the line of a person. `ids` must be sorted by their bytes; undefined for one id. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
@@ -106,7 +106,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** In `names`, the suffix `#` marks a number, and `:` marks JSON text. */
+/** Returns a section. In `names`, the suffix `#` marks a number, and `:` marks JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

@@ -1,5 +1,5 @@
 // Removes persons from the database, with or without a running writer. The erasure replaces the
-// number of the last commit, so the database rejects the writer's pending data, and the writer
+// number of the last commit. So the database rejects the writer's pending data, and the writer
 // starts again from the database.
 
 import { randomInt } from "node:crypto";
@@ -18,7 +18,7 @@ export interface ErasingSql {
 }
 
 export interface ErasedPeople {
-  /** The ids of the erased persons. Requested ids that have no row are not included. */
+  /** The ids of the erased persons. Requested ids without a row are not included. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;
@@ -30,19 +30,19 @@ export interface ErasedPeople {
   readonly remains: readonly string[];
 }
 
-/** Erases people. Each call opens a connection, and rejects with a StoreError if that fails. */
+/** Erases people. Each call opens a connection. Rejects with a StoreError if this fails. */
 export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons completely, or rejects and erases nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
 }
 
-/** Returns a new commit number, negative so that it differs from a writer's number. */
+/** Returns a new commit number. It is negative, so it differs from every number of a writer. */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
 
-/** Returns all ids of the persons who have one of the given ids, sorted. */
+/** Returns all ids, sorted, of the persons who have any of the given ids. */
 export async function idsOfPersons(
   sql: ErasingSql,
   projectId: string,
@@ -71,7 +71,7 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** Erases the rows within a transaction, which the caller commits. */
+/** Erases the rows in a transaction, which the caller commits. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
@@ -118,8 +118,8 @@ export async function eraseRows(
 }
 
 /**
- * Removes rejections without a distinct id if their text names one of the ids: in quotes, or after
- * a colon, alone or as one of "a or b".
+ * Removes rejections without a distinct id if their text names any of the ids. The id may be in
+ * quotes, or after a colon, alone or in the form "a or b".
  */
 async function eraseUnowned(
   sql: ErasingSql,

@@ -1,5 +1,5 @@
-// Binds a database to one installation. One NATS server can have the streams of two installations,
-// in which the same project id may belong to different customers.
+// Binds a database to one installation. A NATS server can have the streams of two installations, in
+// which the same project id may belong to different customers.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
@@ -17,7 +17,10 @@ interface Installation {
 
 export class OtherInstallationError extends StoreError {}
 
-/** Rejects with an OtherInstallationError if the database belongs to another installation. */
+/**
+ * Checks that the database belongs to this installation. Otherwise, rejects with an
+ * OtherInstallationError.
+ */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,
@@ -29,7 +32,7 @@ export async function requireInstallation(
   );
 }
 
-/** Binds an open store to an installation, or rejects like `requireInstallation`. */
+/** Binds an open store to an installation. Rejects like `requireInstallation`. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,

@@ -1,4 +1,5 @@
-// Opens the configured database. Loads only its client, and connects at the first call.
+// Opens the configured database. Loads only the client that it needs, and connects at the first
+// call.
 
 import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
@@ -50,7 +51,7 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
 
 const linksMax = 40;
 
-/** Follows links: the writer's lock and a rebuild's backup must be next to the linked file. */
+/** Follows links, because the lock and a rebuild's backup must be next to the file. */
 function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {
@@ -64,7 +65,7 @@ function isLink(file: string): boolean {
   try {
     return lstatSync(file).isSymbolicLink();
   } catch {
-    // Opening the file later reports the error.
+    // The later attempt to open the file reports the error.
     return false;
   }
 }

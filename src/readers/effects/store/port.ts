@@ -1,4 +1,4 @@
-// The interface to a database, implemented by sqlite/ and postgres/.
+// The interface to a database. sqlite/ and postgres/ implement it.
 
 import type {
   ActiveIdsRow,
@@ -38,8 +38,8 @@ export interface EffectsStore {
   positions(): Promise<readonly Position[]>;
   /**
    * Returns the rows of the ids that exist, and all rows between each id and its person. While a
-   * commit is running, the rows may be older than it. Rejects with a TooLargeError if the
-   * properties of the rows exceed 32 MiB; the caller must then request fewer ids.
+   * commit is running, the rows may be older than the commit. Rejects with a TooLargeError if the
+   * properties of the rows exceed 32 MiB. Then the caller must request fewer ids.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
   /** Returns the existing rows. Rejects like `members` if their properties are too large. */
@@ -51,14 +51,14 @@ export interface EffectsStore {
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
   largeProperties(): Promise<readonly LargePropertiesRow[]>;
   /**
-   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit. After a
-   * part, other parts follow: look-ups see the written parts, but readers do not. If a part or the
-   * process fails, nothing is stored.
+   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit. A commit
+   * that is a part is followed by other parts. Look-ups see the written parts, but readers do not.
+   * If a part or the process fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
   published(messageIds: readonly string[]): Promise<void>;
-  /** Deletes all but the newest `rowsMax` rows. Returns the number of deleted rows. */
+  /** Deletes all rows except the newest `rowsMax` rows. Returns the number of deleted rows. */
   trimOutbox(rowsMax: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -76,8 +76,8 @@ export interface Person {
   readonly lastSeenAtMs: number;
   readonly version: number;
   /**
-   * The uuids of the person's ids except the first, at most 100. Each may have been that of a
-   * separate person before a merge.
+   * The uuids of the person's ids except the first, at most 100. Before a merge, each may have been
+   * the uuid of a separate person.
    */
   readonly mergedFrom: readonly string[];
 }
@@ -100,15 +100,15 @@ export interface Page {
   readonly limit: number;
   /**
    * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct id
-   * of a person. If more results would exceed it, the page ends early, but has at least one.
+   * of a person. A page ends before it would exceed this size, but has at least one result.
    */
   readonly bytesMax: number;
 }
 
-/** The size of a distinct id on a page, because each needs a look-up. */
+/** The size of a distinct id on a page. An id counts, because each needs a look-up. */
 export const idBytes = 200;
 
-/** Maximum rows of an answer: those of eleven years in all lanes and classes. */
+/** Maximum rows of an answer. Eleven years in all lanes and classes have this many rows. */
 export const usageRowsMax = 50_000;
 export const projectsMax = 1_000;
 
@@ -146,15 +146,15 @@ export interface Versioned<Answer> {
 /** Reads committed data while the writer works. Each answer is from one snapshot. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** The uuid of a person that was merged leads to the person into which it was merged. */
+  /** Returns the person. The uuid of a merged person leads to the surviving person. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
-  /** Returns the oldest links first; undefined if the person does not exist. */
+  /** Returns the links, oldest first; undefined if the person does not exist. */
   links(projectId: string, uuid: string): Promise<readonly Link[] | undefined>;
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** Returns the rows of the days, both included; at most the `usageRowsMax` oldest. */
+  /** Returns the rows of the days, inclusive. Returns at most the `usageRowsMax` oldest rows. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
@@ -177,10 +177,7 @@ export interface EffectsReader {
   projects(): Promise<readonly string[]>;
   /** Returns whether a writer of any process has the database open. */
   hasWriter(): Promise<boolean>;
-  /**
-   * Yields sorted lines that are the same in every store and for every batching of the same frames.
-   * Default: `all`.
-   */
+  /** Yields sorted lines, equal in every store and for every batching. Default: `all`. */
   dump(kind?: DumpKind): AsyncIterable<string>;
 }
 

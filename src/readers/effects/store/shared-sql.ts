@@ -28,7 +28,7 @@ import {
 } from "./rows/read-rows.ts";
 import * as tables from "./rows/tables.ts";
 
-/** Rejections that are retained per project. Up to `rejectedTrim` older ones may remain. */
+/** Number of rejections retained per project. Up to `rejectedTrim` older rejections may remain. */
 export const rejectedRetained = 10_000;
 /** Number of rejections removed at a time, because a deletion takes longer than an insertion. */
 const rejectedTrim = 1_000;
@@ -36,7 +36,7 @@ const rejectedTrim = 1_000;
 /** Maximum bytes of the properties of rows that are looked up together. */
 export const lookupBytesMax = 32 * 1_048_576;
 
-/** Maximum links of a person that a reader returns, the oldest first. */
+/** Maximum links of a person that a reader returns, oldest first. */
 export const linksMax = 10_000;
 /** Maximum links of a person that the database reads, per side of the link. */
 export const linksReadMax = 100_000;
@@ -44,7 +44,7 @@ export const linksReadMax = 100_000;
 export const trimOutboxSql = `DELETE FROM outbox
   WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET $1)`;
 
-/** Returns whether to delete rejections. `total` includes the `added` ones. */
+/** Returns whether to delete rejections. `total` includes the `added` rejections. */
 export function isTrimDue(total: number, added: number): boolean {
   const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
   return total > rejectedRetained && isCrossed;

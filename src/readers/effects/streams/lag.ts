@@ -52,7 +52,7 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   return totalLag(lags);
 }
 
-/** Correct if the clocks of this machine and of the NATS server agree. */
+/** Returns the lag. It is correct if the clocks of this machine and of the NATS server agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }

@@ -1,5 +1,5 @@
-// Estimates the number of different ids with HyperLogLog (2,048 registers, an error of about 2.3
-// %). A sketch of few ids is a short list, because most projects have few.
+// Estimates the number of different ids with HyperLogLog. With 2,048 registers, the error is about
+// 2.3 %. A sketch of few ids is a short list, because most projects have few ids.
 
 const registers = 2048;
 const registerBits = 11;
@@ -8,15 +8,16 @@ const listedMax = 256;
 const bytesPerListed = 3;
 
 /**
- * The stored form: at most 256 registers that are not 0, in ascending order, three bytes each
- * (number, high byte first, and value); otherwise all 2,048 registers, one byte each.
+ * The stored form: at most 256 registers that are not 0, in ascending order. Each takes three
+ * bytes: its number (high byte first) and its value. With more registers, all 2,048 are stored, one
+ * byte each.
  */
 export class IdSketch {
   #dense: Uint8Array | undefined;
   /** The registers that are not 0, in ascending order: number × 64 + value. */
   #listed: number[] = [];
 
-  /** Throws a RangeError if no stored form has this number of bytes. */
+  /** Parses the stored form. Throws a RangeError if no stored form has this number of bytes. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -57,7 +58,7 @@ export class IdSketch {
     return bytes;
   }
 
-  /** See Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017). */
+  /** Returns the estimate (Ertl, "New cardinality estimation algorithms for HyperLogLog", 2017). */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);
     if (this.#dense !== undefined) for (const value of this.#dense) withValue[value]! += 1;

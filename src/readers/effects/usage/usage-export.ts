@@ -1,13 +1,14 @@
 // Exports usage for a billing system: one CloudEvents 1.0 line per closed day, lane and class.
-// Importers deduplicate the lines by their ids (OpenMeter by `source` and `id`, Lago by
-// `transaction_id`).
+// Importers deduplicate the lines by their ids. OpenMeter uses `source` and `id`. Lago uses
+// `transaction_id`.
 
 import type { UsageDay } from "../store/port.ts";
 
 /**
- * Excludes the days from `closedBefore` on, because their numbers may still grow. `revision` must
- * be incremented whenever the same days are exported with different numbers, for example after a
- * rebuild. The time of a line is the start of its day, so a billing system counts it on that day.
+ * Returns the lines. Excludes the days from `closedBefore` on, because their numbers may still
+ * grow. `revision` must be incremented whenever the same days are exported with different numbers,
+ * for example after a rebuild. The time of a line is the start of its day, so a billing system
+ * counts it on that day.
  */
 export function usageExport(
   days: readonly UsageDay[],

@@ -26,7 +26,7 @@ interface ProjectDay {
   /** The UTC day, as days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /** The counts of the current batch, a plain array because there may be many days. */
+  /** The counts of the current batch. A plain array, because there may be many days. */
   readonly counts: number[];
   /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
   sketch: IdSketch | undefined;
@@ -39,8 +39,9 @@ interface ProjectDay {
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
- * `adopt`, then calls `changes`. The next batch may be counted before `committed` or `discard`.
+ * The caller calls `count` for each line. At the end of a batch, the caller passes the rows of
+ * `missing` to `adopt`, then calls `changes`. The caller may count the next batch before
+ * `committed` or `discard`.
  */
 export class Usage {
   readonly #daysMax: number;
@@ -51,12 +52,12 @@ export class Usage {
   #batch = 1;
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax` is the maximum number of cached project days, besides those of a batch. */
+  /** `daysMax` is the maximum number of cached project days, without the days of a batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Allocates memory only for the first line of a project and day in a batch. */
+  /** Counts a line. Allocates memory only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;

@@ -29,9 +29,9 @@ interface ApplierOptions {
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /** Writes `changes` as a part of the next commit, after the previous one. */
+  /** Writes `changes` as a part of the next commit, after the previous part. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Size of all changed rows at which they are written before the end of the batch. */
+  /** Size of all changed rows from which they are written before the end of the batch. */
   readonly changedBytesMax?: number | undefined;
   readonly prefix: string;
   readonly duplicatesBytesMax?: number | undefined;
@@ -54,7 +54,7 @@ export interface Counts {
 export interface Memory {
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** The period of duplicate detection, in the stream in which it is shortest. */
+  /** The shortest period of duplicate detection in any stream. */
   readonly duplicatesCoveredMs: number;
 }
 
@@ -64,7 +64,7 @@ const changedRowsMax = 20_000;
 const changedBytesDefault = 64 * 1_048_576;
 const duplicatesBytesDefault = 256 * 1_048_576;
 
-/** Maximum effects that wait for their rows, also within a frame. */
+/** Maximum effects that wait for their rows, even within a frame. */
 const queuedMax = 2_000;
 const effectsATurn = 100;
 
@@ -85,7 +85,7 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** The incidents of the store and of this run, each of which is reported once. */
+  /** The incidents of the store and of this process. Each is reported once. */
   #reported = new Set<string>();
   #stream: StreamInMemory | undefined;
   #isReread = false;
@@ -102,8 +102,9 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. The duplicate detection of a
-   * stream is retained if the stored position of the stream is the one that was committed last.
+   * Starts from the stored state and drops everything uncommitted. If the stored position of a
+   * stream is the last position that was committed, the duplicate detection of the stream is
+   * retained.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     this.#people.begin(largeProperties);
@@ -286,7 +287,7 @@ export class Applier implements LineVisitor {
     return stream;
   }
 
-  /** If the rows are too large together, applies the effects in parts. */
+  /** Applies the effects. If their rows are too large together, applies them in parts. */
   async #applyPeople(): Promise<void> {
     try {
       await this.#loadPeople();
@@ -332,7 +333,7 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum events in a transaction, reached only when the writer catches up. */
+/** Maximum events in a transaction. Only a writer that catches up reaches this number. */
 export const batchEventsDefault = 100_000;
 /** Maximum events of a step. The writer yields to the event loop between two steps. */
 export const stepEventsMax = 2_000;
@@ -340,7 +341,7 @@ export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/** Rejects with a TooLargeError if the rows are too large together: request fewer then. */
+/** Loads the rows. Rejects with a TooLargeError if the caller must request fewer. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
   // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([

@@ -1,5 +1,5 @@
 // Applies the frames of the streams in batches, and commits the results together with the
-// positions. Stops by itself only if another writer is active. If the database was restored to an
+// positions. Ends by itself only if another writer is active. If the database was restored to an
 // older state, continues from that state.
 
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -36,14 +36,14 @@ import {
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The caller opens and closes it. */
+  /** The caller opens and closes the store. */
   readonly store: EffectsStore;
   readonly log: Log;
   readonly metrics?: CommitCounts;
   readonly bytesMax?: number;
   readonly eventsPerSecondMax?: number;
   readonly batchEventsMax?: number;
-  /** Size of all changed rows at which they are written before the end of the batch. */
+  /** Size of all changed rows from which they are written before the end of the batch. */
   readonly changedBytesMax?: number;
   /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
@@ -59,7 +59,7 @@ interface WriterStatus {
 }
 
 /**
- * Maximum bytes of waiting frames: some hundredths of a second of work. Frames that wait longer
+ * Maximum bytes of waiting frames, for some hundredths of a second of work. Frames that wait longer
  * survive V8's young generation, and every 64 MiB of them trigger a full garbage collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
@@ -141,7 +141,7 @@ export class EffectsWriter {
     this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
-  /** Resolves at the end. Rejects with a FencedError if another writer is active. */
+  /** Waits for the end. Rejects with a FencedError if another writer is active. */
   async ended(): Promise<void> {
     await this.#running;
   }
@@ -175,7 +175,7 @@ export class EffectsWriter {
 
   /**
    * Handles an unexpected commit number. If this writer holds the lock, it starts again from the
-   * database. Rejects if another writer may hold the lock, or commits without it repeatedly.
+   * database. Rejects if another writer may hold the lock, or repeatedly commits without it.
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
@@ -242,8 +242,9 @@ export class EffectsWriter {
   }
 
   /**
-   * Returns whether to continue the batch: while the previous commit is being written, or the
-   * backlog is large. Longer batches write less: a row that changes twice is written once.
+   * Returns whether to continue the batch. It continues while the previous commit is being written,
+   * or the backlog is large. Longer batches write less, because a row that changes twice is written
+   * once.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);

@@ -1,6 +1,6 @@
-// Publishes the messages of the outbox and removes each afterwards. A message that a stream refuses
-// is retried with increasing pauses and does not delay others. After a crash, a message may be
-// published again; its id deduplicates it.
+// Publishes the messages of the outbox, and then removes each. A message that a stream refuses is
+// retried with increasing pauses and does not delay other messages. After a crash, a message may be
+// published again. Its id deduplicates it.
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -32,7 +32,7 @@ interface Retry {
 }
 
 const rowsAtOnce = 100;
-/** Maximum messages in the outbox. Beyond it, the oldest are dropped. */
+/** Maximum messages in the outbox. With more, the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -182,7 +182,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "publishing from the outbox failed");
   }
 
-  /** Returns whether a stream stores the subject, so that an acknowledgement will arrive. */
+  /** Returns whether a stream stores the subject. If not, no acknowledgement would arrive. */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

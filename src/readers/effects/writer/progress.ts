@@ -87,8 +87,8 @@ interface Work {
 
 /**
  * Returns the lag of the store in a stream. The oldest unapplied frame is in the first of these
- * that has frames: the running commit, the current batch, the frames that were read but not taken,
- * the unread frames.
+ * places that has frames: the running commit, the current batch, the frames that were read but not
+ * taken, the unread frames.
  */
 export function streamProgress(
   reader: StreamReader,
@@ -100,7 +100,7 @@ export function streamProgress(
   if (lastSequence === undefined) return { ...common, lagSeconds: undefined };
   if (lastSequence <= sequence) return { ...common, lagSeconds: 0 };
   const taken = batches.map((batch) => batch.storedAtMs(name.stream));
-  // Unread frames were stored after the applied ones; more is unknown.
+  // Unread frames were stored after the applied frames. Their exact age is unknown.
   const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
   const known = [...taken, reader.readyStoredAtMs, appliedMs];
   const sinceMs = known.find((storedAtMs) => storedAtMs !== undefined)!;

@@ -1,6 +1,6 @@
-// Builds a database from the streams, up to the position of another database, with the code that
-// applies events normally. The order across streams may differ, so a link that was refused because
-// of another link may be accepted.
+// Builds a database from the streams, up to the position of another database. Uses the same code as
+// the writer. The order across streams may differ, so a link that was refused because of another
+// link may be accepted.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -27,7 +27,7 @@ import {
 } from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
-/** The error of a rebuild, without the command's name: `verify` also rebuilds. */
+/** The error of a rebuild. It does not name the command, because `verify` also rebuilds. */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
@@ -44,7 +44,7 @@ export interface Applied {
 export interface RebuildOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The old database, up to whose position the new one is built. */
+  /** The old database. The new database is built up to its position. */
   readonly applied: Applied;
   /** The new database, open and empty. */
   readonly into: EffectsStore;
@@ -81,7 +81,7 @@ export async function appliedOf(
   return { positions, incidents: incidents.toReversed(), outbox };
 }
 
-/** Builds the database. Rejects with a RebuildError if that is impossible, stuck or aborted. */
+/** Builds the database. Rejects with a RebuildError if this is impossible, stuck or aborted. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
@@ -247,8 +247,7 @@ class Building {
       }
       const { created, firstSequence: first, beginsAt } = raw;
       const { position: next } = await resume(position, asked, state, { acceptExpired: true });
-      // If the epoch has changed, only the messages up to the new position are those that were
-      // applied.
+      // If the epoch has changed, only the messages up to the new position were applied.
       const isSame = next.epoch === position.epoch;
       const to = isSame ? position.sequence : Math.min(position.sequence, next.sequence);
       const end = isSame ? { ...position, created } : next;
@@ -336,7 +335,7 @@ class Building {
     return isWanted;
   }
 
-  /** The last commit includes the incidents and announcements of the old database. */
+  /** Commits. The last commit includes the incidents and announcements of the old database. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {

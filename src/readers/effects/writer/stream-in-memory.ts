@@ -62,7 +62,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /** Returns whether the epoch is new. If so, this object must be discarded after the commit. */
+  /** Moves to a position. If it returns true, discard this object after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
@@ -127,7 +127,7 @@ export class StreamInMemory {
   }
 }
 
-/** Returns the last frame that was counted before an operator accepted an older copy; else 0. */
+/** Returns the last frame that was counted before an operator accepted an older copy, else 0. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

@@ -29,7 +29,7 @@ export class CommitChain {
     this.#counts = counts;
   }
 
-  /** Drops an incomplete commit. `last` is the store's last commit; 0 if it has none. */
+  /** Drops an incomplete commit. `last` is the store's last commit; 0 if there is none. */
   begin(last: number): void {
     this.#counts?.undone();
     this.#last = last;
@@ -56,7 +56,7 @@ export class CommitChain {
   }
 }
 
-/** Returns a random number, so that two commits differ; never 0, which means no commit. */
+/** Returns a random number, so that two commits differ. Never 0, which means no commit. */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
@@ -82,8 +82,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * Delays removals from the outbox until no transaction is open. If a row were removed in one that
- * is rolled back, the row would return and be published again.
+ * Delays removals from the outbox until no transaction is open. If a transaction with a removal
+ * were rolled back, the row would return and be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -103,7 +103,7 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
 const batchMsMax = 1_000;
 /** Maximum time spent on a batch. If rows are large, one event may take milliseconds. */
 const workMsMax = 3_000;
-/** Factor by which a batch may be larger while the previous one is being committed. */
+/** Factor by which a batch may be larger while the previous batch is being committed. */
 const batchGrowth = 2;
 
 /** A batch of frames. Results do not depend on where it ends, so it may use a clock. */
@@ -112,7 +112,7 @@ export class Batch {
   /** Whether parts of the batch's transaction are already written. */
   hasParts = false;
   readonly #begunMonotonicMs = performance.now();
-  /** When the oldest uncommitted frame of each stream in this batch was stored. */
+  /** Storage time of the oldest uncommitted frame of each stream in this batch. */
   readonly #storedAtMs = new Map<string, number>();
   #workMs = 0;
 
@@ -121,7 +121,7 @@ export class Batch {
   }
 
   /**
-   * Returns whether the batch may grow. If parts of it are written, it may not, because an erasure
+   * Returns whether the batch may grow. False if a part of the batch is written, because an erasure
    * would have to wait for the open transaction.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
@@ -155,12 +155,12 @@ export class Batch {
 }
 
 const everyMsDefault = 50;
-/** Maximum duration for which a batch waits once for frames of a backlog. */
+/** Maximum duration of one wait of a batch for frames of a backlog. */
 const moreMsMax = 100;
 
 /**
  * The interval between commits when few events arrive. A commit takes about as long for one event
- * as for a hundred, so the events of an interval are committed together, unless a client waits.
+ * as for a hundred. So the events of an interval are committed together, unless a client waits.
  */
 export class CommitPace {
   readonly #everyMs: number;

@@ -1,6 +1,6 @@
-// Compares a database with one that is built from the streams, line by line. Two kinds of
-// differences have a known cause: which of two conflicting links is refused depends on the order of
-// the streams, and an erasure removes events that usage has counted.
+// Compares a database with a database that is built from the streams, line by line. Two kinds of
+// differences have a known cause. Which of two conflicting links is refused depends on the order of
+// the streams. An erasure removes events that usage has counted.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -21,9 +21,7 @@ interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
 }
 
 export interface Verified extends Rebuilt {
-  /**
-   * The first lines that only one database has: `-` marks the verified one, `+` the rebuilt one.
-   */
+  /** The first lines of only one database: `-` for the verified, `+` for the rebuilt database. */
   readonly differences: readonly string[];
   readonly explained: readonly string[];
 }
@@ -34,8 +32,8 @@ const textCost = 100;
 const tries = 20;
 
 /**
- * Builds the effects into `into`, which must be open and empty, and returns how they differ from
- * those of `reader`. Rejects with a RebuildError if they cannot be built.
+ * Builds the effects into `into`, which must be open and empty. Returns how they differ from the
+ * effects of `reader`. Rejects with a RebuildError if they cannot be built.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
@@ -154,7 +152,7 @@ class Comparison {
     return true;
   }
 
-  /** Yields all lines except those of refused links. */
+  /** Yields all lines except refused links. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {

@@ -67,7 +67,7 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Id of all inserts of events. The server runs one query of an id at a time. */
+  /** Id of all inserts of events. The server runs only one query with this id at a time. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
@@ -138,7 +138,7 @@ export class ClickHouseTarget implements SinkTarget {
     let there = await columns();
     const isMissing = (name: string): boolean => !there.has(name);
     if (this.#makesTables && wanted.some(isMissing)) {
-      // An existing database needs no privilege to create one.
+      // If the database exists, the user does not need the privilege to create it.
       const statements = there.size === 0 ? [databaseSql(this.#database)] : [];
       const tables = tablesSql(this.#database, this.#form);
       for (const table of tableNames)
@@ -157,8 +157,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Stores a refused event as rejected before it tries the next copy. Otherwise, after a restart,
-   * the row of the copy would count as the row of both.
+   * Writes the events. Stores a refused event as rejected before it tries the next copy. Otherwise,
+   * after a restart, the row of the copy would count as the row of both events.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange: Refused = new Map();
@@ -236,7 +236,10 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /** Runs `work`. Retries while another query of the same id runs: its rows must be visible. */
+  /**
+   * Runs `work`. Retries while another query with the same id runs, because the rows of that query
+   * must be visible first.
+   */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

@@ -1,4 +1,4 @@
-// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also have
+// An HTTP client for ClickHouse, its errors and its URL. Even a response with status 200 may have
 // an exception. User and password of the URL become headers, which are not logged.
 
 import { readFileSync } from "node:fs";
@@ -15,14 +15,14 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** Id of the query. The server runs one query of an id at a time. */
+  /** Id of the query. The server runs only one query with this id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/** The lowest level, which shrinks JSON to a fifth. Higher ones take many times as long. */
+/** The lowest level, which shrinks JSON to a fifth. Higher levels take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -37,7 +37,7 @@ export class ClickHouseClient {
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
+  /** Runs a statement. Rejects with a ClickHouseError, or a StoreError without a response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
@@ -137,7 +137,7 @@ export class ClickHouseClient {
 interface RequestParts {
   readonly queryId: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The pool of connections; by default, the request opens a connection of its own. */
+  /** The pool of connections. By default, the request opens a new connection. */
   readonly agent?: http.Agent;
 }
 
@@ -147,7 +147,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** OpenSSL reports a plain-text response as a wrong TLS version. */
+/** Returns the error text. OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
@@ -197,7 +197,7 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/** `doing` is the start of the message, such as `cannot write to ClickHouse at …`. */
+/** Returns the error. Its message begins with `doing`, as in `cannot write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -249,7 +249,7 @@ interface ClickHouseAddress {
   /** The URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;
-  /** Name or address; an IPv6 address has no brackets. */
+  /** Name or address. An IPv6 address has no brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;

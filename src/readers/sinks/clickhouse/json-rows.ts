@@ -1,4 +1,4 @@
-// Rows in JSONEachRow format. Properties are stored as text, as they were sent.
+// Rows in JSONEachRow format. Properties are stored as text, unchanged.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -63,7 +63,7 @@ export class JsonRows {
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
     // The day is part of the key by which the table recognises a retried event. A retry has the
-    // same sent timestamp, but not the same corrected one.
+    // same sent timestamp, but its corrected timestamp may differ.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;

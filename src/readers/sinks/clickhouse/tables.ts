@@ -1,13 +1,14 @@
 // The tables of the ClickHouse sink, a public interface. A row of an event has its message and
 // line, so that rows of an interrupted batch are recognised. The time at which the stream stored an
-// event determines its partition. By their own timestamps, events could create any number of them.
+// event determines its partition. With the events' own timestamps, clients could create any number
+// of partitions.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
-  /** Whether it stores milliseconds from 1900 to 2299; otherwise, seconds from 1970 to 2105. */
+  /** Whether it stores milliseconds from 1900 to 2299, instead of seconds from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 

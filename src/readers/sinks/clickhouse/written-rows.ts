@@ -1,5 +1,5 @@
-// Finds events that an interrupted batch has written without its positions. Only events up to the
-// last message with rows are looked up.
+// Finds events that an interrupted batch has written without its positions. Looks up only events up
+// to the last message with rows.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -33,7 +33,7 @@ export async function readPositions(
   });
 }
 
-/** Rejects with a MovedError if the batch does not start at the table's position. */
+/** Checks that the batch starts at the table's position. Otherwise, rejects with a MovedError. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -50,7 +50,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** Returns the rows of positions in one block, which is inserted as a whole or not at all. */
+/** Returns the rows of positions in one block. A block is inserted whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {
@@ -84,7 +84,7 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Finds each stream's last message with rows. No insert of `queryId` runs meanwhile. */
+  /** Finds each stream's last message with rows. No insert with `queryId` runs meanwhile. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -118,8 +118,8 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // If a stream was recreated, its sequences repeat, so the events are compared too, but not
-        // the line numbers: `penstock erase` changes those of later lines.
+        // If a stream was recreated, its sequences repeat, so the events are compared too. The line
+        // numbers are not compared, because `penstock erase` changes the numbers of later lines.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
@@ -138,9 +138,9 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** Returns the highest sequence of each stream with rows since `fromMs`; 0 if none has. */
+  /** Returns the highest sequence with rows since `fromMs` for each stream, or 0. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Only the newest parts have rows of this time, so the server does not read older ones.
+    // Only the newest parts have rows of this time, so the server does not read older parts.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

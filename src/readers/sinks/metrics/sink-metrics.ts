@@ -104,7 +104,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     super(sinkMetricTable);
   }
 
-  /** Counts a commit or, if undefined, a failed batch. */
+  /** Counts a commit; undefined stands for a failed batch. */
   record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");

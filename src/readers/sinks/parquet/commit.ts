@@ -1,6 +1,7 @@
-// Commits a segment. The Parquet files are created in a folder of their own. Then the manifest with
-// their names and the positions is written: this is the commit. Then each file is renamed to its
-// path. A later start completes the renames and removes the files of an incomplete commit.
+// Commits a segment. First the Parquet files are created in a separate folder. Then the manifest
+// with their names and the positions is written. This write is the commit. Then each file is
+// renamed to its path. A later start completes the renames and removes the files of an incomplete
+// commit.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -51,7 +52,7 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/** Completes the last commit and removes the files of an incomplete one. */
+/** Completes the last commit and removes the files of an incomplete commit. */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {
@@ -142,7 +143,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/** Copies rows into files of a limited size: DuckDB reads 2,048 rows together, however long. */
+/** Copies rows into files of a limited size, because DuckDB reads 2,048 rows together. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);

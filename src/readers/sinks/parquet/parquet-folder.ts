@@ -1,5 +1,5 @@
 // The folder of the files, and its lock. The positions are in `_penstock`. A folder with events but
-// without `_penstock` is not used: it would get all events again.
+// without `_penstock` is not used, because it would get all events again.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
-/** Creates the folder. Returns the reason if that can never succeed. */
+/** Creates the folder. Returns the reason if the creation can never succeed. */
 export function whyNeverMade(folder: string): string | undefined {
   try {
     makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
@@ -39,7 +39,7 @@ export class ParquetFolder {
     this.own = path.join(this.folder, bookKeeping);
   }
 
-  /** Part of the file names, so that they differ from those of another folder. */
+  /** Part of the file names, so that they differ from the names in another folder. */
   get id(): string {
     if (this.#id === undefined) throw new Error(`${this.folder} is not open`);
     return this.#id;

@@ -1,4 +1,4 @@
-// Creates Parquet files with DuckDB, which takes 70 MB, so it is installed only on request.
+// Creates Parquet files with DuckDB. DuckDB takes 70 MB, so it is installed only on request.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,7 +7,7 @@ import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Paths of files with rows, as in rows.ts. */
+  /** Paths of files with rows in the format of rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   readonly file: string;
@@ -58,7 +58,7 @@ async function makeFile(
   return rowsChanged;
 }
 
-/** Runs `work`, again with more memory if it needs more. `scratch` is for temporary files. */
+/** Runs `work`, and again with more memory if needed. `scratch` is for temporary files. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,

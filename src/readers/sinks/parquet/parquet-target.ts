@@ -1,4 +1,4 @@
-// The Parquet target. JetStream is the journal: the events of the open segment are only in their
+// The Parquet target. JetStream is the journal, so the events of the open segment are only in their
 // streams. A segment that is full or old enough is committed with the positions of the streams.
 // After a crash, at most one segment is read again.
 
@@ -36,7 +36,7 @@ export class ParquetTarget implements SinkTarget {
   readonly #folder: ParquetFolder;
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** The last operation; the next one waits for it. */
+  /** The last operation. The next operation waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
   /** Why the last commit failed. Until a commit succeeds, no batch is accepted. */
@@ -57,7 +57,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** If the folder is still locked, the open segment is retained: only NATS was unreachable. */
+  /** Opens the folder. If it is still locked, only NATS failed, so the open segment stays. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.

@@ -1,6 +1,6 @@
 // The columns of the Parquet files, a public interface, and the rows of a segment, grouped by
-// folder. A row is a line of fields between unit separators. JSON has no raw control characters and
-// is copied. In texts that are not JSON, ambiguous characters are escaped.
+// folder. A row is a line of fields between unit separators. JSON is copied, because it has no raw
+// control characters. In other texts, ambiguous characters are escaped.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -17,7 +17,7 @@ import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
 interface Column {
   readonly name: string;
-  /** Only `text` may need escapes. A `time` is in ms since 1970. */
+  /** The type of a column. Only `text` may need escapes. A `time` is in ms since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -126,7 +126,7 @@ function unescapeSql(field: string): string {
   return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
 }
 
-/** DuckDB reads a file name as a pattern. */
+/** Returns a quoted file name. Escapes it, because DuckDB reads a file name as a pattern. */
 function quotedName(file: string): string {
   return quoted(file.replace(/[*?[]/g, "[$&]"));
 }

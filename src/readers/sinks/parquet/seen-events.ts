@@ -1,5 +1,5 @@
-// Recently written events, in two generations of a fixed size. When the newer one is full, the
-// older one is dropped.
+// Recently written events, in two generations of a fixed size. When the newer generation is full,
+// the older generation is dropped.
 
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import { HashSet64 } from "../../stream/hash-set.ts";

@@ -1,5 +1,5 @@
 // The events of some seconds or minutes before they become Parquet files. The rows are in a scratch
-// file. It may be lost: until the commit, the events are in their streams.
+// file. The file may be lost, because the events are in their streams until the commit.
 
 import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
@@ -8,7 +8,7 @@ import type { BatchRows } from "./rows.ts";
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The latest incidents. A stopped stream reports the same one at each start. */
+  /** The latest incidents. A stopped stream reports the same incident at each start. */
   readonly incidents: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export class Segment implements SegmentEnd {
   bytes = 0;
   rows = 0;
   rowBytesMax = 0;
-  /** Whether no batch was added, not even one without rows. */
+  /** True until a batch is added. A batch without rows counts. */
   isEmpty = true;
 
   private constructor(scratch: FileHandle, before: SegmentEnd) {
@@ -57,7 +57,7 @@ export class Segment implements SegmentEnd {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /** Starts the next segment in the same file. This segment must be committed. */
+  /** Starts the next segment in the same file. The old segment must be committed. */
   async next(): Promise<Segment> {
     await this.scratch.truncate(0);
     return new Segment(this.scratch, this);

@@ -1,5 +1,6 @@
-// Checks whether the effects have applied a batch. After a stream was recreated, the effects or
-// this process may still read the old one, so messages are compared too, not only sequences.
+// Checks whether the effects have applied a batch. Compares sequences and messages. After a stream
+// was recreated, the effects or this process may still read the old stream, so sequences alone are
+// not enough.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -44,11 +45,11 @@ export interface NeededMessage {
 
 interface NotApplied {
   readonly why: string;
-  /** Whether one side reads a stream that was replaced, so that waiting does not help. */
+  /** Whether the sink or the effects read a replaced stream. Then waiting does not help. */
   readonly isOther: boolean;
 }
 
-/** Returns the last message of each stream that has one of the events. */
+/** Returns the last message of each stream that has an event of the batch. */
 export function neededOf(
   { positions }: Pick<SinkBatch, "positions">,
   events: readonly SinkRecord[],
@@ -76,7 +77,7 @@ export function notApplied(
   return undefined;
 }
 
-/** Returns whether the id is of an original message, not of one that replaces an erased one. */
+/** Returns whether the id is of an original message, not of one that replaces an erased message. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }
@@ -88,7 +89,7 @@ function missingOf(
   if (found === undefined)
     return { why: `the effects have applied nothing of ${stream} yet`, isOther: false };
   if (found.created !== created) {
-    // The effects read the new stream and apply no more of the old one.
+    // The effects read the new stream and apply nothing more of the old stream.
     const isBehind = found.epoch > 1 && Date.parse(found.created) > Date.parse(created);
     if (isBehind) return undefined;
     const why = `the effects have applied the stream ${stream} that was created at ${found.created}, but the stream was created again at ${created}`;

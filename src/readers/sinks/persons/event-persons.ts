@@ -1,5 +1,5 @@
 // Adds the person's uuid to each event of a batch. The batch waits until the effects have applied
-// it, so that an event without a person really has none. No uuid is ever guessed.
+// it, so that an event without a uuid has no person. No uuid is ever guessed.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -46,7 +46,7 @@ export class EventPersons {
     this.#reportAfterMs = reportAfterMs;
   }
 
-  /** Wait of the current batch in seconds; 0 if none waits. */
+  /** Wait of the current batch in seconds; 0 if no batch waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
@@ -84,7 +84,7 @@ export class EventPersons {
     }
   }
 
-  /** Returns the reason if the uuids cannot be set yet. */
+  /** Sets the uuids. Returns the reason if they cannot be set yet. */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],
@@ -127,7 +127,7 @@ export class EventPersons {
   }
 }
 
-/** Returns whether the effects create a person for the event: not for a group identify. */
+/** Returns whether the effects create a person for the event. Not for a group identify. */
 function mayHavePerson({ origin }: SinkRecord): boolean {
   return origin.personProfile && origin.kind !== "group_identify";
 }

@@ -16,7 +16,7 @@ const columnBytesMax = 4 + 16;
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields chunks of 256 KiB. A larger event has a chunk of its own. */
+/** Yields chunks of 256 KiB. A larger event has its own chunk. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   columns: readonly EventColumn[],
@@ -117,7 +117,7 @@ class CopyChunk {
     this.#length(8);
     const micros = (ms - epochMs) * microsPerMs;
     if (Number.isSafeInteger(micros)) {
-      // Two halves, because creating a BigInt for each time takes longer.
+      // Two halves, because creating a BigInt for each time would take longer.
       const high = Math.floor(micros / 2 ** 32);
       this.#at = this.#buffer.writeInt32BE(high, this.#at);
       this.#at = this.#buffer.writeUInt32BE(micros - high * 2 ** 32, this.#at);
@@ -170,7 +170,7 @@ class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** The result's callback, which the client replaces by one with a timeout. */
+  /** The result's callback. The client replaces it by a callback with a timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {

@@ -1,5 +1,5 @@
-// The positions in PostgreSQL. A batch moves a stream only from the position that it was built for,
-// so one of two active sinks fails.
+// The positions in PostgreSQL. A batch moves a stream only from the position for which it was
+// built. So if two sinks are active, one of them fails.
 
 import type { Client } from "pg";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
@@ -32,7 +32,7 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   return rows.map((row) => ({ ...row, trail: trails.get(row.stream) ?? [] }));
 }
 
-/** Rejects with a MovedError if the batch does not start at the stored positions. */
+/** Writes the positions. Rejects with a MovedError if the target is not at `before`. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,

@@ -1,6 +1,6 @@
 // The PostgreSQL target. Events, rejected lines and positions are one transaction. The keys of a
 // batch are inserted first, and events whose key exists are skipped. If the server refuses a value,
-// events are inserted one by one, and those that fail are rejected.
+// events are inserted one by one, and the events that fail are rejected.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -36,10 +36,7 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/**
- * Inserts the keys of new events. Release 0.1.0 stored uuids as keys: such a key matches all events
- * with the uuid.
- */
+/** Inserts the keys of new events. Release 0.1.0 used uuids as keys, so these match too. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
@@ -51,7 +48,7 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
-/** Number of a failed batch's events to retry together before each is tried alone. */
+/** Number of a failed batch's events to retry together before each event is tried alone. */
 const triedAtOnce = 256;
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
@@ -61,7 +58,7 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/** Inserts an incident once: a stopped stream reports the same one at each start. */
+/** Inserts an incident once. A stopped stream reports the same incident at each start. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -144,13 +141,13 @@ export class PostgresTarget implements SinkTarget {
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
-    // An existing schema needs no privilege to create one.
+    // If the schema exists, the user does not need the privilege to create it.
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
   }
 
-  /** Adds the person column if it is missing: that needs a privilege and waits for readers. */
+  /** Adds the person column if it is missing. Adding it needs a privilege and waits for readers. */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
@@ -182,7 +179,7 @@ export class PostgresTarget implements SinkTarget {
     return { written: fresh.length - unwritten.length, refused };
   }
 
-  /** Inserts events one by one. Returns those without an accepted copy. */
+  /** Inserts events one by one. Returns the events without an accepted copy. */
   async #insertEach(
     client: Client,
     {
@@ -221,7 +218,7 @@ export class PostgresTarget implements SinkTarget {
     }
   }
 
-  /** Creates partitions. Returns the days with a partition once the transaction is committed. */
+  /** Creates partitions. Returns the days with a partition after the commit. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -289,8 +286,9 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 
 /**
  * Returns the key of an event, in the form of a uuid. As in PostHog, events with the same uuid
- * differ if their name or distinct id does. The first half is that of the uuid, so that neighbours
- * in an index stay neighbours. Databases store the key, so this function must never change.
+ * differ if their name or distinct id differs. The first half is the first half of the uuid, so
+ * that neighbours in an index stay neighbours. Databases store the key, so this function must never
+ * change.
  */
 function eventKey({
   uuid,

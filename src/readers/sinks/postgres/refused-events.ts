@@ -1,4 +1,4 @@
-// Inserts events one by one, in one statement, and returns those that PostgreSQL refuses.
+// Inserts events one by one, in one statement, and returns the events that PostgreSQL refuses.
 
 import { type Client, DatabaseError } from "pg";
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
@@ -31,12 +31,12 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
 }
 
 interface Tried {
-  /** Events in the order of keys. Of each key, only the first accepted one is inserted. */
+  /** Events in the order of keys. Of each key, only the first accepted event is inserted. */
   readonly events: readonly SinkRecord[];
   readonly keys: readonly number[];
 }
 
-/** Rejects if an error occurs that no value has caused. Checks deferred constraints too. */
+/** Inserts the events one by one. Rejects if an error occurs that no value has caused. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -61,7 +61,10 @@ export async function insertEach(
   return refused;
 }
 
-/** Times are integers of milliseconds, because doubles have too few digits. */
+/**
+ * Returns the statement that declares the cursor. Times are integers of milliseconds, because
+ * doubles have too few digits.
+ */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
     ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
@@ -77,7 +80,7 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Values are first assigned to a row of the table, which casts them. */
+/** Returns the statement that inserts the events. A row of the table casts the values. */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);
@@ -134,7 +137,7 @@ function storedValue(
 
 /** Maximum exponent of a number. Doubles have exponents up to 308. */
 const exponentMax = 999;
-/** Maximum sum of the exponents: about the number of digits that jsonb would store. */
+/** Maximum sum of the exponents. jsonb would store about as many digits. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;

@@ -1,6 +1,6 @@
 // The connection of a sink to PostgreSQL, with the lock of the schema. A server of version 14 or
 // newer ends an idle session after a minute, so a frozen process loses the lock. A pooler may run
-// each transaction in another session, without the lock, so each transaction checks its session.
+// each transaction in another session, without the lock. So each transaction checks its session.
 
 import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
@@ -11,10 +11,10 @@ import { leavesConnection, storeErrorOf } from "../../../platform/postgres/fault
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
-/** First number of the lock, chosen arbitrarily. The second is from the schema. */
+/** First number of the lock, chosen arbitrarily. The second number is a hash of the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** Takes the lock. In a session that is not the sink's own, takes none and returns NULL. */
+/** Takes the lock. In a session of another client, takes no lock and returns NULL. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
 /** Maximum time of a statement, and of the wait for a response. */
@@ -41,7 +41,7 @@ export class SinkSession {
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Whether another session was seen, so that a third one may have the lock. */
+  /** Whether a pooler changed the session. Another session of the pooler may then hold the lock. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -51,8 +51,8 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` with the lock. Rejects with a StandbyError while another sink has it, the
-   * MovedError of `work`, or a StoreError. No transaction is open then.
+   * Runs `work` with the lock. Rejects with a StandbyError while another sink has the lock, with
+   * the MovedError of `work`, or with a StoreError. After a rejection, no transaction is open.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)

@@ -1,6 +1,7 @@
 // The tables of the PostgreSQL sink, a public interface. The table event_keys makes events unique,
 // because a unique key cannot span partitions. The time at which the stream stored an event
-// determines its partition. By their own timestamps, events could create any number of them.
+// determines its partition. With the events' own timestamps, clients could create any number of
+// partitions.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -26,7 +27,7 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/** Returns one statement per string; the first one creates the schema if it is missing. */
+/** Returns one statement per string. The first statement creates the schema if it is missing. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -98,7 +99,8 @@ function repeatable(sql: string): string {
 
 /**
  * Finds the first column with a wrong type. String types (S) and enums (E) share a binary form,
- * except `name`, which truncates. Timestamps share one too. A domain has that of its base type.
+ * except `name`, which truncates. Timestamps share another binary form. A domain has the binary
+ * form of its base type.
  */
 const otherTypeSql = `WITH RECURSIVE based AS (
     SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
@@ -114,7 +116,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
-/** Rejects with a StoreError that names the first column with a wrong type. */
+/** Checks the types of the columns. Rejects with a StoreError that names the first wrong column. */
 export async function checkColumnTypes(
   client: Client,
   schema: string,
@@ -133,7 +135,7 @@ export async function checkColumnTypes(
 
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** Codes of errors if another partition covers the day, or the default one has rows of it. */
+/** Codes of errors if another partition, or the default partition, has rows of the day. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
 /** Creates the partition of a day, such as 2026-11-22, if it is missing. Needs a transaction. */
@@ -159,8 +161,8 @@ export async function makePart(client: Client, day: string): Promise<void> {
 
 function statements(part: string, day: string): string[] {
   const next = dayOf(Date.parse(day) + dayMs);
-  // Attaching a table does not block readers of other partitions. The table must have what the user
-  // may have added; indexes and triggers follow by themselves.
+  // Attaching a table does not block readers of other partitions. The new table must have
+  // everything that the user may have added. PostgreSQL adds indexes and triggers itself.
   return [
     `CREATE TABLE ${part}
       (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,

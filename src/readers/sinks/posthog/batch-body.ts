@@ -14,7 +14,7 @@ interface Bounds {
 
 /** Maximum bytes of an event in addition to its record. */
 const beyondRecordBytes = 80;
-/** Address for events without one: PostHog would use the sender's. */
+/** Address for events without an address. PostHog would use the sender's address. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
@@ -54,7 +54,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** Adds `$unset` and `$ip` at the end, so that they override empty ones that the client sent. */
+/** Adds `$unset` and `$ip` at the end, so that they override the client's own members. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);

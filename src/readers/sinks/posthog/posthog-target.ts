@@ -1,7 +1,8 @@
 // The target is PostHog's capture or another Penstock gateway. An upstream has no transactions, so
-// the positions are in a folder, and are written when the upstream has accepted or refused all
+// the positions are in a folder. They are written when the upstream has accepted or refused all
 // events of a batch. Projects are sent concurrently. A project that waits delays the end of its
-// batch and of all later ones. Up to `batchesMax` batches still start, so other projects continue.
+// batch and of all later batches. Up to `batchesMax` batches still start, so other projects
+// continue.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
@@ -60,13 +61,13 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** Each project and lane has a line, named by `lineName`. */
+  /** The lines by name. Each project and lane has a line, named by `lineName`. */
   #lines = new Map<string, ProjectLine>();
-  /** When an event of each line was last accepted. */
+  /** Time when an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  /** For each open batch, oldest first, the names of the lines that still send its events. */
+  /** The names of the lines that still send events, for each open batch, oldest first. */
   #inHand: Set<string>[] = [];
   /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
@@ -91,7 +92,7 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Problems of projects. Those that block all others come first. */
+  /** Problems of projects. Problems that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]
@@ -104,7 +105,7 @@ export class PosthogTarget implements SinkTarget {
     return more === 0 ? shown : [...shown, `and ${more} more`];
   }
 
-  /** Lines that prevent any further batch from starting. */
+  /** Lines that prevent further batches from starting. */
   get #holding(): ReadonlySet<string> {
     const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
     return oldest ?? new Set();
@@ -125,7 +126,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Writes end in the order of the calls. If one fails, all fail. */
+  /** Writes a batch. Writes end in the order of the calls. If one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -163,7 +164,7 @@ export class PosthogTarget implements SinkTarget {
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  /** `waitsFor` gets the names of the lines, each until its events are sent. */
+  /** Sends events. `waitsFor` contains the name of each line until its events are sent. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = Map.groupBy(events, lineName);
     const sent = [...byLine].map(async ([name, own]) => {

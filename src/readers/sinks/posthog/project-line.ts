@@ -1,6 +1,7 @@
 // Sends the events of one project and lane in order, one request at a time. Halves a refused
 // request until the refused event is alone. If the upstream refuses the key, or is not found at the
-// address, waits for an operator, or rejects the events if all other projects wait for this one.
+// address, the line waits for an operator. If all other projects wait for this line, it rejects its
+// events instead.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -22,7 +23,7 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Returns whether all others wait for this line, and one has succeeded since the given time. */
+  /** Returns whether all other lines wait for this line, and any succeeded since the given time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -32,7 +33,7 @@ export interface RefusedEvent {
 }
 
 export interface LinePauses {
-  /** First pause. Each further one is twice as long, up to `msMax`. */
+  /** First pause. Each further pause is twice as long, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
   /** Interval at which a stopped line is retried. */
@@ -50,7 +51,7 @@ export class ProjectLine {
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Whether stopped events are rejected, until the upstream accepts an event of the line. */
+  /** Whether stopped events are rejected. Ends when the upstream accepts an event of the line. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -66,7 +67,7 @@ export class ProjectLine {
     return this.#trouble;
   }
 
-  /** Calls take effect in order. Returns the refused events. Rejects if the signal aborts. */
+  /** Sends events in the order of the calls. Returns the refused events. Rejects if aborted. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;
@@ -211,7 +212,7 @@ interface RequestBoundsOptions {
 
 const bytesMin = 65_536;
 
-/** Limits requests and refused events: an upstream that refuses every event is faulty. */
+/** Limits requests and refused events, because an upstream that refuses every event is faulty. */
 export class RequestBounds {
   readonly eventsMax: number;
   readonly #refusedMax: number;

@@ -1,6 +1,6 @@
-// The state of a PostHog sink. positions.json is replaced atomically; rejected events are appended
-// to aside.ndjson. A start removes the lines of an incomplete batch, because the batch arrives
-// again.
+// The state of a PostHog sink. positions.json is replaced atomically. Rejected events are appended
+// to aside.ndjson. At a start, the lines of an incomplete batch are removed, because the batch
+// arrives again.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
@@ -24,11 +24,11 @@ import {
 
 interface SinkState {
   readonly version: 1;
-  /** The upstream of the state, which is not used with another one. */
+  /** The upstream of the state. The state is not used with another upstream. */
   readonly upstream: string;
   /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /** The latest incidents, each once: a stopped stream repeats them at each start. */
+  /** The latest incidents, each once. A stopped stream repeats an incident at each start. */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }

@@ -42,7 +42,7 @@ export class Upstream {
     this.#answerMsMax = answerMsMax;
   }
 
-  /** Calls `body` when a slot is free. Rejects if no answer arrives. */
+  /** Posts a body. Calls `body` when a slot is free. Rejects if no answer arrives. */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
@@ -102,9 +102,9 @@ interface NamedEvent {
 export type UpstreamAnswer =
   /** All events except `refused` are accepted. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /** The request must be sent again, after `afterMs` if the upstream asks for it. */
+  /** The request must be sent again, after `afterMs` if the upstream asks for a pause. */
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
-  /** An event is refused, or the request is too large, so it must be halved. */
+  /** An event is refused, or the request is too large, so the request must be halved. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
   /** No event was accepted, and an operator must intervene. */
   | { readonly kind: "stop"; readonly why: string };

@@ -1,5 +1,5 @@
-// Removes persons from PostgreSQL. Does not need the writer's lock: the changed commit number makes
-// the writer start again.
+// Removes persons from PostgreSQL. Does not need the writer's lock, because the changed commit
+// number makes the writer start again.
 
 import type { Client } from "pg";
 import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";

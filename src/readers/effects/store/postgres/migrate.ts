@@ -22,7 +22,7 @@ export async function bringUpToDate(
   if (version > schemaVersion) throw new StoreError(otherVersion(version, shown));
   await client.query("BEGIN");
   try {
-    // If the schema exists, the user does not need the privilege to create one.
+    // If the schema exists, the user does not need the privilege to create a schema.
     if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
     await client.query("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)");
     for (const sql of schemaFrom(version, postgres)) await client.query(sql);
@@ -35,7 +35,7 @@ export async function bringUpToDate(
   }
 }
 
-/** Rejects with a StoreError if this release cannot read the tables. */
+/** Checks that this release can read the tables. Otherwise, rejects with a StoreError. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
@@ -71,7 +71,7 @@ function otherVersion(version: number, shown: string): string {
 
 const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";
 
-/** Fixes to suggest, by SQLSTATE. */
+/** Suggested fixes, by SQLSTATE. */
 export const hints = {
   "42501": "the user lacks a privilege: let it own the database, or the schema penstock_effects",
   "42P01": notTheTables,

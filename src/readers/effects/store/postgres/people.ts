@@ -1,5 +1,5 @@
-// Queries people, within a transaction of the caller. A person is the row at the end of a chain of
-// pointers. Its ids are found by following the pointers backwards.
+// Queries people, in a transaction of the caller. A person is the row at the end of a chain of
+// pointers. The query follows the pointers backwards to find the person's ids.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -102,7 +102,7 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/** Returns the first id and the ids seen next, one more than `shownIdsMax`. */
+/** Returns the first id and the ids seen next, at most `shownIdsMax` + 1. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],
@@ -115,17 +115,20 @@ async function firstIds(
 
 interface PageQuery {
   readonly table: Table;
-  /** The SQL condition. It may use $1 (the project) and `values`, from $4 on. */
+  /** The SQL condition. Its parameters are $1 (the project), and `values` from $4 on. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** Rows of the first query, few because measuring a row requires reading its properties. */
+/** Rows of the first query. Few, because measuring a row requires reading its properties. */
 const firstRows = 16;
 
-/** Each query reads at most twice as many rows as the last one: few large rows fill a page. */
+/**
+ * Yields the rows of a page. Few large rows fill a page, so each query reads at most twice as many
+ * rows as the previous query.
+ */
 export async function* pageRows(
   client: ClientBase,
   query: PageQuery,
@@ -159,7 +162,7 @@ function pageSql({ table, where, key }: PageQuery, after: string | undefined): s
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }
 
-/** Cuts the page. `rows` has one more row than the limit if more rows exist. */
+/** Cuts the page. If more rows exist, `rows` has one row more than the limit. */
 export async function cutPage<Result>(
   rows: Iterable<Value[]> | AsyncIterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

@@ -115,7 +115,7 @@ async function groupsPage(
   });
 }
 
-/** Consistent only in a snapshot transaction, or while no other writer is active. */
+/** Returns the positions. Only consistent in a snapshot, or while no other writer is active. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({

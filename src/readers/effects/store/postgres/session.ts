@@ -1,6 +1,6 @@
-// The writer's only connection, which holds the writer's lock and is reopened when it is lost.
+// The writer's only connection, which holds the writer's lock and is reopened after a loss.
 // Concurrent calls run one after another. A new connection takes over the lock of an earlier
-// connection of this session, but not of another writer.
+// connection of this session, but not the lock of another writer.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -35,7 +35,7 @@ const pauseMs = 20;
 /** Sets how often PostgreSQL 14 or newer checks the client of a long statement. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
-/** Maximum time of a statement, enough for a batch that changes a full cache. */
+/** Maximum time of a statement. It is enough for a batch that changes a full cache. */
 const statementMsMax = 120_000;
 
 export class WriterSession {
@@ -47,7 +47,7 @@ export class WriterSession {
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** Whether closing has timed out, so that a connection that opens now must not be used. */
+  /** Whether closing has timed out. If so, a connection that opens now must not be used. */
   #isGivenUp = false;
 
   /** If `isNew`, the first connection drops the existing schema. */
@@ -144,7 +144,7 @@ export class WriterSession {
   }
 
   /**
-   * Returns the holder of the lock if it is another session. Ends an earlier connection of this
+   * Returns the holder of the lock if another session holds it. Ends an earlier connection of this
    * session, because the server may still commit what was sent on it.
    */
   async #otherHolder(client: Client): Promise<string | undefined> {

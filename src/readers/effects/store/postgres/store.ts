@@ -1,6 +1,6 @@
 // The store for PostgreSQL. One connection writes and holds the writer's lock. If a commit rejects
-// with an error other than a FencedError, it is unknown whether it is stored: the caller must drop
-// its memory and read the last commit.
+// with an error other than a FencedError, it is unknown whether the commit is stored. Then the
+// caller must drop its memory and read the last commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -39,7 +39,7 @@ import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
 import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/** Rows of a piece, which is converted in some milliseconds. */
+/** Rows of a piece. Converting them takes some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; if there is none, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
@@ -100,7 +100,7 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /** Returns whether the session has the lock, which it takes when it connects. */
+  /** Returns whether the session has the lock. The session takes the lock when it connects. */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
@@ -276,7 +276,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/** Properties that are too large together are null. The last column is their total size. */
+/** Returns the columns, then the total size. Properties that are too large together are null. */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

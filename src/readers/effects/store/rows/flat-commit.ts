@@ -1,6 +1,6 @@
-// Converts a commit to one flat array of values per table. Sending these to the SQLite thread takes
-// a fraction of the time of objects. The code for people and links is written by hand, because a
-// commit can have many of these rows.
+// Converts a commit to one flat array of values per table. Sending these arrays to the SQLite
+// thread takes a fraction of the time of objects. The code for people and links is written by hand,
+// because a commit can have many of these rows.
 
 import { rowWriter, type Table, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";

@@ -39,7 +39,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** `merged_into` must be a distinct id, not a uuid. */
+/** Converts a row of a member. `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -89,12 +89,12 @@ export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Maximum shown ids of a person, and uuids in `mergedFrom`. */
+/** Maximum shown ids of a person. Also the maximum number of uuids in `mergedFrom`. */
 export const shownIdsMax = 100;
 
 /**
- * `ids` starts with the first id, followed by the ids seen next, and has one more than
- * `shownIdsMax` if more exist. Unused for a person with one id.
+ * Converts a person. `ids` has the person's ids in the order in which they were first seen, at most
+ * `shownIdsMax` + 1 ids. For a person with one id, `ids` is unused.
  */
 export function personOf(
   row: Row,
@@ -137,7 +137,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/** `trail` must be sorted by stream and sequence. */
+/** Converts positions. `trail` must be sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {
@@ -160,10 +160,7 @@ interface Step {
 
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
-/**
- * Finds the uuids of the persons of many ids, round by round: a row has either the uuid or the next
- * row to read.
- */
+/** Finds the uuids of the persons of many ids. A row has the uuid or the next row to read. */
 export class UuidWalk {
   /** The uuids in the order of the ids; null for no person, or while unresolved. */
   readonly shown: (string | null)[] = [];
@@ -184,7 +181,7 @@ export class UuidWalk {
     return this.#steps;
   }
 
-  /** Takes the rows of `steps`. Throws a StoreError if one is missing that another points to. */
+  /** Takes the rows of `steps`. Throws a StoreError if a row points to a missing row. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

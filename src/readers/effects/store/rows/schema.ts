@@ -1,5 +1,5 @@
-// Generates the schema of both databases. Users query the tables, so the schema is an interface: a
-// released version never changes, and each change is a further upgrade. Tables with few rows have a
+// Generates the schema of both databases. Users query the tables, so the schema is an interface. A
+// released version never changes, and each change is a new upgrade. Tables with few rows have a
 // readable column next to each timestamp.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
@@ -14,7 +14,7 @@ interface Dialect {
   /** Returns an expression of a uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
-  /** Creates the tables with one row: the last commit, and counts that would take a scan. */
+  /** Creates the tables with one row: the last commit, and counts that would need a scan. */
   readonly single: string;
 }
 
@@ -22,11 +22,11 @@ interface Stored {
   readonly table: Table;
   /** The `<name>_ms` columns that have a readable column `<name>` next to them. */
   readonly times?: readonly string[];
-  /** Further such columns in PostgreSQL only, for tables with too many rows in SQLite. */
+  /** More of these columns, in PostgreSQL only, for tables with too many rows in SQLite. */
   readonly timesOfPostgres?: readonly string[];
   /** The type of an additional primary key that numbers the rows. */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** Whether rows are only appended, so that the key is not unique. */
+  /** Whether rows are only appended. If so, the key is not unique. */
   readonly isAppended?: boolean;
   /** Whether SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
@@ -40,9 +40,9 @@ const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: ident
 
 const stored: readonly Stored[] = [
   {
-    // The uuid is computed from the distinct id, so one index finds a row by either. In SQLite the
-    // rows are in insertion order, so only the writes to the index are scattered: the uuids of new
-    // ids are in random order.
+    // The uuid is computed from the distinct id, so one index finds a row by either value. In
+    // SQLite, the rows are in insertion order. So only the writes to the index are scattered,
+    // because the uuids of new ids are in random order.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,
@@ -123,7 +123,8 @@ export const postgres: Dialect = {
   name: "postgres",
   types: {
     ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
-    // Unlike jsonb, json retains the text as it was sent: numbers such as 1e5, the order of names.
+    // Unlike jsonb, json retains the text as it was sent, including numbers such as 1e5 and the
+    // order of names.
     ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
   },
   computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
@@ -171,7 +172,7 @@ function upgrades({ name }: Dialect): readonly string[] {
        ) AS counted
        GROUP BY project_id;`,
     `CREATE TABLE installation (subject_prefix ${text} NOT NULL)${isSqlite ? " STRICT" : ""};`,
-    // Rows from older versions have no distinct id, so an erasure cannot find them by it.
+    // Rows from older versions have no distinct id, so an erasure cannot find them by id.
     `ALTER TABLE rejected ADD COLUMN distinct_id ${text};`,
     "DROP TABLE IF EXISTS runs;",
   ];

@@ -1,5 +1,5 @@
-// The tables of both databases, from which their schema is generated. Values of a row are written
-// and read in the order of the columns.
+// The tables of both databases. The schema is generated from them. Values of a row are written and
+// read in the order of the columns.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";

@@ -18,7 +18,7 @@ import { isAbsent, mustBeReadable } from "./file-access.ts";
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/** Pages (128 MiB) between checkpoints, rare because many commits change the same pages. */
+/** Pages (128 MiB) between checkpoints. Many commits change the same pages. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
@@ -45,7 +45,7 @@ export class Database {
     this.#db = db;
   }
 
-  /** Opens the file for writing. Creates it if missing, and upgrades the tables. */
+  /** Opens the file for writing. Creates a missing file, and upgrades the tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
       // The file will contain personal data. SQLite gives the log and its index the same mode.
@@ -53,8 +53,8 @@ export class Database {
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // A power failure can lose the last commits, but never a part of one. Their events are read
-        // again.
+        // A power failure can lose the last commits, but never a part of a commit. Their events are
+        // read again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
@@ -67,7 +67,7 @@ export class Database {
     });
   }
 
-  /** Opens the file for reading, also while another process writes. */
+  /** Opens the file for reading, even while another process writes. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -104,7 +104,7 @@ export class Database {
     return statement as unknown as Statement;
   }
 
-  /** Runs `work` in the open transaction if there is one, otherwise in a new one. */
+  /** Runs `work` in the open transaction. If there is none, runs it in a new transaction. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -114,7 +114,7 @@ export class Database {
     });
   }
 
-  /** Writes a part. If one fails, all are rolled back, and later ones fail too. */
+  /** Writes a part. If a part fails, all parts are rolled back, and later parts fail too. */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
       if (isFirst) {
@@ -160,7 +160,7 @@ function spillBeside(file: string, db: DatabaseSync): void {
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // If the folder is read-only, SQLite chooses another one.
+    // If the folder is read-only, SQLite chooses another folder.
   }
 }
 
@@ -264,7 +264,7 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** If `database` is given, reads within its transaction. */
+  /** If `database` is given, reads in its transaction. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;

@@ -1,5 +1,5 @@
-// Removes persons from the file and overwrites the deleted data. Also truncates the log, unless the
-// file is being read.
+// Removes persons from the file and overwrites the deleted data. Also truncates the log, unless a
+// process is reading the file.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { isBusy } from "../../../../platform/base/files.ts";

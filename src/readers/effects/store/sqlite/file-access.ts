@@ -17,7 +17,7 @@ export function mustBeReadable(file: string): void {
   }
 }
 
-/** Returns whether the file is missing; false if this user may not check that. */
+/** Returns whether the file is missing; false if this user has no permission to check. */
 export function isAbsent(file: string): boolean {
   try {
     statSync(file);

@@ -1,5 +1,5 @@
-// Looks up the rows of the next batch while the previous one is written, in a separate thread. They
-// may be one commit old; the caller has the newer rows in memory until then.
+// Looks up the rows of the next batch in a separate thread, while the previous batch is written.
+// The rows may be one commit old. The caller has the newer rows in memory until the commit ends.
 
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";

@@ -1,5 +1,5 @@
-// Replaces a database with a rebuilt one. At any moment, one of the two has the name. The caller
-// must hold the writer's lock on that name.
+// Replaces a database with a rebuilt database. At any moment, one of the two databases has the
+// name. The caller must hold the writer's lock on this name.
 
 import {
   closeSync,
@@ -59,13 +59,13 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
 }
 
 /**
- * Returns the new name of the old database. Both files must be in the same folder. Throws a
- * StoreError while another process reads one of them.
+ * Replaces the database. Returns the new name of the old database. Both files must be in the same
+ * folder. Throws a StoreError while another process reads either file.
  */
 export function replaceDatabase({ file, rebuilt }: Replacing): string {
   for (const one of [rebuilt, file]) intoOneFile(one);
   const backup = backUp(file);
-  // If the old log reappeared after a crash, it would be read as that of the new database.
+  // If the old log reappeared after a crash, SQLite would read it as the log of the new database.
   syncFolder(file);
   renameSync(rebuilt, file);
   syncFolder(file);
@@ -73,7 +73,7 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
   return backup;
 }
 
-/** Removes the log, which the next database of the name would read. */
+/** Removes the log. Otherwise, the next database of this name would read it. */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`cannot open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
@@ -119,8 +119,8 @@ function backUp(file: string): string {
 }
 
 /**
- * Retains earlier backups, because they may be the only data about old events. A name that links to
- * the database itself was left by a killed process, and is used again.
+ * Returns an unused name for the backup, because earlier backups may be the only data about old
+ * events. If a killed process left a name that links to the database itself, returns this name.
  */
 function backupName(file: string): string {
   const inode = statSync(file).ino;

@@ -31,7 +31,7 @@ export function upsertSql(table: Table, count = 1): string {
   return `${insertSql(table, count)} ON CONFLICT (${table.key.join(", ")}) ${change}`;
 }
 
-/** Returns an UPDATE with the insert's parameters. `constants` have fixed values. */
+/** Returns an UPDATE with the parameters of the insert. `constants` have fixed values. */
 export function updateSql(
   table: Table,
   constants: Readonly<Record<string, number | null>> = {},
@@ -51,7 +51,7 @@ export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Returns a statement that gives an existing row the values of a newly inserted one. */
+/** Returns a statement that gives an existing row the values of a newly inserted row. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -75,7 +75,7 @@ function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }
 
-/** If the text is not a uuid, the bytes match no row. */
+/** Converts a uuid to bytes. If the text is not a uuid, the bytes match no row. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }
@@ -99,7 +99,7 @@ export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[
   };
 }
 
-/** Converts parameters such as `$1` to those of SQLite. */
+/** Converts parameters such as `$1` to the parameters of SQLite. */
 export function numbered(sql: string): string {
   return sql.replaceAll(/\$(\d+)/g, "?$1");
 }

@@ -1,6 +1,6 @@
-// The store for SQLite, in three threads: one writes, one looks up the rows that the next batch
+// The store for SQLite, in three threads. One writes, one looks up the rows that the next batch
 // needs, and one answers readers. So applying events seldom waits for a commit, and HTTP requests
-// never do.
+// never wait for one.
 
 import type {
   ActiveIdsRow,
@@ -29,7 +29,7 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/** Rows of a piece, which is converted in some milliseconds. */
+/** Rows of a piece. Converting them takes some milliseconds. */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -125,7 +125,7 @@ export class SqliteStore implements EffectsStore {
     this.#begun = undefined;
     let written: Promise<void> | undefined;
     for (const piece of piecesOf(commit, pieceRowsMax)) {
-      // Converts the next piece while the thread writes the previous one.
+      // Converts the next piece while the thread writes the previous piece.
       const rows = flatCommit(piece, before);
       await written;
       written = this.#thread.call("commit", rows, { isFirst, isLast: piece.isPart !== true });
@@ -139,8 +139,8 @@ export class SqliteStore implements EffectsStore {
 
   /**
    * Returns the thread for look-ups. While a commit is written in parts, only the writer's
-   * connection sees them. Waits for running parts first: between two pieces, rows may point to rows
-   * that are not written yet.
+   * connection sees the parts. Waits for running parts first, because between two pieces, rows may
+   * point to rows that are not written yet.
    */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;

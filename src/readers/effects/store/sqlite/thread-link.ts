@@ -32,7 +32,7 @@ type MethodOf<Side> = {
   string;
 type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
 
-/** Tests run the TypeScript source; a build runs JavaScript. */
+/** Tests run the TypeScript source. A build runs JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
 /** A thread that runs the methods of the class `Side`. */
@@ -46,7 +46,7 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Starts the thread if it does not run, for example after a failure. */
+  /** Calls a method. Starts the thread if it does not run, for example after a failure. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -59,7 +59,7 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Ends the thread and closes its connection, after the calls that were requested before. */
+  /** Ends the thread and closes its connection, after all earlier calls. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -88,7 +88,8 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // Calls are rejected only after the thread has ended: until then it may hold the writer's lock.
+    // Calls are rejected only after the thread has ended, because it may hold the writer's lock
+    // until then.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

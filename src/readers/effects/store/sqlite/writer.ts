@@ -1,4 +1,4 @@
-// The writer's part of the database, in a separate thread: takes the lock, writes commits, and
+// The writer's part of the database, in a separate thread. Takes the lock, writes commits, and
 // reads data that must be as new as the last commit.
 
 import type { FileLock } from "../../../../platform/base/files.ts";
@@ -32,7 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** All other methods open the database too, in case a new thread has replaced a failed one. */
+  /** Opens the database. All other methods do so too, because a new thread may have started. */
   open(): void {
     this.#open();
   }
@@ -44,7 +44,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** Returns whether the locked file still has its name: another process may lock a new one. */
+  /** Returns whether the locked file still has its name. If not, another process may lock it. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
@@ -72,7 +72,7 @@ export class SqliteWriter {
     });
   }
 
-  // These three also see the written parts of an unfinished commit.
+  // This method and the next two also see the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -174,7 +174,7 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows).changes;
       added += inserted;
-      // SQLite does not report which rows existed, but a reset does not change rows that were just
+      // SQLite does not report which rows existed. But a reset does not change rows that were just
       // inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
@@ -191,7 +191,7 @@ export class SqliteWriter {
     if (groups !== 0) this.#prepared("UPDATE totals SET groups = groups + ?").run(groups);
   }
 
-  /** Updates existing rows, inserts the others, and returns the number of inserted rows. */
+  /** Updates existing rows, inserts the other rows, and returns the number of inserted rows. */
   #put(table: Table, values: readonly Value[]): number {
     const update = this.#prepared(updateSql(table));
     const insert = this.#prepared(insertSql(table));
