@@ -183,7 +183,7 @@ In a checkout, run \`./penstock <command>\`; in [a bundle](../../deploy/README.m
 const settingFlags = new Set(allSettings.map(flagOf));
 
 function commandsPage(): string {
-  // The context is empty, because no command runs.
+  // The context is empty, because no command is run.
   const program = commandLine({} as CommandContext);
   return `${commandsIntroduction}\n\n${sectionsOf(program, []).join("\n\n")}\n`;
 }
