@@ -22,7 +22,7 @@ function tests(rig: WriterRig): void {
   const linesIn = async (stream: string) =>
     (await messagesIn(connection, stream)).flatMap(({ lines }) => lines);
 
-  /** Applies everything in the streams; afterwards no process has the database open. */
+  /** Applies all messages of the streams. Afterwards no process has the database open. */
   async function apply(place: Awaited<ReturnType<typeof databases.newDatabase>>): Promise<void> {
     const store = await rig.openStore(place);
     const writer = rig.startWriter({ store });
@@ -32,7 +32,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "erase removes nothing if the effects have not applied a link of the %s stream",
+    "erase removes nothing if the effects have not applied a link from the %s stream",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);
@@ -68,7 +68,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erase --allow-behind erases the known ids, and lists in the receipt which messages the effects have not applied", async () => {
+  test("erase --allow-behind erases the known ids; its receipt lists the messages that the effects have not applied", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);
@@ -115,7 +115,7 @@ function tests(rig: WriterRig): void {
       },
     });
     expect(err).toContain(
-      "ids linked to the person in the meantime, whose events are erased too: anon-eve2",
+      "ids that were linked to the person during the erasure, and are erased too: anon-eve2",
     );
     expect(out).toContain("3 events erased");
     expect((await linesIn(live)).join()).not.toContain("eve2");

@@ -13,7 +13,7 @@ function named(events: StoredEvent[], name: string): StoredEvent {
   return found[0] as StoredEvent;
 }
 
-/** By the clock that the SDK sends with every batch. */
+/** The difference to the clock that the SDK sends with every batch. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }

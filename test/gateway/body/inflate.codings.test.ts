@@ -269,7 +269,7 @@ describe("the inflation of request bodies", () => {
     }
   });
 
-  test("is left to the thread pool for the random test body, in every coding", () => {
+  test("runs in the thread pool for the random test body in every coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 

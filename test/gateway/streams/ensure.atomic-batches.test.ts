@@ -33,7 +33,7 @@ describe("atomic batches", () => {
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("are not enabled on a stream if the settings forbid them, but stay enabled if they already were", async () => {
+  test("are not enabled on a stream if the settings forbid them, but stay enabled if they were already enabled", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);

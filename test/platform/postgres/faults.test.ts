@@ -84,7 +84,9 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
 });
 
 test("the PostgreSQL error names a server without TLS, a missing server, and a missing host", async () => {
-  expect(await faultOf(`${plain.url}?sslmode=require`)).toContain("the server offers no TLS");
+  expect(await faultOf(`${plain.url}?sslmode=require`)).toContain(
+    "the server does not support TLS",
+  );
   const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/d`;
   expect(await faultOf(nowhere)).toContain("no server is listening");
   expect(await faultOf("postgres://u:p@no-such-host.invalid/d")).toMatch(

@@ -209,7 +209,7 @@ describe("an invalid multipart body", () => {
         { name: "event.properties", content: "{}" },
       ]),
       undefined,
-      /also in the part/,
+      /and in the part/,
     ],
     ["a truncated part", bodyOf([event]).subarray(0, -20), undefined, /ends within/],
     [

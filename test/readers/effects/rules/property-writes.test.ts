@@ -87,7 +87,7 @@ describe("an invalid property", () => {
   });
 });
 
-test("an event writes at most 1,000 properties, and one rejection per field reports the others", () => {
+test("an event writes at most 1,000 properties, and one rejection per field reports the excess", () => {
   const names = (letter: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${letter}${at}`);
   const objectOf = (all: readonly string[]) => Object.fromEntries(all.map((name) => [name, 1]));

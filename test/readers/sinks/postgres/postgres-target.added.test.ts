@@ -21,7 +21,7 @@ async function opened(url: string): Promise<PostgresTarget> {
 
 const table = `${schema}.events`;
 
-/** The SQL for a trigger that runs the PL/pgSQL `raise`, to refuse events with the price "free". */
+/** The SQL of a trigger that runs the PL/pgSQL `raise` to reject events with the price "free". */
 function triggerOf(raise: string, kind = "TRIGGER", when = "BEFORE INSERT"): string {
   const late = kind === "TRIGGER" ? "" : "DEFERRABLE INITIALLY DEFERRED";
   return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -93,7 +93,7 @@ test.each([
   expect(outcome).toEqual({ written: 1, duplicates: 0, refused: 1 });
 });
 
-test("the PostgreSQL sink writes, of several events with the same uuid, the first that the table accepts", async () => {
+test("the PostgreSQL sink writes the first event that the table accepts of several events with the same uuid", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -115,7 +115,7 @@ test("the PostgreSQL sink writes, of several events with the same uuid, the firs
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
-test("the PostgreSQL sink does not report one event that is often repeated and rejected as a wrong table", async () => {
+test("the PostgreSQL sink does not report a wrong table if one rejected event is repeated many times", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -140,7 +140,7 @@ test("the PostgreSQL sink does not exhaust the server's locks with hundreds of r
   expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
 });
 
-test("a broken trigger fails the batch of the PostgreSQL sink, which rejects no event for it", async () => {
+test("a broken trigger fails the batch of the PostgreSQL sink without a rejected event", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
@@ -151,7 +151,7 @@ test("a broken trigger fails the batch of the PostgreSQL sink, which rejects no 
   expect(await target.write(batch)).toMatchObject({ written: 1, refused: 0 });
 });
 
-test("a dropped partition of a day fails the batch of the PostgreSQL sink, which rejects no event for it", async () => {
+test("a dropped partition of a day fails the batch of the PostgreSQL sink without a rejected event", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
