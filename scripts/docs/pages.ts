@@ -127,7 +127,7 @@ const metricsIntroduction = `# Metrics
 
 ${generatedFrom("src/gateway/admin/metrics/metric-table.ts")}
 
-\`GET /metrics\` on the admin port returns these metrics in the Prometheus text format. [Watch it](../guides/operations.md#watch-it) explains the important ones, and \`deploy/\` has the dashboard and the alerts.
+\`GET /metrics\` on the admin port returns these metrics in the Prometheus text format. [Monitor the gateway](../guides/operations.md#monitor-the-gateway) explains the important ones, and \`deploy/\` has the dashboard and the alerts.
 
 - The default Node metrics of prom-client (\`process_*\`, \`nodejs_*\`) are included.
 - No label contains a project, a key or a path chosen by a client.

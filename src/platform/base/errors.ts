@@ -43,8 +43,8 @@ export const errorTable = {
   invalid_header: {
     status: 400,
     title: "Invalid header value",
-    when: "a header of the v1 protocol has an invalid value",
-    remedy: "Send the header that the detail names in the format of the v1 protocol.",
+    when: "a header of the newer protocol has an invalid value",
+    remedy: "Send the header that the detail names in the format of the newer protocol.",
   },
   invalid_payload: {
     status: 400,
@@ -62,14 +62,14 @@ export const errorTable = {
   event_name_too_long: {
     status: 400,
     title: "The event name is too long",
-    when: "in the v1 protocol, an event name has more than 200 characters. Appears only as the detail of a dropped event",
+    when: "in the newer protocol, an event name has more than 200 characters. Appears only as the detail of a dropped event",
     remedy:
       "Send a name of at most 200 characters. Put values that differ between events into properties.",
   },
   distinct_id_too_long: {
     status: 400,
     title: "The distinct id is too long",
-    when: "in the v1 protocol, a distinct id has more than 400 characters. Appears only as the detail of a dropped event",
+    when: "in the newer protocol, a distinct id has more than 400 characters. Appears only as the detail of a dropped event",
     remedy: "Send an id of at most 400 characters.",
   },
   too_deep: {

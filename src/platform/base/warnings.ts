@@ -74,7 +74,7 @@ export const warningTable = {
   },
   missing_timestamp: {
     detail: "timestamp is absent: stored with the time of receipt",
-    when: "timestamp is absent, on the historical lane or in the v1 protocol: stored with the time of receipt",
+    when: "timestamp is absent, on the historical lane or in the newer protocol: stored with the time of receipt",
     remedy: "Send the time of the event in timestamp, for example 2026-01-31T23:59:59.999Z.",
   },
   invalid_timestamp: {
@@ -124,7 +124,7 @@ export const warningTable = {
   },
   invalid_options: {
     detail: "options, one of its members, session_id or window_id is invalid: ignored",
-    when: "in the v1 protocol, options, one of its members, session_id or window_id has an invalid value: ignored",
+    when: "in the newer protocol, options, one of its members, session_id or window_id has an invalid value: ignored",
     remedy: "Send options as an object, and session_id and window_id as strings, or omit them.",
   },
   invalid_uuid: {
