@@ -61,7 +61,7 @@ describe("a documented block", () => {
   );
 
   test.each(blocks("v1"))(
-    "with requests of the v1 protocol gets the documented answer: %s",
+    "with requests of the newer protocol gets the documented answer: %s",
     { timeout: 120_000 },
     async (_, block) => {
       const run = runner.startShell(block);

@@ -91,7 +91,7 @@ test("erase rejects an effects database of another installation, and removes not
     const said = "PENSTOCK_SUBJECT_PREFIX=another, but this installation has penstock";
     for (const dryRun of [false, true])
       expect(await refusal({ place, dryRun })).toMatch(
-        `erase: cannot open ${shownPlace(place)}: it has`,
+        `erase: cannot open ${shownPlace(place)}: its events`,
       );
     expect(await refusal({ place })).toContain(said);
     expect(await store.members("shop", ["ada"])).toHaveLength(1);

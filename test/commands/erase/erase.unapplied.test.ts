@@ -47,11 +47,11 @@ function tests(rig: WriterRig): void {
         () => expect.unreachable(),
         (error: Error) => error,
       );
-      expect(message).toContain("erase: the effects are 2 messages behind the streams (");
+      expect(message).toContain("erase: the effects lag behind the streams by 2 messages (");
       expect(message).toContain("Nothing was removed. No effects process runs on this database");
       expect(message).toContain("--allow-behind");
       const dry = await erased({ ...options, dryRun: true });
-      expect(dry.err).toContain("the effects are 2 messages behind the streams (");
+      expect(dry.err).toContain("the effects lag behind the streams by 2 messages (");
       expect(dry.err).toContain("an erasure would be rejected");
       expect(dry.out).toContain("1 event would be erased");
       expect([await linesIn(live), await linesIn("PENSTOCK_HISTORICAL_0")]).toEqual(stored);
@@ -76,7 +76,7 @@ function tests(rig: WriterRig): void {
     await storeFrames(connection, frames);
     const options = { natsUrl, ids: ["eve2"], place, allowBehind: true };
     const { out, err, receipt } = await erased(options);
-    expect(err).toContain(`the effects are 2 messages behind the streams (${live}: 0 of 2)`);
+    expect(err).toContain(`the effects lag behind the streams by 2 messages (${live}: 0 of 2)`);
     expect(out).toContain("1 event erased");
     expect(out).toContain(`not reached: other ids of the person in messages 1 to 2 of ${live}`);
     const unapplied = [{ stream: live, appliedTo: 0, end: 2 }];

@@ -80,9 +80,9 @@ test("an erasure records nothing if another erasure took its lock during a pause
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));
   log.check();
-  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock was lost");
   await kv.delete("lock");
-  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock was lost");
   const keys: string[] = [];
   for await (const key of await kv.keys(`messages.PENSTOCK_LIVE_0.${log.id}.*`)) keys.push(key);
   expect(keys).toEqual([]);
