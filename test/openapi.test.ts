@@ -430,7 +430,7 @@ describe("docs/openapi.yaml", () => {
 
   test.each<[string, unknown]>([
     ["a batch that is not an array", { api_key: "k", batch: "x" }],
-    ["an array of something that is not an event", ["x"]],
+    ["an array with an item that is not an event", ["x"]],
     ["a key that is not a string", { api_key: 1, ...single }],
     ["a key in the properties that is not a string", { ...single, properties: { token: 1 } }],
     ["a key of an array that is not a string", [{ ...single, $token: 1 }]],

@@ -130,7 +130,7 @@ describe("`penstock effects`", () => {
     expect(await ended(second)).toBe(0);
   });
 
-  test("waits for NATS if it is unreachable, reports this, answers health requests, and can be stopped", async () => {
+  test("waits for NATS if it is unreachable, logs the wait, answers health requests, and can be stopped", async () => {
     const alone = penstock("effects", "--data-dir", temporaryFolder());
     await expect.poll(() => alone.said.err, slow).toContain("waiting for NATS");
     const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";

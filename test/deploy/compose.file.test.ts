@@ -104,7 +104,7 @@ describe("the Compose file", () => {
     }
   });
 
-  test("gives every gateway the same settings, all of which exist", () => {
+  test("gives every gateway the same settings, and all settings exist", () => {
     for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
       const { natsUrl, natsToken, replicas } = settingsOf(environment);
       expect({ natsUrl, natsToken, replicas }, name).toEqual({

@@ -99,7 +99,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild reads all messages of the streams, including those that an erasure rewrote", async () => {
+  test("a rebuild reads all messages of the streams, including messages that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);

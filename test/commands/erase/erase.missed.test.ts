@@ -13,7 +13,7 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 const nats = await natsServerForFile();
 const postgres = await postgresForFile();
 
-test("an erasure reports messages that expired before it checked them", async () => {
+test("an erasure reports messages that expired before the erasure checked them", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const padding = "x".repeat(20_000);

@@ -85,7 +85,7 @@ function tests(rig: WriterRig): void {
     expect(JSON.parse(readFileSync(result.receipt, "utf8"))).toMatchObject({ project });
   });
 
-  test("an erased person's effects on others are the same in the database as in a rebuild from the streams", async () => {
+  test("an erased person's effects on other persons are the same in the database as in a rebuild from the streams", async () => {
     await addProjects(connection);
     const link = { event: "$identify", kind: "identify" } as const;
     const identify = (distinctId: string, anonymous: string, more = {}) =>

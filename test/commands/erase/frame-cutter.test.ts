@@ -114,7 +114,7 @@ test("an erased person's event about a group keeps the group's data", () => {
 
 test.each([
   ["whose property has the id", lineOf("bob", { properties: { friend: "ada" } })],
-  ["that names it in another way", named("seen", { alias: "ada" })],
+  ["that contains the id in a different form", named("seen", { alias: "ada" })],
   ["of another project", lineOf("ada").replace(`"${project}"`, '"other"')],
 ])("an event %s is not erased", (_, line) => {
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });

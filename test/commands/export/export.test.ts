@@ -227,7 +227,7 @@ test.each(formats)(
   },
 );
 
-test("export reports the partial files of a killed export, and does not remove them", async () => {
+test("export reports the partial files of a killed export, but does not remove these files", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   const part = `${out}.${randomUUID()}.part`;

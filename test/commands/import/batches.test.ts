@@ -198,7 +198,7 @@ describe("import", () => {
     },
   );
 
-  test("reports bytes that are not UTF-8, and replaces them as the gateway does", async () => {
+  test("reports bytes that are not UTF-8, and replaces these bytes as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),

@@ -8,8 +8,8 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 const lines = (count: number): string[] => linesOf(count).split(/(?<=\n)/);
 
 test.each([
-  ["the only one", 5],
-  ["one of several", 50],
+  ["the only request", 5],
+  ["one of several requests", 50],
 ])(
   "a resumed import repeats its last request (%s) unchanged before it sends new lines",
   async (_, count) => {

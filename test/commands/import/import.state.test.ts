@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("omits the user and password of the address, so that they may change", async () => {
+  test("omits the user and password of the address, so that both may change", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -73,7 +73,7 @@ describe("the state of an import", () => {
   });
 });
 
-test("a second import of a file fails while the first one runs", async () => {
+test("a second import of a file fails while the first import runs", async () => {
   const { promise: released, resolve } = Promise.withResolvers<void>();
   const { promise: asked, resolve: hasAsked } = Promise.withResolvers<void>();
   const { port, taken } = await answeringServer({}, async () => {

@@ -155,7 +155,7 @@ describe("import of lines that are changed or not stored", () => {
     expect(clean.error).toBeUndefined();
   });
 
-  test("counts all the lines if an answer lists only some of them", async () => {
+  test("counts all the lines if an answer lists only some of the lines", async () => {
     const project = await gateway.project();
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));

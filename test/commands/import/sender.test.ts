@@ -98,7 +98,7 @@ test("import gives up after the configured time", async () => {
 });
 
 test.each([
-  ["sends 102 for ever", (response: ServerResponse) => response.writeProcessing()],
+  ["sends 102 forever", (response: ServerResponse) => response.writeProcessing()],
   ["sends its answer byte by byte", (response: ServerResponse) => response.write(" ")],
 ])("import retries a gateway that %s", async (_, trickle) => {
   const server = createServer((request, response) => {

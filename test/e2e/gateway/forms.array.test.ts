@@ -116,7 +116,7 @@ describe("an array of events", () => {
     expect(events).toEqual([]);
   });
 
-  test("with bytes that are not UTF-8 gets them replaced only in the affected event", async () => {
+  test("with bytes that are not UTF-8 has only its invalid bytes replaced, in the affected event", async () => {
     project = await gateway.project();
     const text = JSON.stringify([
       browserEvent("good", project.key),

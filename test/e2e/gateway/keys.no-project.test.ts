@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test("a 401 of a gateway without projects explains how to add one", async () => {
+test("a 401 of a gateway without projects explains how to add a project", async () => {
   const none = await gateway.post("/capture/", body);
   expect(none.json).toMatchObject({
     status: 401,

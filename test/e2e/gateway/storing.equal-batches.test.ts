@@ -29,7 +29,7 @@ describe("two equal batches", () => {
     ["small", 500],
     ["large", 1_000],
   ])(
-    "of %s events are both stored without uuids, and stored once with uuids",
+    "of %s events are both stored if they have no uuids, and stored once if they have uuids",
     async (_, padding) => {
       const post = async (body: string): Promise<void> => {
         const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];

@@ -78,7 +78,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("wait for the next turn of the event loop if the current one has no time left", async () => {
+  test("wait for the next turn of the event loop if the current turn has no time left", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),

@@ -31,16 +31,16 @@ describe("the idle timeout", () => {
     ["is extended for a body that has just begun", bodyOf(1_000, 1), 1],
     ["is not extended for a body that sends less than 1 kB per second", bodyOf(60_000, 55_000), 0],
     [
-      "is extended for a body of which nothing arrived since the last check",
+      "is extended for a body without data since the last check",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000 }),
       1,
     ],
     [
-      "is not extended for a body of which nothing arrived during two checks",
+      "is not extended for a body without data during two checks",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }),
       0,
     ],
-    ["is not extended for a body of which nothing has arrived", bodyOf(1_000, 0), 0],
+    ["is not extended for a body without any data", bodyOf(1_000, 0), 0],
     ["is not extended for a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
     ["is not extended for a complete body", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
   ])("%s", (_, body, kept) => {

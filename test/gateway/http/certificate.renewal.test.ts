@@ -96,7 +96,7 @@ describe("certificate renewal", () => {
 
   test.each([
     [
-      "the certificate is replaced by one of a different key",
+      "the certificate is replaced by a certificate of a different key",
       (renewing: Renewing, other: PemPair) => writeFileSync(renewing.cert, other.cert),
     ],
     [

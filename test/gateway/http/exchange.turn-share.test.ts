@@ -121,7 +121,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
     expect(wires.some((wire) => wire.closed())).toBe(false);
   });
 
-  test("allows a few pipelined requests and answers them in order", async () => {
+  test("allows a few pipelined requests and answers these requests in order", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerProblem({ code: "invalid_json", detail: JSON.parse(body.toString()).name });

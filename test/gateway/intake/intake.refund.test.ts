@@ -305,7 +305,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for the stored events and refunded for the rest", async () => {
+    test("is kept for the stored events and refunded for all other events", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],

@@ -149,7 +149,7 @@ describe("the problem for invalid JSON", () => {
     expect(inString).toBeGreaterThan(0.9 * all);
   });
 
-  test("shows some characters around the error, with unreadable ones as question marks", () => {
+  test("shows some characters around the error, and replaces unreadable characters by question marks", () => {
     expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe(
       'd up","distinct_id":"u",}',
     );

@@ -41,7 +41,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("neither wait for background frames nor delay them", () => {
+  test("neither wait for background frames nor delay background frames", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();

@@ -97,7 +97,7 @@ test.each([
   expect(setting).toEqual(known ? { allow_atomic: true } : {});
 });
 
-test("atomic batches are not enabled on a stream that aggregates others", () => {
+test("atomic batches are not enabled on a stream that aggregates other streams", () => {
   const config = { sources: [{ name: "PENSTOCK_LIVE_0" }] };
   expect(atomicSetting({ atomicBatches: true }, config, "2.15.1")).toEqual({});
 });

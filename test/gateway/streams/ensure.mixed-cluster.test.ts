@@ -127,7 +127,7 @@ test.each([
 });
 
 test.each([
-  ["sends single bytes for ever", (socket: Socket) => drip(socket, "I")],
+  ["sends single bytes forever", (socket: Socket) => drip(socket, "I")],
   ["sends an endless line", (socket: Socket) => socket.write("x".repeat(100_000))],
   ["sends JSON that is not an object", (socket: Socket) => socket.write("null\r\n")],
   ["closes the connection", (socket: Socket) => socket.destroy()],

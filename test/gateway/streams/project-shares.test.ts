@@ -153,7 +153,7 @@ describe("gateways that share a stream", () => {
     expect(second.code("quiet")).toBe(undefined);
   });
 
-  test("count the bytes that a killed gateway had stored, except those of its last second", async () => {
+  test("count the bytes that a killed gateway had stored, except the bytes of its last second", async () => {
     const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
@@ -275,7 +275,7 @@ describe("messages that are removed from a stream", () => {
     expect(one.shares.projectsOver).toBe(0);
   });
 
-  test("do not count after a restart if another program purged them", async () => {
+  test("do not count after a restart of the gateway if another program purged the messages", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);

@@ -102,7 +102,7 @@ test("a project gets its full share of a stream, whatever other projects have st
   expect(stream.isOver("one", 100)).toBe(false);
 });
 
-test("a burst of large messages after small ones counts in full for its project", () => {
+test("a burst of large messages after small messages counts in full for its project", () => {
   const stream = new Model();
   for (let round = 0; round < 20; round++) {
     stream.store("hidden", 10);

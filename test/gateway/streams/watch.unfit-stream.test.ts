@@ -53,7 +53,7 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
 
 describe("a stream that may lose acknowledged events", () => {
   test.each(edits)(
-    "refuses events soon after an edit to %j, and accepts them again when it is fixed",
+    "refuses events soon after an edit to %j, and accepts events again after the edit is undone",
     async (...edit) => {
       const [change, cure, fault] = edit;
       const rig = await startRig(server, { watchEveryMs });

@@ -105,7 +105,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("a!");
   });
 
-  test("limits the slots of a group, and leaves the rest to other groups", () => {
+  test("limits the slots of a group, and leaves all other slots to other groups", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
@@ -151,7 +151,7 @@ describe("the fair queue", () => {
 });
 
 describe("the deadline of work in the fair queue", () => {
-  test("ends only the wait of that work, whether the work has started or not", async () => {
+  test("ends only the wait of the late work, whether the work has started or not", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });

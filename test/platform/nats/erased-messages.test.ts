@@ -69,7 +69,7 @@ test("an unrecorded rewritten copy is a duplicate if its original exists or has 
   expect(await another.isStray(15, 4)).toBe(false);
 });
 
-test("a reader uses any number of erasures without holding all of them in memory", async () => {
+test("a reader uses any number of erasures without holding all erasures in memory", async () => {
   const madeAt = "2026-11-23T12:00:00Z";
   const erased = new ErasedMessages(manager, { stream, created: madeAt });
   const [count, each] = [1_120_000, 70_000];

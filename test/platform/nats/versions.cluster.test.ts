@@ -36,7 +36,7 @@ test("each server of a cluster is asked for its version, and the version of a mi
   ]);
 });
 
-test("a server of a cluster is found if it listens on only one of the host's IPv4 and IPv6 addresses", async () => {
+test("a server of a cluster is found even if it listens only on the IPv4 or only on the IPv6 address of its host", async () => {
   const port = await listen("127.0.0.1", "b");
   const found = [
     { address: "::1", family: 6 },

@@ -61,11 +61,11 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
     "the database has reached its connection limit",
   ],
   [
-    "a database that takes no connections",
+    "a database that accepts no connections",
     { database: "closed" },
     "the database accepts no connections",
   ],
-  ["a database that is not there", { database: "nowhere" }, "the database does not exist"],
+  ["a database that does not exist", { database: "nowhere" }, "the database does not exist"],
   [
     "a user that may only connect with TLS",
     { user: "plainly", more: "?sslmode=disable" },

@@ -33,7 +33,7 @@ test("a frame is acknowledged immediately if it omits nothing, or only acknowled
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("two frames that each omit an event of the other are both acknowledged", () => {
+test("two frames that each omit an event of the other frame are both acknowledged", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -75,7 +75,7 @@ describe("an unchanged stream", () => {
     expect(found).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("continues if exactly the messages that were read have expired", async () => {
+  test("continues if exactly the read messages have expired", async () => {
     const asked = stream({ from: 4, ids: letters("de") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
@@ -191,7 +191,7 @@ describe("a stream without the newest messages that were read", () => {
     },
   );
 
-  test("stops if only some of its messages differ from those that were read, and is read as recreated if all messages differ", async () => {
+  test("stops if only some of its messages differ from the read messages, and is read as recreated if all messages differ", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
@@ -221,9 +221,9 @@ describe("a stream whose creation time is before the last message that was read"
     "it was created at 1970-01-01T00:01:00.123456789Z, before the last of these messages was stored, so it is an older copy or a stream of another NATS";
 
   test.each([
-    ["older messages than were read", { ids: letters("xyz") }],
-    ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
-    ["none at all", { ids: [] }],
+    ["only older messages", { ids: letters("xyz") }],
+    ["only newer messages", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
+    ["no messages", { ids: [] }],
   ])("stops with %s, until an operator accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(position, asked);

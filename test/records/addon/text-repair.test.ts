@@ -121,7 +121,7 @@ describe("repairing NaN and Infinity", () => {
     ['[{"NaN":"Infinity","x":-Infinity}]', '[{"NaN":"Infinity","x":null}]'],
     ['["\\"NaN",NaN,"\\\\",NaN]', '["\\"NaN",null,"\\\\",null]'],
     ["[NaN]\n", "[null]\n"],
-  ])("replaces them by null: %s", (text, expected) => {
+  ])("replaces NaN and Infinity by null: %s", (text, expected) => {
     for (const step of [1, 2, 3, 7, 100]) expect(repaired(text, step)).toBe(expected);
   });
 

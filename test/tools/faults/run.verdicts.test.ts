@@ -119,7 +119,7 @@ describe("the verdict of a fault run", () => {
       "properties object (with a truncated text)",
       { properties: { number: 0, padding: "50 the quick" } },
     ],
-    ["$set (one that was not sent)", { $set: { name: "a" } }],
+    ["$set (a value that was not sent)", { $set: { name: "a" } }],
   ])("reports a record with a different %s", async (_, changes) => {
     const run = newRun();
     run.kind.ledger.note(run.first, 1, "unknown");

@@ -234,7 +234,7 @@ describe("a loss in an imported line", () => {
       "stored: group_properties",
     ],
     ["an unknown call", { type: "merge", userId: "u" }, "not stored: unknown_call"],
-    ["half a line after a complete one", `${text(call)}{"type":"track"`, "not stored: not_json"],
+    ["half a line after a complete line", `${text(call)}{"type":"track"`, "not stored: not_json"],
     ["no distinct id", { ...call, userId: " " }, "not stored: no_distinct_id"],
   ])("is counted for every line, and makes the import fail: %s", async (_, line, said) => {
     const bad = typeof line === "string" ? line : text(line);

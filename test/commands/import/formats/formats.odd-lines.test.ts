@@ -64,7 +64,7 @@ test.each([
     { $elements: [{ tag_name: "a" }] },
   ],
   [
-    "properties of another object before them",
+    "properties of another object before its own",
     { person: { properties: {} }, ...clicked, properties: '{"a":1}' },
     { a: 1 },
   ],

@@ -59,7 +59,11 @@ describe("a Mixpanel event", () => {
 
   test.each<[string, JsonObject, JsonObject]>([
     ["a numeric distinct id", { distinct_id: 7 }, { distinct_id: "7" }],
-    ["a long one", { distinct_id: 9_007_199_254_740_991 }, { distinct_id: "9007199254740991" }],
+    [
+      "a long distinct id",
+      { distinct_id: 9_007_199_254_740_991 },
+      { distinct_id: "9007199254740991" },
+    ],
     [
       "a numeric device",
       { distinct_id: "u", $device_id: 7 },
@@ -148,7 +152,7 @@ describe("import from Mixpanel", () => {
     });
   });
 
-  test("links 1,500 ids of one $merge in linear time", async () => {
+  test("links 1,500 ids of a single $merge in linear time", async () => {
     const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);
     const merge = {
       event: "$merge",

@@ -31,7 +31,7 @@ describe("connection limits", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.6"));
   });
 
-  test("close the oldest idle connection of the address with the most connections for a new one", async () => {
+  test("close the oldest idle connection of the address with the most connections to admit a new connection", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 6 });
     const [quiet] = await connectMany(server, ["127.0.0.4"]);
     await expectServed(quiet!);

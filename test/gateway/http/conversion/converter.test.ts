@@ -148,7 +148,7 @@ test("the conversion thread starts with the first body, ends when idle, and rest
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("the conversion thread ends with the gateway, which rejects all bodies, including the current one", async () => {
+test("the conversion thread ends with the gateway, which rejects all bodies, including the current body", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

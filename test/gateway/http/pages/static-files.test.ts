@@ -194,7 +194,7 @@ describe("the SDK's scripts", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("use no memory while clients do not read them", async () => {
+  test("use no memory while clients do not read the answers", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(20_000_000)) });
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 50 }, () => connectTo(server)));

@@ -122,7 +122,7 @@ describe("the results of a v1 request", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("lead to a charge for stored events and for the bytes of dropped events, and the rest is refunded", async () => {
+  test("lead to a charge for stored events and for the bytes of dropped events, and to a refund of the remaining charge", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });

@@ -245,7 +245,7 @@ describe("a quota meter", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("counts rejected requests, events and bytes, and does not charge them", () => {
+  test("counts rejected requests, events and bytes, but does not charge them to the quota", () => {
     meter.setQuota({ eventsPerSecond: 1, burstSeconds: 1 });
     waitMsOf(meter, costOf(105, 100));
     waitMsOf(meter, costOf(7, 200));

@@ -71,7 +71,7 @@ describe("the usage record", () => {
     await expect.poll(written, soon).toEqual(["a", "b", "c"]);
   });
 
-  test("adds the counts of an evicted meter to those of the project's next meter", async () => {
+  test("adds the counts of an evicted meter to the counts of the project's next meter", async () => {
     const place = newPlace();
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     meters.of("a").countStored(5, 0);

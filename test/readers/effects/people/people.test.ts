@@ -273,7 +273,7 @@ describe("groups", () => {
     expect(rows.members.size).toBe(0);
   });
 
-  test("have as members the ids that were seen with them, whether the group exists or not", () => {
+  test("have as members the ids that were seen with the group, whether the group exists or not", () => {
     const { rows, run } = world();
     const memberOf = [{ type: "company", key: "acme" }];
     run({ timeMs: 5, distinctId: "a", memberOf });

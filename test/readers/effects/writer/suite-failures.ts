@@ -252,7 +252,7 @@ export function failureTests(rig: WriterRig): void {
 
   const server = databases.postgres;
   if (server === undefined) return;
-  test("reduces the size of the next transactions if one takes too long, and reports this", async () => {
+  test("reduces the size of the next transactions if a transaction takes too long, and reports this", async () => {
     const place = await databases.newDatabase();
     const store = await rig.openStore(place);
     // Simulates a server that ends a slow statement.

@@ -16,10 +16,10 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
   ["later, with the message forgotten", { sequence: 5_000, messageId: undefined }, undefined],
   ["earlier", { sequence: 6, messageId: undefined }, false],
   ["missing", undefined, false],
-  ["a different message under that number", { sequence: 9, messageId: "m-x" }, true],
+  ["a different message with the same sequence", { sequence: 9, messageId: "m-x" }, true],
   ["a frame that an erasure has rewritten", { messageId: "rewrite/x/7/y" }, undefined],
   [
-    "in a stream that was recreated while they ran",
+    "in a stream that was recreated while the effects ran",
     { created: late, epoch: 2, sequence: 1 },
     undefined,
   ],

@@ -38,7 +38,7 @@ test.each([
     `ALTER TABLE ${table} ADD price numeric GENERATED ALWAYS AS ((properties->>'price')::numeric) STORED`,
   ],
   ["a trigger", triggerOf("RAISE 'not free'")],
-  ["a trigger with a code of its own", triggerOf("RAISE 'not free' USING ERRCODE = 'MY001'")],
+  ["a trigger with its own error code", triggerOf("RAISE 'not free' USING ERRCODE = 'MY001'")],
   [
     "a trigger with the code of a constraint",
     triggerOf("RAISE 'not free' USING ERRCODE = 'check_violation'"),
@@ -173,9 +173,9 @@ test.each([
     "detached repeatedly",
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE part_2 (LIKE part)`,
   ],
-  ["one of the user's by month", `DROP TABLE part; CREATE TABLE ${schema}.november ${month}`],
+  ["a monthly partition of the user", `DROP TABLE part; CREATE TABLE ${schema}.november ${month}`],
   [
-    "the default one",
+    "the default partition",
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE ${schema}.rest PARTITION OF ${table} DEFAULT;
     INSERT INTO ${table} SELECT * FROM part`,
   ],

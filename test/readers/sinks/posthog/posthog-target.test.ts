@@ -339,7 +339,7 @@ test.each([
   },
 );
 
-test("the PostHog sink rejects lines that are not records, and never sends them", async () => {
+test("the PostHog sink rejects lines that are not records, and never sends such lines", async () => {
   const folder = newFolder();
   const events = [{}, {}, { uuid: almostUuid }];
   const frame = withProperties(frameOf("shop", events), ['{"fine":1}', "{broken", "{}"]);

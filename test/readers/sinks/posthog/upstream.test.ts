@@ -29,7 +29,7 @@ test.each([
   ["in small letters", { status: "ok" }],
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
-  ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
+  ["with warnings on stored events", { status: "Ok", warnings: [note(1, "missing_set")] }],
 ])("the PostHog sink treats a 200 as the acceptance of all events: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
