@@ -32,10 +32,11 @@ function read(file: string): string {
 
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
-// The folders of src that a folder may import from, besides itself; the longest matching name
-// applies. platform is the base, and records uses it. The data path of the gateway (http, intake,
-// publish) and its store side (streams, projects) do not import each other, nor the readers. admin,
-// live and commands may import anything. app connects them, and only main.ts imports it.
+// The folders of src from which a folder may import, besides itself. The longest matching name
+// applies. platform is the base, and records imports only platform. The data path of the gateway
+// (http, intake, publish) and its store side (streams, projects) do not import each other or the
+// readers. admin, live and commands may import all folders except app. app connects all folders,
+// and only main.ts imports app.
 const base = "platform/base";
 const everythingButApp = ["commands", "gateway", "live", "platform", "readers", "records"];
 // The contracts between the gateway's folders: types that their owner defines in these files.

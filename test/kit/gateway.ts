@@ -36,7 +36,7 @@ export interface TestGateway {
   readonly config: Config;
   /** A new project with a new key, known to the gateway. */
   project(): Promise<TestProject>;
-  /** Creates this many projects together, which is much faster than one by one. */
+  /** Creates this number of projects concurrently, which is much faster than one after another. */
   projects(count: number): Promise<TestProject[]>;
   /** Sets the project's quota; the gateway applies it within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;

@@ -59,7 +59,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_requests_total: {
     type: "counter",
-    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (the upstream refuses something in it), refused (the upstream refuses its only event, which is rejected), stopped (an operator must intervene).",
+    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (the upstream refused the request, which is sent again in halves), refused (the upstream refused its only event, which is rejected), stopped (an operator must intervene).",
   },
   penstock_sink_waiting_projects: {
     type: "gauge",
