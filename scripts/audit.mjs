@@ -1,5 +1,5 @@
 // Reports known vulnerabilities of the packages in both lock files. Exits with 1 for a high or
-// critical one, and if npm fails, but not if the registry cannot be reached.
+// critical vulnerability or if npm fails, but not if the registry cannot be reached.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

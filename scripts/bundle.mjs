@@ -1,5 +1,6 @@
-// Copies what running Penstock needs into a new folder: dist/ with the addons, the imported
-// packages, the served scripts, the documents, and the pinned Node. nats-server is not included.
+// Copies all files that running Penstock needs into a new folder: dist/ with the addons, the
+// imported packages, the served scripts, the documents, and the pinned Node. nats-server is not
+// included.
 
 import {
   chmodSync,
@@ -40,13 +41,13 @@ async function bundle(runner) {
   const [target] = process.argv.slice(2).filter((one) => one !== "--parquet");
   if (target === undefined)
     throw new UsageError("usage: npm run bundle -- <new folder> [--parquet]");
-  // npm runs scripts in the project, wherever it was called.
+  // npm runs scripts in the project's folder, whatever the current folder of the user is.
   const folder = resolve(process.env.INIT_CWD ?? ".", target);
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new SetupError(`${folder} is there and not empty`);
   requireNode();
   const giveBack = await takeLock(runner);
-  // Builds the folder under another name, so that it appears complete or not at all.
+  // Builds the folder under a temporary name, so that it appears complete or not at all.
   const next = `${folder}.next-${process.pid}`;
   try {
     await buildAll(runner);
@@ -78,7 +79,7 @@ async function fill(folder) {
   for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
   for (const { place, bin = {} } of runtimePackages()) {
     cpSync(join(root, place), join(folder, place), { recursive: true, filter: isForRunning });
-    // Creates the links of commands. Without them npm fetches the package again.
+    // Creates the links of commands. Without the links, npm fetches the package again.
     for (const [name, file] of Object.entries(bin)) linkCommand(join(folder, place), name, file);
   }
   await copyServedScripts(join(folder, "posthog-js"));
@@ -128,7 +129,10 @@ async function copyServedScripts(folder) {
     cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
-/** Returns whether a file is needed: not types, source maps, or binaries for other platforms. */
+/**
+ * Returns whether a file is needed. Types, source maps, and binaries for other platforms are not
+ * needed.
+ */
 function isForRunning(file) {
   const isOther =
     /\buws_\w+\.node$/.test(file) &&

@@ -3,8 +3,8 @@
 // skipped.
 //   npm run check         the format only: compiling takes half a minute, and few changes touch C++
 //   npm run check:cpp     both, as CI does
-// The addons' own builds enable no such warnings: newer compilers have more of them, which must not
-// prevent anyone from running Penstock.
+// The addons' own builds do not enable these warnings, because additional warnings of newer compilers
+// must not fail a build.
 
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -24,13 +24,13 @@ const scanDir = join(root, "src", "records", "addon");
 const style = join(scanDir, ".clang-format");
 const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
-// System headers give no warnings. g++ needs optimisation to follow values.
+// System headers give no warnings. g++ needs optimisation to track values.
 const common = [
   ...["-O2", "-c", "-o", "/dev/null", "-Werror", ...warnings, "-DNAPI_VERSION=8"],
   ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
   ...["-I", scanDir, "-I", fuzzDir],
 ];
-/** The C++ standard of each part. V8's headers need the newer one. */
+/** The C++ standard of each part. V8's headers require the newer standard. */
 const parts = [
   { folder: scanDir, standard: "-std=c++17" },
   { folder: fuzzDir, standard: "-std=c++17" },

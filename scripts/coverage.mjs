@@ -1,4 +1,4 @@
-// Runs the tests and prints the coverage of src by folder and file, including processes that tests
+// Runs the tests and prints the coverage of src by folder and file. Includes processes that tests
 // start. The report by line is in .cache/coverage/report.
 
 import { spawnSync } from "node:child_process";

@@ -8,7 +8,7 @@ import { requireNode } from "./lib/prerequisites.mjs";
 import { runProgram } from "./lib/runner.mjs";
 
 async function pack(runner) {
-  // npm runs scripts in the project, wherever it was called.
+  // npm runs scripts in the project's folder, whatever the current folder of the user is.
   const folder = resolve(process.env.INIT_CWD ?? ".", process.argv[2] ?? ".");
   requireNode();
   const giveBack = await takeLock(runner);

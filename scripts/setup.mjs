@@ -1,5 +1,5 @@
-// Prepares a fresh clone. Runs on the host's Node 18. Each step is skipped if there is nothing to
-// do, and may be interrupted and run again: no program that it started is left running.
+// Prepares a fresh clone. Runs on the host's Node 18. Skips steps that have nothing to do. May be
+// interrupted and run again: no program that it started is left running.
 
 import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { bringDuckdb, isDuckdbCurrent } from "./lib/duckdb.mjs";

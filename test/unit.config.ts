@@ -1,5 +1,5 @@
-// `npm run test:unit`: the tests that start no process. A test file is one of them if neither it nor
-// any file that it imports, directly or through others, imports a module that starts processes.
+// `npm run test:unit`: the tests that start no process. A test file is included if no file that it
+// imports, directly or indirectly, is a module that starts processes.
 
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";

@@ -1,12 +1,16 @@
-// Test files start their own servers, so only five run at once: they wait most of the time. With
-// four, all of them took 2,600 s, a third of it CPU time. Files share processes: they leave nothing
-// there that affects others, and a separate process costs each half a second of CPU.
+// Test files start their own servers and wait most of the time, so five run concurrently. With
+// four, all files took 2,600 s, a third of it CPU time. Files share processes, because a separate
+// process costs half a second of CPU. A file must leave nothing in a process that affects other
+// files.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./kit/slow-first.ts";
 
-/** Processes that tests start do not strip the types of the same files each time. */
+/**
+ * Processes that tests start use this cache, so that they do not strip the types of the same files
+ * each time.
+ */
 const stripped = new URL("kit/stripped.mjs", import.meta.url);
 const countsCoverage = process.env["NODE_V8_COVERAGE"] !== undefined;
 
@@ -18,7 +22,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 5,
     isolate: false,
-    // Coverage is counted by position in the file, so the file must run as it is on disk.
+    // Coverage is counted by position in the file, so the file must run unchanged.
     experimental: { viteModuleRunner: !countsCoverage },
     setupFiles: countsCoverage ? ["test/kit/take-coverage.ts"] : [],
     env: { NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}` },

@@ -1,5 +1,5 @@
-// Shared by the baselines: the projects by key, and the record of an event, with the fields that
-// Penstock stores. They check only the required fields of an event, as one does in an afternoon.
+// Code that the baselines share: the projects by key, and the record of an event with the fields
+// that Penstock stores. The baselines check only the required fields of an event.
 
 import { randomUUID } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";

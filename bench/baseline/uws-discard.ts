@@ -1,5 +1,5 @@
 // The ceiling: bare uWebSockets.js that reads and discards the body and sends the same answer as
-// Penstock for one event. Nothing that uses this HTTP server in one process can be faster.
+// Penstock for one event. No server in one process with this HTTP library can be faster.
 
 import { App, us_socket_local_port } from "uWebSockets.js";
 

@@ -1,5 +1,5 @@
-// The baseline without the cost of a web framework: uWebSockets.js, JSON.parse, js.publish per
-// event. The difference to Penstock is the scanner and the group commit.
+// The baseline without the cost of a web framework: uWebSockets.js, JSON.parse, and one js.publish
+// per event. It differs from Penstock in the scanner and the group commit.
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { gunzip } from "node:zlib";
@@ -13,7 +13,7 @@ import {
   storable,
 } from "./records.ts";
 
-/** Like the Fastify baseline's. */
+/** The same value as in the Fastify baseline. */
 const ackTimeoutMs = 60_000;
 
 const projects = readProjects();

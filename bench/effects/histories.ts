@@ -1,5 +1,5 @@
-// The histories that the effects are measured with: their ids and the content of their events. The
-// lines are like the gateway's: some 400 bytes, in its order of fields.
+// The histories for measurements of the effects: the ids and contents of their events. The lines
+// are like the gateway's: about 400 bytes, with the same order of fields.
 
 import { createHash } from "node:crypto";
 import type { LinkOutcome } from "../../src/readers/effects/types.ts";
@@ -12,7 +12,7 @@ export interface History {
   readonly warmUpEvents: number;
   /** The expected result of every measured link, if the events are links. */
   readonly outcome?: LinkOutcome;
-  /** Returns the uuid of an event. Default: a random uuid, as created by clients. */
+  /** Returns the uuid of an event. Default: a random uuid, like the uuids of clients. */
   readonly uuid?: (index: number) => string;
   readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
     readonly properties?: Readonly<Record<string, unknown>>;
@@ -26,7 +26,7 @@ export const eventsInFrame = 1_000;
 const startMs = Date.UTC(2026, 10, 20, 12);
 const padding = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web", step: 7 };
 
-/** The histories with budgets. */
+/** The histories that have a budget. */
 export const historyNames = {
   known: "known people, nothing changes",
   set: "$set in every event, 10,000 people",
@@ -76,7 +76,7 @@ export const histories: readonly History[] = [
     event: (index) => identify(`user-${index}`, index),
   },
   {
-    // The ten thousand of the warm-up are the maximum of a person.
+    // The 10,000 events of the warm-up fill the person to the maximum number of ids.
     name: "a storm of links to one person, all refused",
     events: 200_000,
     warmUpEvents: 10_000,
@@ -90,7 +90,7 @@ function identify(distinctId: string, index: number): ReturnType<History["event"
   return { distinctId, event: "$identify", kind: "identify", properties };
 }
 
-/** Returns the frame with this number as NDJSON. Each frame is a millisecond after the last. */
+/** Returns the frame with this number as NDJSON. The time between two frames is a millisecond. */
 export function frameText(history: History, frame: number, projectId: string): string {
   const receivedAtMs = startMs + frame;
   let text = "";
@@ -108,7 +108,10 @@ function randomUuidOf(index: number): string {
   return uuidText(createHash("md5").update(String(index)).digest("hex"));
 }
 
-/** Returns a UUID of version 7, as posthog-js and the gateway create: it begins with the time. */
+/**
+ * Returns a UUID of version 7, which begins with the time, like the uuids of posthog-js and the
+ * gateway.
+ */
 export function timedUuidOf(index: number): string {
   const time = (startMs + Math.floor(index / eventsInFrame)).toString(16).padStart(12, "0");
   const rest = createHash("md5").update(String(index)).digest("hex");

@@ -1,5 +1,5 @@
-// Applies the streams in a separate process: measures the time from one sequence to another, its
-// CPU and its memory. The database is given by its URL.
+// Applies the streams in a separate process. Measures the time from one sequence to another, and
+// the CPU and memory of the process. The database is given by its URL.
 
 import { connect } from "@nats-io/transport-node";
 import type { EffectsStore } from "../../src/readers/effects/store/port.ts";
@@ -24,7 +24,7 @@ export interface EffectsAnswer {
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly rssPeakBytes: number;
-  /** The number of links by result, from the beginning of the stream; empty if not requested. */
+  /** The number of links by result since the beginning of the stream; empty if not requested. */
   readonly links: Readonly<Record<string, number>>;
 }
 
@@ -41,7 +41,8 @@ await store.open();
 const writer = new EffectsWriter({ connection, prefix: "penstock", store, log: log as never });
 writer.start();
 await writer.positionsReached(new Map([[stream, from]]));
-// A commit may include events after the awaited one, and more events are applied than committed.
+// A commit may include events after the awaited event, and the writer may have applied uncommitted
+// events.
 const begun = committed();
 const before = { ms: performance.now(), cpu: process.cpuUsage() };
 await writer.positionsReached(new Map([[stream, to]]));
@@ -60,7 +61,7 @@ await connection.close();
 process.send?.(answer);
 process.disconnect?.();
 
-/** Returns the last frame in the database. */
+/** Returns the number of the last frame in the database. */
 function committed(): number {
   const { streams } = writer.status(Date.now());
   return streams.find((one) => one.stream === stream)?.sequence ?? 0;

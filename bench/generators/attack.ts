@@ -1,7 +1,7 @@
-// Sends one body over and over on many connections, whatever the answers: the load during which
-// others are measured. Reopens closed connections. Bodies may lack their last byte, which is never
-// sent, or be sent in chunks of one byte. Or the load is connections: held, or closed in the middle
-// of the TLS handshake.
+// Sends one body repeatedly on many connections, whatever the answers are. Other clients are
+// measured during this load. Reopens closed connections. A body may lack its last byte, which is
+// never sent, or be sent in chunks of one byte. Instead of bodies, the load may be connections that
+// stay open, or that close in the middle of the TLS handshake.
 
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -47,7 +47,7 @@ function inChunks(bytes: Buffer): string {
   return `${bytes.toString("latin1").replace(/./gs, "1\r\n$&\r\n")}0\r\n\r\n`;
 }
 
-/** Sends on one connection until it closes or the time is over. */
+/** Sends on one connection until the connection closes or the time is over. */
 function sendOn(localAddress: string | undefined): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect({

@@ -1,5 +1,6 @@
-// Closed-loop load by autocannon, in its own process. Each connection sends its next request when
-// the last one is answered. This finds the highest rate, but its latencies are not meaningful.
+// Closed-loop load by autocannon, in its own process. Each connection sends its next request after
+// the answer to the last request. This finds the highest rate, but its latencies are not
+// meaningful.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -18,9 +19,9 @@ const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n") : [bytes
 let clients = 0;
 
 /**
- * Lets connections start at different bodies, so that all bodies are in flight at once. If there
- * are more bodies than connections, each gets a share of them: the client prepares a request for
- * each body, and 256 connections with 10,000 each keep it busy for minutes.
+ * Lets connections start at different bodies, so that all bodies are in flight at the same time. If
+ * there are more bodies than connections, each connection gets a part of the bodies. Otherwise the
+ * client would prepare every body for every connection, which takes minutes.
  */
 function rotate(client: autocannon.Client): void {
   const number = clients++;

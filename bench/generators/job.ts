@@ -18,15 +18,15 @@ export interface LoadJob {
   /** For the paced client: requests per second. */
   readonly rate: number | undefined;
   /**
-   * For the paced client: requests due in the first seconds are sent and counted, but their latency
-   * is not, because the client's code is still being compiled.
+   * For the paced client: the duration of the warm-up. Requests of the warm-up are sent and
+   * counted, but their latency is not recorded, because the client's code is still being compiled.
    */
   readonly settleSeconds: number;
   /** For the paced client: each request opens a new connection. */
   readonly opensConnections: boolean;
-  /** How the attacking client sends bodies: `withheld` lacks the last byte. */
+  /** The form in which the attacking client sends bodies. `withheld`: without the last byte. */
   readonly delivery: Delivery;
-  /** For the attacking client: the local addresses of its connections, used in turn. */
+  /** For the attacking client: the local addresses of its connections, which it uses in turn. */
   readonly from: readonly string[];
 }
 
@@ -38,9 +38,12 @@ export interface LoadResult {
   /** Number of requests without a response: connection errors and timeouts. */
   readonly failed: number;
   readonly seconds: number;
-  /** Only from the paced client: time from when a request was due to its response. */
+  /** Only from the paced client: the time from when a request was due to its response. */
   readonly latencyMs: LatencyMs | undefined;
-  /** Only from wrk: time from request to response at the peak rate, the length of the queue. */
+  /**
+   * Only from wrk: the time from request to response at the peak rate, which depends on the length
+   * of the queue.
+   */
   readonly closedLoopMs?: { readonly p50: number; readonly p99: number };
   /** Only from the paced client: the longest time without a 200. */
   readonly longestGapMs?: number;
@@ -54,7 +57,7 @@ interface LatencyMs {
   readonly max: number;
 }
 
-/** The counts of a client that measures no latencies, and the time when it began. */
+/** The counts of a client that measures no latencies, and the time of its start. */
 interface Counted {
   readonly sent: number;
   readonly answered: number;

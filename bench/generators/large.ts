@@ -1,5 +1,5 @@
-// Closed-loop load of large bodies, all of them different, each written from its own memory. Waits
-// for every answer, so that acknowledged and stored events can be compared exactly.
+// Closed-loop load of large bodies. All bodies are different, and each is written from its own
+// memory. Waits for every answer, so that acknowledged and stored events can be compared exactly.
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -45,7 +45,7 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-/** Sends one request after another; resolves with the answer to the last. */
+/** Sends one request after another. Resolves with the answer to the last request. */
 async function post(socket: Socket, deadlineMs: number): Promise<void> {
   const own = Buffer.from(template);
   while (sent < amount && (sent === 0 || performance.now() < deadlineMs)) {

@@ -1,7 +1,7 @@
-// Open-loop load: requests are due at a fixed rate, in one small burst a millisecond, whether or
-// not earlier ones have been answered. A request that finds every connection busy waits, and its
-// wait counts: latency is measured from the time it was due, so a server that stalls cannot hide it
-// (no coordinated omission).
+// Open-loop load: requests are due at a fixed rate, in one small burst per millisecond, whether or
+// not earlier requests have been answered. If every connection is busy, a request waits. Latency is
+// measured from the time at which a request was due, so a stalled server increases it (no
+// coordinated omission).
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -12,7 +12,7 @@ import type { LoadJob, LoadResult } from "./job.ts";
 
 interface Connection {
   readonly socket: Socket;
-  /** When the request of this connection was due, in nanoseconds. */
+  /** The time at which the request of this connection was due, in nanoseconds. */
   dueNs: bigint;
   received: Buffer | undefined;
   isAnswered: boolean;
@@ -115,7 +115,7 @@ async function pace(): Promise<bigint> {
   while (due < total) {
     const elapsedMs = Number((process.hrtime.bigint() - beginNs) / nsPerMs);
     for (; due < total; due++) {
-      // The burst of a request begins at a whole millisecond.
+      // The burst of a request is due at a whole millisecond.
       const dueMs = Math.floor((due * 1_000) / rate);
       if (dueMs > elapsedMs) break;
       const dueNs = beginNs + BigInt(dueMs) * nsPerMs;
@@ -123,7 +123,8 @@ async function pace(): Promise<bigint> {
         sendOnNew(dueNs);
         continue;
       }
-      // Connections are used in turn, because the server closes one that is unused for ten seconds.
+      // Uses connections in turn, because the server closes a connection that is idle for ten
+      // seconds.
       const connection = idle.shift();
       if (connection === undefined) dueTimes.push(dueNs);
       else send(connection, dueNs);

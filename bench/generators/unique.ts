@@ -1,5 +1,5 @@
-// The mark in a large body that is overwritten to make each request different. Penstock stores a
-// large body that repeats within two minutes only once.
+// The mark in a large body. Each request overwrites it with a different value, because Penstock
+// stores a large body that repeats within two minutes only once.
 
 import { randomBytes } from "node:crypto";
 

@@ -1,6 +1,6 @@
 // The input of a scenario: the amount of work, and the destination of its rows. A row is one
-// measurement of one round. Tables and budgets are computed from the rows later, so that everything
-// shown was recorded.
+// measurement of one round. Tables and budgets are computed from the rows later, so that all shown
+// values are recorded.
 
 import type { Row } from "../report/rows.ts";
 import type { ClosedLoop, Load } from "./load.ts";
@@ -13,7 +13,7 @@ export interface Bench {
   readonly closedLoop: ClosedLoop;
   /** Parts of the names of the attacks to run; undefined for all attacks. */
   readonly beside: readonly string[] | undefined;
-  /** Returns the number of rounds: `usual`, or fewer when quick. */
+  /** Returns the number of rounds: `usual`, or fewer in a quick run. */
   rounds(usual: number): number;
   note(row: Row): void;
   /** Adds a remark for the reader of the result. */
@@ -23,7 +23,7 @@ export interface Bench {
 export interface Cell {
   readonly variant: Variant;
   readonly sync: Sync;
-  /** Penstock's configuration, if it is not the default. */
+  /** Penstock's configuration; undefined for the default. */
   readonly frameScope?: FrameScope;
   readonly atomicBatches?: false;
   readonly replicas?: number;
@@ -40,15 +40,12 @@ interface CellsOptions {
   readonly projects?: number;
   readonly partitions?: number;
   readonly replicas?: number;
-  /** The warm-up of the first load of each session, and of each load if `warmEach`. */
+  /** The warm-up of the first load of each session, or of each load if `warmEach`. */
   readonly warmUpSeconds: number;
   readonly warmEach: boolean;
 }
 
-/**
- * Runs every cell once a round, each in new processes, in an order that is reversed every other
- * round.
- */
+/** Runs every cell once per round, in new processes. Every other round reverses the order. */
 export async function runCells(bench: Bench, options: CellsOptions): Promise<void> {
   const { group, cells, loads, rounds, projects = 1, partitions = 1, replicas = 1 } = options;
   for (let round = 1; round <= rounds; round++) {
@@ -81,7 +78,7 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
   }
 }
 
-/** Returns the name of what a row measured: a variant, or its title with an unusual setting. */
+/** Returns the name of the measured variant: its own name, or a title with an unusual setting. */
 function nameOf(cell: Cell): string {
   const { variant, frameScope, atomicBatches, replicas, workers, lateMs } = cell;
   const settings = [
@@ -94,7 +91,7 @@ function nameOf(cell: Cell): string {
   return settings.length === 0 ? variant : [variantTitles[variant], ...settings].join(", ");
 }
 
-/** Returns a load for the warm-up. A large body is one request, which may take seconds. */
+/** Returns a load for the warm-up. For large bodies it is one request, which may take seconds. */
 function warmUpOf(load: Load): Load {
   return load.unique === true ? { ...load, amount: 1 } : load;
 }

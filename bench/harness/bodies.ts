@@ -1,5 +1,5 @@
-// The posted bodies: product-analytics events of about 400 bytes, the same in every run. Each event
-// differs from its neighbours, so that nothing profits from repeated bytes.
+// The posted bodies: product-analytics events of about 400 bytes, the same in every run.
+// Neighbouring events differ, so that no server profits from repeated bytes.
 
 import { gzipSync } from "node:zlib";
 import { uniqueMark } from "../generators/unique.ts";

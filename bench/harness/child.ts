@@ -1,5 +1,5 @@
-// Child processes of the bench: each is ended through the process object it was started with, even
-// if the bench itself dies. If a child ends too early, the error contains its last output.
+// Child processes of the bench. Each child is ended through its own process object, even if the
+// bench itself ends early. If a child ends too early, the error contains its last output.
 
 import { type ChildProcess, spawn } from "node:child_process";
 
@@ -16,7 +16,10 @@ export interface Child {
   readonly pid: number;
   /** Returns the last 64 KiB of standard output and standard error. */
   said(): string;
-  /** Resolves with the result of `pick` for the first output line for which it returns a value. */
+  /**
+   * Resolves with the first result of `pick` that is not undefined; calls `pick` for each output
+   * line.
+   */
   line<T>(pick: (line: string) => T | undefined, timeoutMs: number): Promise<T>;
   /** Resolves with the next IPC message of the child. */
   message<T>(timeoutMs: number): Promise<T>;
@@ -65,9 +68,7 @@ export function startChild({ program, args, env = {}, ipc = false }: ChildOption
     );
   }
 
-  /**
-   * Waits for the result of `listen`, the child's end, or the deadline, whichever is first.
-   */
+  /** Waits for the result of `listen`, the child's end or the deadline, whichever is first. */
   function first<T>(
     what: string,
     timeoutMs: number,

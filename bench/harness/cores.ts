@@ -1,19 +1,21 @@
-// Assigns processes to separate cores, to measure a server that shares none with the client. Uses
-// Linux's taskset, which is in every distribution's util-linux.
+// Assigns processes to separate cores, to measure a server that shares no core with the client.
+// Uses Linux's taskset from util-linux.
 
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/** The ids of the processes for the first core, and of those for the other cores. */
+/**
+ * The ids of the processes for the first core, and the ids of the processes for the other cores.
+ */
 interface Apart {
   readonly alone: readonly number[];
   readonly others: readonly number[];
 }
 
 /**
- * Puts the threads of `alone` on the first core, and those of `others`, this process and its future
- * children on the others. Returns the function that undoes this; undefined if there is one core, or
- * no taskset.
+ * Assigns the threads of `alone` to the first core. Assigns the threads of `others`, this process
+ * and its future children to the other cores. Returns the function that undoes the assignment;
+ * undefined without taskset or with only one core.
  */
 export function setApart({ alone, others }: Apart): (() => void) | undefined {
   const cores = availableParallelism();

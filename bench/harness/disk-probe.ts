@@ -1,6 +1,6 @@
-// The time the disk needs to make a small write durable, while something else is measured:
-// everything that waits for the store also waits for that, including other users of the disk. Makes
-// a twentieth of the writes of the lightest load.
+// Measures the time that the disk needs for a small durable write during another measurement.
+// Requests that wait for the store also wait for such writes, including writes of other users of
+// the disk. The probe writes a twentieth of the writes of the lightest load.
 
 import { close, fdatasync, open, write } from "node:fs";
 import { join } from "node:path";

@@ -8,7 +8,7 @@ import { median } from "../report/rows.ts";
 
 interface FarNats {
   readonly url: string;
-  /** The round trip of a ping, while nothing else is in flight. */
+  /** The round trip of a ping while no other request is in flight. */
   readonly roundTripMs: number;
   close(): void;
 }
@@ -33,7 +33,7 @@ export async function startFarNats(upstreamUrl: string, lateMs: number): Promise
       });
     }
     client.pipe(server);
-    // Timers of the same length fire in the order in which they were set.
+    // Timers with the same delay fire in the order in which they were set.
     server.on("data", (chunk: Buffer) => setTimeout(() => client.write(chunk), lateMs));
   });
   await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));

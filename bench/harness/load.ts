@@ -11,7 +11,7 @@ import { type Child, startChild } from "./child.ts";
 import { workFolder } from "./nats.ts";
 import { cpuSeconds } from "./process-stats.ts";
 
-/** A client whose connections each send the next request when they have the last response. */
+/** A client whose connections each send the next request after the response to the last request. */
 export type ClosedLoop = "wrk" | "autocannon";
 
 export interface Load {
@@ -24,24 +24,28 @@ export interface Load {
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip" | "br";
   /**
-   * The body contains the unique mark: no two requests are the same. Then the generator does the
-   * `gzip`.
+   * If true, the body contains the unique mark, so that all requests differ. The generator then
+   * compresses the bodies itself.
    */
   readonly unique?: boolean;
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly seconds: number;
-  /** For unique bodies: the number of responses that ends the load, instead of a time. */
+  /**
+   * For unique bodies: the number of responses after which the load ends, instead of a duration.
+   */
   readonly amount?: number | undefined;
   /** Requests per second of an open loop. Absent for a closed loop. */
   readonly rate?: number | undefined;
-  /** For loads with a rate: latency is not recorded in the first seconds. 0 by default. */
+  /**
+   * For loads with a rate: the duration of the start in which latency is not recorded. Default 0.
+   */
   readonly settleSeconds?: number | undefined;
   /** For loads with a rate: each request opens a new connection. */
   readonly opensConnections?: boolean;
-  /** How an attack sends its bodies, again and again, whatever the responses. */
+  /** The form in which an attack sends its bodies repeatedly, whatever the responses are. */
   readonly attack?: Delivery;
-  /** For an attack: the local addresses of its connections, used in turn. */
+  /** For an attack: the local addresses of its connections, which it uses in turn. */
   readonly from?: readonly string[];
 }
 
@@ -153,7 +157,7 @@ async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadR
   }
 }
 
-/** Returns the file of the bodies, written once: its name is a hash of them. */
+/** Returns the file of the bodies. The file is written once: its name is a hash of the bodies. */
 function bodyFile(bodies: readonly Buffer[]): string {
   const bytes =
     bodies.length === 1 ? bodies[0]! : Buffer.from(`${bodies.map(String).join("\n")}\n`);

@@ -1,6 +1,6 @@
-// A nats-server of the test kit for a run of the bench: empty store on the project's disk (a store
-// in memory would make fsync free), with the embedded server's settings except the sync interval,
-// and Penstock's streams.
+// A nats-server of the test kit for a run of the bench, with an empty store and Penstock's streams.
+// The store is on the project's disk, because an fsync in memory would cost nothing. The settings
+// are those of the embedded server, except the sync interval.
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -31,7 +31,10 @@ export interface BenchNats {
   readonly connection: NatsConnection;
   /** Adds projects `bench-0`, `bench-1`, … with the keys from `keyOf`. */
   addProjects(count: number): Promise<void>;
-  /** Resolves with the numbers of messages and events in the live streams, once no more arrive. */
+  /**
+   * Resolves with the numbers of messages and events in the live streams when the numbers no longer
+   * grow.
+   */
   stored(
     countsEvents: "by header" | "one a message",
   ): Promise<{ messages: number; events: number }>;
@@ -50,7 +53,10 @@ interface Servers {
 
 export const prefix = "penstock";
 export const workFolder = resolve(import.meta.dirname, "../../.cache/bench");
-/** The default sync interval of nats-server: an acknowledgement does not wait for the disk. */
+/**
+ * The default sync interval of nats-server, with which an acknowledgement does not wait for the
+ * disk.
+ */
 const lazyInterval = "2m";
 const streamBytesMax = 4_294_967_296;
 const storeBytesMax = 256 * 1_073_741_824;
@@ -146,7 +152,9 @@ async function startSingle({ binary, folder, syncInterval }: Single): Promise<Se
   return { nodes: [server], leaderOf: async () => server, remove: () => server.remove() };
 }
 
-/** Creates the streams by Penstock's code, so that every variant uses the same stream settings. */
+/**
+ * Creates the streams with Penstock's code, so that every variant uses the same stream settings.
+ */
 async function createPenstockStreams(
   url: string,
   partitions: number,
@@ -207,7 +215,9 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
   return events;
 }
 
-/** Deletes the stores and bodies of runs, but not what is expensive to fetch again. */
+/**
+ * Deletes the stores and bodies of runs, but not the programs that are expensive to fetch again.
+ */
 export function removeWorkFiles(): void {
   for (const name of readdirSync(workFolder)) {
     if (/^(nats|body)-/.test(name))

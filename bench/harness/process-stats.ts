@@ -1,5 +1,5 @@
-// The resource usage of a process, from /proc: CPU of all its threads, resident memory and its
-// peak. Linux only; elsewhere the figures are missing, never estimated.
+// The resource usage of a process from /proc: CPU of all its threads, and current and peak resident
+// memory. Linux only; on other systems the figures are missing, never estimated.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -39,7 +39,10 @@ function childrenOf(pid: number | undefined): number[] {
   }
 }
 
-/** Returns the resident bytes now (VmRSS) or at most since the reset (VmHWM). NaN if unknown. */
+/**
+ * Returns the resident bytes: the current value (VmRSS), or the peak since the reset (VmHWM). NaN
+ * if unknown.
+ */
 export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): number {
   try {
     const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(
@@ -71,7 +74,9 @@ export function resetPeakMemory(pid: number | undefined): boolean {
   }
 }
 
-/** Returns the core-seconds used on this machine, including those of its host's other guests. */
+/**
+ * Returns the core-seconds used on this machine, including time that other guests of its host used.
+ */
 export function machineCpuSeconds(): number {
   try {
     const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "")

@@ -1,5 +1,5 @@
-// One server under test with its own nats-server, both new. Each load is measured from an empty
-// stream, and fails the bench if the stream does not contain every acknowledged event.
+// One server under test with its own nats-server; both are new. Each load is measured from an empty
+// stream. The bench fails if the stream does not contain every acknowledged event.
 
 import { measureRoundTrip, startFarNats } from "./far-nats.ts";
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
@@ -32,13 +32,17 @@ interface SessionOptions {
   readonly workers?: number;
   /** Additional settings of Penstock. */
   readonly settings?: Settings | undefined;
-  /** Delay in ms of responses of the first stream's leader. Absent: the server knows all nodes. */
+  /**
+   * Delay in milliseconds of responses of the first stream's leader. If undefined, the server
+   * connects to all nodes.
+   */
   readonly lateMs?: number;
   readonly closedLoop: ClosedLoop;
 }
 
 /**
- * The result of one load. Rates are of acknowledged events; CPU is user and system of all threads.
+ * The result of one load. Rates are rates of acknowledged events. CPU is user and system time of
+ * all threads.
  */
 export interface Measurement {
   readonly seconds: number;
@@ -56,7 +60,7 @@ export interface Measurement {
   readonly serverCores: number;
   readonly natsCores: number;
   readonly clientCores: number;
-  /** CPU of all processes except server, NATS nodes and client, in cores. */
+  /** CPU of all processes except the server, the NATS nodes and the client, in cores. */
   readonly otherCores: number;
   readonly peakBytes: number;
   /** Median latency. NaN if the client does not report it. */
@@ -68,7 +72,7 @@ export interface Measurement {
 export interface Session {
   readonly server: VariantServer;
   readonly nats: BenchNats | undefined;
-  /** Round trip from the server to the leader; undefined if the server knows all nodes. */
+  /** Round trip from the server to the leader; undefined if the server connects to all nodes. */
   readonly roundTripMs: number | undefined;
   /** Runs the load for a short time, without measuring it. */
   warmUp(load: Load, seconds: number): Promise<LoadRun>;
@@ -157,8 +161,8 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
     const serverCpu = treeCpuSeconds(server.child.pid) - before.server;
     const natsCpu = sumOf(nats, cpuSeconds) - before.nats;
     const written = sumOf(nats, writtenBytes) - before.written;
-    // The generator also starts and ends within this period, so its own duration would make others'
-    // usage look larger.
+    // The period includes the start and end of the generator, so the generator's own duration would
+    // overstate the usage of other processes.
     const wallSeconds = (performance.now() - beganMs) / 1_000;
     const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
     const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
@@ -207,7 +211,7 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
   };
 }
 
-/** Empties the streams, repeatedly while a slow disk still delays messages of the warm-up. */
+/** Empties the streams. Repeats this while a slow disk still delays messages of the warm-up. */
 async function emptied(nats: BenchNats | undefined): Promise<void> {
   if (nats === undefined) return;
   await nats.stored("one a message");
@@ -228,8 +232,8 @@ interface Reconciled {
 }
 
 /**
- * Every acknowledged event must be in the stream. There may be more: a generator that stops after a
- * time leaves one request per connection whose answer it does not wait for.
+ * Every acknowledged event must be in the stream. The stream may have more events: a generator that
+ * stops after a time leaves one request per connection unanswered.
  */
 function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): void {
   const waitsForAll = load.unique === true || load.rate !== undefined;

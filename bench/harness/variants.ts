@@ -95,7 +95,8 @@ async function startPenstock({
     },
   });
   const { port, adminPort } = await child.line((line) => {
-    if (!line.includes(workers === 1 ? '"listening"' : '"all workers listen"')) return undefined;
+    if (!line.includes(workers === 1 ? '"gateway listening"' : '"all workers listen"'))
+      return undefined;
     return JSON.parse(line) as { port: number; adminPort: number };
   }, startMsMax);
   const scheme = "PENSTOCK_TLS_CERT" in settings ? "https" : "http";

@@ -1,5 +1,5 @@
-// The bodies of the requests: events of an exact size, each with a UUID made of the run and its
-// number in it. The padding is text of words, a different part of it in each event, so that it
+// The bodies of the requests: events of an exact size. The UUID of an event consists of the run's
+// prefix and the event's number. The padding is a different part of a text in each event, so it
 // compresses about like real properties.
 
 import { gzipSync } from "node:zlib";
@@ -7,8 +7,8 @@ import type { Plan } from "./plan.ts";
 
 export interface Bodies {
   /**
-   * The body of the request with this number in the run, the same bytes each time. `plainBytes` is
-   * the length before compression.
+   * The body of the request with this number in the run; always the same bytes. `plainBytes` is the
+   * length before compression.
    */
   of(request: number, timestampMs: number): { readonly bytes: Buffer; readonly plainBytes: number };
 }
@@ -19,7 +19,7 @@ const words =
   "signed up viewed pricing page opened invoice team member invited dashboard filter changed export finished checkout button clicked";
 const people = 1_000;
 const padOffsets = 61_001;
-// The level of browser SDKs: the lowest effort.
+// The compression level of browser SDKs, which is the lowest.
 const gzipLevel = 1;
 
 /** The minimum size of an event of a load run. */
@@ -69,7 +69,7 @@ interface EventParts {
   readonly pad: string;
 }
 
-/** ASCII, and of the same length for every number. */
+/** ASCII text with the same length for every number. */
 function eventText({ uuidPrefix, number, timestamp, pad }: EventParts): string {
   const uuid = uuidPrefix + number.toString(16).padStart(12, "0");
   const person = String(number % people).padStart(3, "0");

@@ -1,6 +1,6 @@
-// The open loop of one thread: a request is sent when it is due, whether or not earlier ones were
-// answered. Latency counts from when it was due, so that a gateway that stalls is charged for the
-// requests it delayed (coordinated omission).
+// The open loop of one thread: a request is sent when it is due, whether or not earlier requests
+// were answered. Latency is measured from the time at which the request was due, so that a stalled
+// gateway is charged for the requests that it delayed (coordinated omission).
 
 import type { Bodies } from "./bodies.ts";
 import type { Answer, Connection } from "./client.ts";
@@ -8,8 +8,8 @@ import type { Ledger } from "./ledger.ts";
 import { createBacklog, type Schedule } from "./schedule.ts";
 
 /**
- * Counts of the requests that were due so far. Each ends as acknowledged, failed or not sent. Until
- * then it is in flight or in the backlog.
+ * Counts of the requests that are due. A request ends as acknowledged, failed or not sent. Before
+ * its end, it is in flight or in the backlog.
  */
 export interface Counts {
   due: number;
@@ -21,11 +21,11 @@ export interface Counts {
   notSent: number;
   acknowledged: number;
   retries: number;
-  /** Requests sent, but not answered by the end. */
+  /** Requests sent, but not answered before the end. */
   unanswered: number;
   /** Requests currently in the backlog. */
   backlog: number;
-  /** Bytes of the bodies sent: before and after compression. */
+  /** Bytes of the sent bodies, before and after compression. */
   plainBytes: number;
   bodyBytes: number;
 }
@@ -36,7 +36,9 @@ interface Generator {
   readonly answers: ReadonlyMap<string, number>;
   /** Runs the schedule; resolves when every request has ended. */
   run(): Promise<void>;
-  /** Ends the schedule. Requests in flight or in the backlog have the grace period. */
+  /**
+   * Ends the schedule. Requests in flight or in the backlog may complete within the grace period.
+   */
   stop(): void;
 }
 
@@ -58,15 +60,16 @@ interface GeneratorOptions {
   /** Number of first requests of the run whose latency does not count. */
   readonly warmUpRequests: number;
   /**
-   * Called for each acknowledged request with two times in milliseconds: from when it was due, and
-   * from when it was sent.
+   * Called for each acknowledged request with two times in milliseconds: since the request was due,
+   * and since it was sent.
    */
   readonly onAcknowledged: (fromDueMs: number, fromSentMs: number) => void;
 }
 
 const tickMs = 1;
 // Minimum interval of requests that are sent exactly when they are due. Node's timers have a
-// resolution of a millisecond, so a busy loop waits for the rest, with at most a quarter of a core.
+// resolution of a millisecond, so a busy loop waits for the rest. It uses at most a quarter of a
+// core.
 const exactFromIntervalMs = 4;
 const cutAfterMs = 1_000;
 
@@ -90,7 +93,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
   const counts = noCounts();
   const answers = new Map<string, number>();
   const backlog = createBacklog(options.backlogMax);
-  // Connections are used in turn, so that all of them carry load.
+  // Uses connections in turn, so that all connections carry load.
   const free = createBacklog(connections.length);
   for (const index of connections.keys()) free.push(index);
   const waiting = new Map<number, NodeJS.Timeout>();
@@ -186,7 +189,8 @@ export function createGenerator(options: GeneratorOptions): Generator {
   }
 
   /**
-   * Ends the grace period: waiting requests stay unsent; those in flight have until their timeout.
+   * Ends the grace period. Waiting requests stay unsent. Requests in flight may complete until
+   * their timeout.
    */
   function sendNoMore(): void {
     for (let index = backlog.shift(); index !== undefined; index = backlog.shift()) {

@@ -1,7 +1,7 @@
-// The state of every event of a run, one byte each, by its number: the gateway's answer, the number
-// of attempts that may have stored it, and how often the stream has it. If an event is in the
-// stream more often than that, the gateway caused it, whatever it answered. The memory may be
-// shared between threads: each writes only the bytes of its own events.
+// The state of every event of a run, by the event's number. A state is one byte: the gateway's
+// answer, the number of attempts that may have stored the event, and the number of copies in the
+// stream. If there are more copies than attempts, the gateway has duplicated the event. The memory
+// may be shared between threads, because each thread writes only the bytes of its own events.
 
 /**
  * The gateway's answer for an event. `unknown` follows a timeout or a lost connection: the event
@@ -14,9 +14,11 @@ export interface StoredTally {
   readonly refused: number;
   readonly unknown: number;
   readonly storedOnce: number;
-  /** Events stored several times, and more often than attempts ended as acknowledged or unknown. */
+  /** Events with more stored copies than attempts that ended as acknowledged or unknown. */
   readonly storedMoreThanOnce: number;
-  /** Events stored several times, as a client's retries after unknown outcomes may cause. */
+  /**
+   * Events with several stored copies, which a client's retries after unknown outcomes may cause.
+   */
   readonly storedAgainAfterUnknown: number;
   /** Events acknowledged but not stored. */
   readonly lost: number;
@@ -26,8 +28,8 @@ export interface StoredTally {
 
 export interface Ledger {
   /**
-   * Records the response for `count` events from number `first` on, once per attempt. An event that
-   * was `unknown` stays unknown after a rejection, which only concerns the last attempt.
+   * Records the response to one attempt for `count` events, beginning with number `first`. An event
+   * that was `unknown` stays unknown after a rejection, which only concerns the last attempt.
    */
   note(first: number, count: number, verdict: Verdict): void;
   /**
@@ -40,8 +42,8 @@ export interface Ledger {
   tally(): StoredTally;
 }
 
-// The bits of a byte. Bits 0 and 1: the verdict. Bits 2 to 4: attempts that may have stored it.
-// Bits 5 to 7: times stored. 7 means seven or more.
+// Bits 0 and 1: the verdict. Bits 2 to 4: attempts that may have stored the event. Bits 5 to 7:
+// stored copies. The value 7 means seven or more.
 const verdictMask = 0b11;
 const verdictBits: Readonly<Record<Verdict, number>> = { refused: 1, unknown: 2, acknowledged: 3 };
 const sendingsShift = 2;

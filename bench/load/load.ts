@@ -1,5 +1,5 @@
-// `npm run load`: arguments, signals and exit codes. 0: the rate was held and nothing was lost; 1:
-// otherwise; 2: wrong usage. A load test takes all of its input from the command line; it reads no
+// `npm run load`: arguments, signals and exit codes. 0: the rate was reached and no event was lost;
+// 1: otherwise; 2: wrong usage. A load test takes all its input from the command line, and reads no
 // settings of the gateway.
 
 import process from "node:process";

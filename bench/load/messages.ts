@@ -23,12 +23,13 @@ export type FromThread =
   /** The thread has loaded everything, is connected, and waits for its start. */
   | { readonly kind: "ready" }
   | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
-  /**
-   * Pairs of latencies in microseconds: from when the request was due, and from when it was sent.
-   */
+  /** Pairs of latencies in microseconds: since the request was due, and since it was sent. */
   | { readonly kind: "samples"; readonly microseconds: Uint32Array<ArrayBuffer> }
   | { readonly kind: "done"; readonly snapshot: Snapshot };
 
 export type ToThread =
-  /** When request 0 is due, in ms on the clock of `process.hrtime`, which all threads share. */
+  /**
+   * The time at which request 0 is due, in milliseconds on the clock of `process.hrtime`, which all
+   * threads share.
+   */
   { readonly kind: "start"; readonly startMs: number } | { readonly kind: "stop" };

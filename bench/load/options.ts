@@ -1,6 +1,6 @@
-// The command line of the load test, and the plan it describes. Errors are reported before anything
-// is sent. Because this program generates load, it only accepts this machine as a target unless the
-// caller confirms owning another one.
+// The command line of the load test, and the resulting plan. Errors are reported before any request
+// is sent. Because this program generates load, its target must be this machine, unless the caller
+// confirms owning another target.
 
 import { isIP } from "node:net";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -137,7 +137,9 @@ export function commandLine(): Command {
     .exitOverride();
 }
 
-/** Parses `args`, which excludes the program. Throws a UsageError or commander's own. */
+/**
+ * Parses `args`, which does not contain the program. Throws a UsageError or an error of commander.
+ */
 export function readOptions(args: readonly string[]): LoadOptions {
   const command = commandLine().parse(args, { from: "user" });
   const flags = command.opts<Flags>();
@@ -172,7 +174,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
 function planOf(flags: Flags): Plan {
   const { key, rate, connections, batch, eventBytes, gzip, threads, retry } = flags;
   const url = new URL(flags.url);
-  // A URL without a path gets the matching endpoint; a path is used unchanged.
+  // A URL without a path gets the matching endpoint. A URL with a path is used unchanged.
   if (url.pathname === "/") url.pathname = batch === 1 ? "/capture/" : "/batch/";
   const secondsWorth = Math.ceil((rate / batch) * backlogSecondsDefault);
   return {

@@ -1,5 +1,5 @@
-// The plan of a load run, in the form that the threads get. Plain data: it is copied into each of
-// them.
+// The plan of a load run, in the form that the threads get. Plain data, because it is copied into
+// each thread.
 
 import { randomBytes } from "node:crypto";
 
@@ -7,11 +7,14 @@ export interface Plan {
   /** The URL of every request, including the path. */
   readonly url: string;
   readonly key: string;
-  /** The 24 characters before the event's number in each UUID of this run, and of no other. */
+  /**
+   * The 24 characters before the event's number in each UUID of this run. No other run has the same
+   * prefix.
+   */
   readonly uuidPrefix: string;
   /** Events per second of all threads together. */
   readonly rate: number;
-  /** The duration of the warm-up, whose requests count in everything except the latencies. */
+  /** The duration of the warm-up. All results except the latencies include its requests. */
   readonly warmUpMs: number;
   /** The duration without the warm-up. */
   readonly durationMs: number;
@@ -25,7 +28,10 @@ export interface Plan {
   readonly connections: number;
   readonly backlogMax: number;
   readonly timeoutMs: number;
-  /** Time after the last due request in which requests are sent. Others have `timeoutMs` more. */
+  /**
+   * Duration after the last due request in which requests are still sent. Sent requests have
+   * `timeoutMs` more to complete.
+   */
   readonly graceMs: number;
   readonly retry: boolean;
 }
@@ -39,12 +45,15 @@ export function requestsTotal(plan: Plan): number {
   return Math.floor((requestsPerSecond(plan) * (plan.warmUpMs + plan.durationMs)) / 1_000);
 }
 
-/** Returns the number of requests that only warm up. */
+/** Returns the number of requests of the warm-up. */
 export function requestsToWarmUp(plan: Plan): number {
   return Math.floor((requestsPerSecond(plan) * plan.warmUpMs) / 1_000);
 }
 
-/** Returns a new UUID prefix, of version 8 (RFC 9562, section 5.8), whose bits are free. */
+/**
+ * Returns a new UUID prefix. The version is 8 (RFC 9562, section 5.8), whose bits have no defined
+ * meaning.
+ */
 export function newUuidPrefix(): string {
   const hex = randomBytes(9).toString("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-`;

@@ -1,5 +1,5 @@
-// Sends the gateway a request before a run, so that a gateway that was never started, or a wrong
-// --url, is reported at once and not after a whole run. Sends no event.
+// Sends the gateway a request before a run. So a gateway that was never started, or a wrong --url,
+// is reported immediately instead of after the run. Sends no event.
 
 import { Client } from "undici";
 import { CommandError } from "../../src/commands/context.ts";
@@ -10,7 +10,10 @@ interface Reach {
   readonly timeoutMs: number;
 }
 
-/** Resolves if any HTTP response arrives. Throws a CommandError with the next step if none does. */
+/**
+ * Resolves if an HTTP response arrives. Throws a CommandError with the next step if no response
+ * arrives.
+ */
 export async function requireAnswer({ url, timeoutMs }: Reach): Promise<void> {
   const { origin, pathname } = new URL(url);
   const client = new Client(origin, {

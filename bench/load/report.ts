@@ -1,5 +1,5 @@
-// The report as text: a line of progress during the run, and the whole report at the end. Only
-// formats; success is decided elsewhere.
+// The report as text: a progress line during the run, and the full report at the end. Only formats;
+// other code decides about success.
 
 import type { StoredTally } from "./ledger.ts";
 import { type Percentiles, percentText, type Result } from "./result.ts";

@@ -1,5 +1,5 @@
-// The result of a run in one object: the JSON report, and the source of the text report. Decides
-// whether it was a success.
+// The result of a run in one object: the JSON report, and the source of the text report. Determines
+// whether the run was a success.
 
 import type { Histogram } from "hdr-histogram-js";
 import type { StoredTally } from "./ledger.ts";
@@ -36,7 +36,9 @@ export interface Result {
   };
   /** Number of responses by status and problem code, or by kind of error. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Latencies of the acknowledged requests, in milliseconds; null without any. */
+  /**
+   * Latencies of the acknowledged requests in milliseconds; null if no request was acknowledged.
+   */
   readonly latencyFromDueMs: Percentiles | null;
   readonly latencyFromSentMs: Percentiles | null;
   readonly seconds: number;
@@ -45,7 +47,7 @@ export interface Result {
   /** Bytes of the bodies as sent, and before compression. */
   readonly bodyBytes: number;
   readonly plainBytes: number;
-  /** The tally of stored events; null if it was not checked. */
+  /** The tally of stored events; null if stored events were not checked. */
   readonly stored: StoredTally | null;
 }
 

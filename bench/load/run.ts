@@ -1,5 +1,5 @@
-// One load test from start to end: record the ends of the streams, generate the load, read what is
-// stored, report.
+// One load test from start to end: records the ends of the streams, generates the load, reads the
+// stored events, and reports.
 
 import { resolve } from "node:path";
 import type { Writable } from "node:stream";
@@ -23,11 +23,11 @@ interface LoadContext {
   readonly stdout: Writable;
   /** Receives the progress. */
   readonly stderr: Writable;
-  /** Aborted by the first Ctrl-C: the run ends early, with its report. */
+  /** Aborted by the first Ctrl-C. The run then ends early with its report. */
   readonly stop: AbortSignal;
 }
 
-/** The data needed to check what was stored. */
+/** The data that the check of the stored events needs. */
 interface Check {
   readonly connection: NatsConnection;
   readonly marks: readonly StreamMark[];
@@ -51,7 +51,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     const progress = setInterval(() => {
       const load = running.current();
       if (load.elapsedMs > 0) context.stderr.write(`${progressLine(load)}\n`);
-      // A rejected key is rejected every time, so continuing would show nothing more.
+      // A rejected key is rejected every time, so the rest of the run would not show anything new.
       if (isKeyRefused(load)) {
         isEndedEarly = true;
         stop();

@@ -1,16 +1,19 @@
-// When each request is due, and the queue of those that wait for a connection. Both have a fixed
-// size before the run: a slow gateway makes requests late, never fewer, and beyond the queue's
-// limit they are not sent at all.
+// The due time of each request, and the queue of requests that wait for a connection. Both have a
+// fixed size before the run: a slow gateway delays requests but does not reduce their number.
+// Requests beyond the queue's limit are not sent.
 
 import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
 
-/** One thread's share of the schedule: every `threads`-th request of the run, from `thread` on. */
+/**
+ * One thread's share of the schedule: every `threads`-th request of the run, beginning with request
+ * number `thread`.
+ */
 export interface Schedule {
   /** Number of requests of this thread. */
   readonly count: number;
   /** Milliseconds between two requests. */
   readonly intervalMs: number;
-  /** Returns the number in the whole run of this thread's request `index`. */
+  /** Converts the thread's request `index` to the request's number in the whole run. */
   requestOf(index: number): number;
   /** Returns when a request is due, in milliseconds on the clock of `startMs`. */
   dueAtMs(index: number): number;

@@ -1,4 +1,4 @@
-// Reads the events that the streams have received during a run, including those of other senders.
+// Reads the events that the streams have received during a run, including events of other senders.
 // Changes no stream: its ordered consumers are deleted at the end.
 
 import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -22,7 +22,7 @@ const lineStart = '{"uuid":"';
 const uuidPrefixBytes = 24;
 const uuidBytes = 36;
 
-/** Returns one mark per stream of the live lane; none if no gateway has created the streams. */
+/** Returns one mark per stream of the live lane; empty if no gateway has created the streams. */
 export async function markStreams(
   connection: NatsConnection,
   subjectPrefix: string,
@@ -36,8 +36,8 @@ export async function markStreams(
 }
 
 /**
- * Records every event after the marks whose UUID starts with `uuidPrefix`, and returns their
- * number. Throws if reading stops.
+ * Records every event after the marks whose UUID starts with `uuidPrefix`, and returns the number
+ * of events. Throws if reading stops.
  */
 export async function readStored(
   connection: NatsConnection,
@@ -69,8 +69,8 @@ export async function readMessages(
   { stream, lastSequence, subject }: StreamMark & { readonly subject: string },
   onMessage: (message: JsMsg) => void,
 ): Promise<void> {
-  // The end comes from the stream's leader, because the replica that serves a consumer may lag, and
-  // then has nothing pending.
+  // Reads the end from the stream's leader, because the replica that serves a consumer may lag, and
+  // then reports nothing pending.
   const { state } = await (await jetstreamManager(connection)).streams.info(stream);
   if (state.messages === 0 || state.last_seq <= lastSequence) return;
   const consumer = await jetstream(connection).consumers.get(stream, {
@@ -108,7 +108,7 @@ function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
     at !== -1;
     at = frame.indexOf(opening, at + opening.length)
   ) {
-    // The uuid is at the beginning of a line. Elsewhere the same text would be a property.
+    // A uuid is at the beginning of a line. At other positions the same text is a property.
     if (at > 0 && frame[at - 1] !== 0x0a) continue;
     const digits = at + lineStart.length + uuidPrefixBytes;
     numbers.push(

@@ -1,5 +1,5 @@
 // A load thread: runs its share of the schedule on its share of the connections. Sends samples and
-// counts to the main thread, which has time for the histograms and all output.
+// counts to the main thread, which computes the histograms and writes all output.
 
 import { hrtime } from "node:process";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
@@ -81,7 +81,10 @@ async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   port.close();
 }
 
-/** Resolves with the start time; Infinity, with which no request is due, if stopped before. */
+/**
+ * Resolves with the start time. If stopped before the start, resolves with Infinity, at which no
+ * request is due.
+ */
 function startOf(port: MessagePort): Promise<number> {
   return new Promise((resolve) => {
     port.once("message", (message: ToThread) =>

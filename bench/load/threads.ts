@@ -13,7 +13,7 @@ export interface Load {
   /** Latencies of the acknowledged requests, in microseconds. */
   readonly fromDue: Histogram;
   readonly fromSent: Histogram;
-  /** Time since the first request was due; 0 before. */
+  /** Time since the first request was due; 0 before that. */
   readonly elapsedMs: number;
   /** The fraction of the time in which the busiest thread was busy, 0 to 1. */
   readonly busyMax: number;

@@ -1,9 +1,9 @@
-// The compared ways to publish. Contains only the list, because the worker reads it too.
+// The compared methods of publishing. Contains only the list, because the worker reads it too.
 
 export interface PublishWay {
   readonly name: string;
   readonly by: "frames" | "js.publish" | "raw";
-  /** The number of events that wait for their acknowledgement at a time. */
+  /** The number of events that wait for their acknowledgement at the same time. */
   readonly waiting: number;
 }
 

@@ -1,5 +1,5 @@
-// One way to write lines into JetStream, in a separate process: frames through Penstock's
-// publisher, js.publish per event, or the same bytes sent on one connection without
+// One method of writing lines into JetStream, in a separate process. The methods are frames of
+// Penstock's publisher, js.publish per event, and the same bytes on one connection without
 // acknowledgements (the maximum of the connection).
 
 import { jetstream } from "@nats-io/jetstream";
@@ -38,7 +38,7 @@ let acknowledged = 0;
 let bytes = 0;
 let deadlineMs = 0;
 
-/** Publishes through frames: each waiter adds a line when the frame of its last one is stored. */
+/** Publishes frames. Each waiter adds a line after the frame of its last line is stored. */
 async function frames(): Promise<void> {
   const config = readConfig({}, {});
   if (!config.ok) throw new Error(config.faults.join("; "));
@@ -95,7 +95,7 @@ async function jsPublish(): Promise<void> {
 }
 
 /**
- * Publishes to a subject without subscribers, and flushes so that the socket's own speed counts.
+ * Publishes to a subject without subscribers, and flushes so that the speed of the socket counts.
  */
 async function raw(): Promise<void> {
   const linesPerFrame = Math.floor(frameBytes / line.length);

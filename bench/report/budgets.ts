@@ -1,5 +1,5 @@
-// The budgets: the target of each row, the figure of this run, and whether it was met. A row that
-// was not measured is reported as such, never as met.
+// The budgets: the target of each row, the figure of this run, and whether the target was met. A
+// row that was not measured is reported as not measured, never as met.
 
 import { historyNames } from "../effects/histories.ts";
 import { variantTitles } from "../harness/variants.ts";
@@ -20,7 +20,7 @@ export interface Budget {
 
 const mib = 1_048_576;
 const million = 1e6;
-/** The share of the requested rate that each store of the effects must reach. */
+/** The fraction of the requested rate that each store of the effects must reach. */
 const effectsStores = [
   { name: "SQLite", share: 1 },
   { name: "PostgreSQL", share: 0.5 },
@@ -187,7 +187,9 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   ];
 }
 
-/** Compares many projects with one project's single events from as many connections. */
+/**
+ * Compares many projects with single events of one project, with the same number of connections.
+ */
 function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   return [
     { nodes: "one node", variant: "penstock" },

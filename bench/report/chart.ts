@@ -1,5 +1,5 @@
-// The comparison as a picture: events a second of each server, one panel per load and sync setting,
-// rendered to SVG text by Apache ECharts without a browser.
+// The comparison as a picture: events per second of each server, one panel per load and sync
+// setting. Apache ECharts renders it to SVG text without a browser.
 
 import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
@@ -48,7 +48,7 @@ function panelsOf(rows: readonly Row[]): Panel[] {
     (["always", "lazy"] as const).map((sync) => ({
       title: `${scenario}, ${syncTitles[sync]}`,
       bars: (Object.keys(variantTitles) as Variant[])
-        // For batches the ceiling reads bytes but no events, so there is nothing to compare.
+        // For batches the ceiling reads bytes but no events, so it is not comparable.
         .filter((variant) => variant !== "ceiling" || scenario === loads[0])
         .map((variant) => ({
           name: shortTitles[variant],
@@ -106,7 +106,7 @@ export function comparisonSvg(rows: readonly Row[], caption: string): string | u
     })),
     series: panels.map(({ bars }, index) => ({
       type: "bar",
-      // Excludes the styles for a mouse from the text.
+      // Excludes the styles for a mouse from the SVG text.
       silent: true,
       emphasis: { disabled: true },
       xAxisIndex: index,

@@ -1,5 +1,5 @@
-// The rows of a result: finding them, and their medians over rounds. Independent of what is
-// measured.
+// Finds the rows of a result, and computes their medians over rounds. Independent of the measured
+// values.
 
 export interface Row {
   readonly group: string;
@@ -38,7 +38,7 @@ export function valuesAt(rows: readonly Row[], where: Where, value: string): num
     .map((row) => row.values[value] ?? Number.NaN);
 }
 
-/** Returns the median of a value; NaN if nothing was measured there. */
+/** Returns the median of a value; NaN if it was not measured. */
 export function medianAt(rows: readonly Row[], where: Where, value: string): number {
   return median(valuesAt(rows, where, value));
 }

@@ -6,7 +6,10 @@ import { firstLimit } from "../scenarios/growth.ts";
 import { medianAt, places, type Row, valuesAt, type Where } from "./rows.ts";
 import { figure, mebibytes, textTable } from "./text-table.ts";
 
-/** CPU usage of a whole core: clocks tick in 10 ms, and a run begins and ends idle. */
+/**
+ * CPU usage of a whole core. The threshold is below 1, because clocks tick in 10 ms, and a run
+ * begins and ends idle.
+ */
 const wholeCore = 0.95;
 
 export function tablesOf(rows: readonly Row[]): string {

@@ -21,7 +21,7 @@ export function textTable(
   );
 }
 
-/** Smaller values count as 0: they are differences of clocks. */
+/** Smaller values are shown as 0, because they are differences of clocks. */
 const nothing = 1e-6;
 
 /** Formats a number with three significant digits, thousands with commas; "-" if unknown. */

@@ -1,6 +1,6 @@
-// The npm package `simdjson`, for comparison. It is not a dependency of the project, because it is
-// built from source when it is installed: it is fetched into .cache when the bench first runs, and
-// its absence is a remark in the result.
+// The npm package `simdjson`, for comparison. It is not a dependency of the project, because its
+// installation compiles it. The first run of the bench fetches it into .cache. If the package is
+// absent, the result has a remark.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -12,7 +12,9 @@ const version = "0.9.2";
 const folder = join(workFolder, `simdjson-${version}`);
 const buildMsMax = 240_000;
 
-/** Installs the package. Returns undefined if it is available, or the reason if it is not. */
+/**
+ * Installs the package. Returns undefined if it is available, or the reason if it is not available.
+ */
 export function installSimdjson(): string | undefined {
   if (existsSync(builtAddon())) return undefined;
   mkdirSync(folder, { recursive: true });

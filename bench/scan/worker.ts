@@ -1,5 +1,5 @@
-// One contender of the scanner benchmark, in a separate process: compares its result with
-// JSON.parse for every body, then times it, and returns bytes per second by body.
+// One contender of the scanner benchmark, in a separate process. For every body, compares its
+// result with JSON.parse, and then measures bytes per second.
 
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/records/native.ts";
@@ -9,7 +9,7 @@ import { scanBodies } from "./bodies.ts";
 import { loadSimdjson } from "./simdjson-package.ts";
 
 interface Contender {
-  /** Throws if the contender reads the body differently from JSON.parse. */
+  /** Throws if the result for the body differs from JSON.parse. */
   check(body: Buffer): void;
   run(body: Buffer): void;
 }
@@ -23,7 +23,7 @@ function scanAll(scanner: Scanner, body: Buffer): void {
   if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("scan: the body was refused");
 }
 
-/** Compares the name and distinct id of each item, read by the table, with the parsed items. */
+/** Compares the name and distinct id of each item in the table with the parsed items. */
 function checkScanner(scanner: Scanner, body: Buffer): void {
   const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<
     string,
@@ -76,7 +76,7 @@ function contender(): Contender {
   }
 }
 
-/** Returns the bytes per second, in batches that make the clock's cost negligible. */
+/** Returns the bytes per second. Measures batches, so that the clock's cost is negligible. */
 function bytesPerSecond(run: (body: Buffer) => void, body: Buffer): number {
   let runs = 0;
   let perBatch = 1;

@@ -1,6 +1,6 @@
 // The attacks in the bench of neighbours: bodies that are small on the wire and expensive to
-// process, large numbers of connections, and a project that sends as much as is accepted. All are
-// of project 0, or without a key. The neighbours are of project 1.
+// process, large numbers of connections, and a project that sends as much as the gateway accepts.
+// All attacks use project 0 or no key. The neighbours use project 1.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -95,7 +95,10 @@ const spaces = () => Buffer.alloc(60 * mib, " ");
 
 let rsaCertificate: Promise<Settings> | undefined;
 
-/** Returns settings for HTTPS with an RSA key of 4,096 bits, created once, which takes seconds. */
+/**
+ * Returns settings for HTTPS with an RSA key of 4,096 bits. The key is created once, which takes
+ * seconds.
+ */
 function slowHandshakes(): Promise<Settings> {
   rsaCertificate ??= createRsaCertificate();
   return rsaCertificate;
@@ -117,7 +120,10 @@ async function createRsaCertificate(): Promise<Settings> {
 }
 
 const connectionsMax = 1_000;
-/** Four local addresses, which together may hold all connections: each a quarter by default. */
+/**
+ * Four local addresses. Together they may use all connections, because by default each address may
+ * use a quarter.
+ */
 const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [

@@ -1,6 +1,6 @@
-// The CPU cost of an event, of the gateway and of three nodes, over partitions and projects: the
-// basis of the sizing guide, and a check that it stays constant as everything grows. CPU per event
-// can be measured on a machine that is far too small for the rates.
+// The CPU cost of an event in the gateway and in three nodes, over partitions and projects. It is
+// the basis of the sizing guide, and a check that the cost stays constant with growth. A machine
+// that is too small for the rates can still measure CPU per event.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import { batches, batchesOf, singlesOf } from "./loads.ts";
@@ -13,9 +13,9 @@ interface Layout {
 
 const usual: Layout = { partitions: 1, projects: 1_000, gateways: 1 };
 /**
- * First over projects, then over partitions. Each partition has the same load and as many projects,
- * whatever the number of partitions, as if partitions were added because there is more to store. If
- * the same load were spread thinner, less of it would share an fsync.
+ * The first series varies projects, the second varies partitions. Each partition has the same load
+ * and number of projects, as if an operator adds partitions for more events. If the same load were
+ * split among more partitions, fewer events would share an fsync.
  */
 const layouts: readonly Layout[] = [
   ...[1, 100, 1_000, 10_000].map((projects) => ({ ...usual, projects })),

@@ -1,5 +1,5 @@
-// The events that the effects process applies a second from the stream: the rate at which it
-// processes a backlog, which is also the maximum it can keep up with. For comparison, the rate that
+// The number of events per second that the effects process applies from the stream. This is its
+// rate for a backlog, and also the maximum sustainable rate. For comparison, measures the rate that
 // the gateway accepts.
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,7 +22,7 @@ const workerMsMax = 300_000;
 const million = 1e6;
 const projectId = "bench";
 export const benchStream = streamName("penstock", "live", 0);
-/** Number of frames that wait for their acknowledgement at a time. */
+/** Number of frames that wait for their acknowledgement at the same time. */
 const ahead = 64;
 const quickEventsMin = 300_000;
 

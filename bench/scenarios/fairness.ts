@@ -1,7 +1,7 @@
-// The cost for the neighbour of a project that sends ten times its limit: the latency of project
-// B's single events alone, and with project A, nine tenths of whose requests get 429. The same load
-// sent to another server shows how much of the difference is A's client on the same cores. Only
-// Penstock, durable.
+// The cost for project B when project A sends ten times its limit. Measures the latency of B's
+// single events alone, and while nine tenths of A's requests get 429. A third run sends A's load to
+// another server, and so shows the part of the difference that A's client causes on the same cores.
+// Only Penstock with the durable setting.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { setQuota } from "../../src/gateway/projects/registry/commands.ts";
@@ -20,9 +20,15 @@ const floodPerSecond = 10 * limitPerSecond;
 const neighbourPerSecond = 1_000;
 const burstSeconds = 0.2;
 const seconds = 4;
-/** Time from the start of A's load to B's: A's burst is used up, its connections are open. */
+/**
+ * Time from the start of A's load to the start of B's load. A's burst is then used up, and its
+ * connections are open.
+ */
 const settleMs = 500;
-/** Minimum time by which A's load outlasts B's, because both generators take a while to start. */
+/**
+ * Minimum time from the end of B's load to the end of A's load, because both generators start
+ * slowly.
+ */
 const slackSeconds = 1.5;
 /** Tolerated fraction above the limit and its burst, because of the generator's schedule. */
 const limitTolerance = 0.1;

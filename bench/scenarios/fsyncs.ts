@@ -1,6 +1,6 @@
-// Checks that one PubAck is one fsync, as the fsync budget assumes: counts nats-server's calls with
-// strace during single events, and compares them with the messages stored. Tracing slows the
-// server, so nothing else is measured in this run.
+// Checks that one PubAck is one fsync, as the fsync budget assumes. Counts nats-server's fsync
+// calls with strace during single events, and compares them with the stored messages. Tracing slows
+// the server, so this run measures nothing else.
 
 import { execFileSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,6 +1,6 @@
-// How cost grows with each size, the others fixed: batch size, connections, projects, event size.
-// Only Penstock, with the durable setting. The first limit is derived from the usage of each
-// process during the load.
+// The growth of the cost with one size while the others are fixed: batch size, connections,
+// projects, event size. Only Penstock with the durable setting. The first limit is derived from the
+// usage of each process during the load.
 
 import { availableParallelism } from "node:os";
 import { type Bench, runCells, valuesOf } from "../harness/bench.ts";
@@ -65,7 +65,7 @@ async function growProjects(bench: Bench, projects: number, rounds: number): Pro
   }
 }
 
-/** Returns what limits the rate. */
+/** Returns the resource that limits the rate. */
 export function firstLimit(values: Readonly<Record<string, number>>): string {
   const cores: readonly (readonly [string, number])[] = [
     ["gateway CPU", values["serverCores"] ?? 0],
@@ -76,8 +76,8 @@ export function firstLimit(values: Readonly<Record<string, number>>): string {
   const [name, most] = cores.reduce((high, next) => (next[1] > high[1] ? next : high));
   const total = cores.reduce((sum, [, used]) => sum + used, 0);
   if (total >= busyMachine * availableParallelism()) return `all cores, most by ${name}`;
-  // The gateway and the client have one thread each; the others have many, so one core is not their
-  // limit.
+  // The gateway and the client have one thread each. The other processes have many threads, so one
+  // core does not limit them.
   if (most >= busyCore && (name === "gateway CPU" || name === "client CPU")) return name;
   return "disk (waiting for fsync)";
 }

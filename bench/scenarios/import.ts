@@ -1,5 +1,5 @@
 // The rate at which `penstock import` sends a file of each kind into the historical lane of a
-// gateway, and that of a simple script with the first of them.
+// gateway. For comparison, measures a simple script with the first kind.
 
 import { createWriteStream, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -32,7 +32,7 @@ const withoutUuid: MakeLine = (n) => ({
   ...{ event: "seen", distinct_id: userOf(n), timestamp: timeOf(n), properties: propertiesOf(n) },
 });
 
-/** The maker of a line for each kind of file. Lines have some 350 to 450 bytes. */
+/** Functions that create a line of each kind of file. Lines have about 350 to 450 bytes. */
 const files: Readonly<Record<string, MakeLine>> = {
   "events as they stand": (n) => ({ uuid: idOf(n), ...withoutUuid(n) }),
   "events without a uuid": withoutUuid,
@@ -109,7 +109,7 @@ async function imported(
       const child = startChild({ program: process.execPath, args });
       let [clientSeconds, peakBytes] = [0, 0];
       const timer = setInterval(() => {
-        // The CPU is NaN once the process has ended.
+        // The CPU is NaN after the process has ended.
         clientSeconds = Math.max(clientSeconds, cpuSeconds(child.pid) || 0);
         peakBytes = Math.max(peakBytes, memoryBytes(child.pid, "VmHWM") || 0);
       }, sampledEveryMs);

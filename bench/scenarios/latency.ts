@@ -1,6 +1,6 @@
-// The time of a request at a fixed rate: at half and at four fifths of the peak rate that each
-// server has just reached, measured from the time a request was due. Never at the peak, where
-// latency is the length of the queue.
+// The latency of a request at half and at four fifths of the measured peak rate of each server.
+// Measured from the time at which a request was due. Never measured at the peak, where latency
+// depends on the length of the queue.
 
 import { type Bench, inOrder } from "../harness/bench.ts";
 import { setApart } from "../harness/cores.ts";
@@ -10,8 +10,8 @@ import { singles } from "./loads.ts";
 const load = singles(128, 1);
 const shares = [0.5, 0.8];
 /**
- * The duration of the load, and of its unmeasured beginning, in which the client's code is being
- * compiled. At 24,000 requests per second, p99 was 20 ms in the first two seconds and 5 ms later.
+ * The duration of the load and of its warm-up, in which the client's code is being compiled. At
+ * 24,000 requests per second, p99 was 20 ms during the first two seconds. Later it was 5 ms.
  */
 const times = { seconds: 8, settleSeconds: 2 };
 const quickTimes = { seconds: 3, settleSeconds: 1 };

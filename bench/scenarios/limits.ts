@@ -1,5 +1,6 @@
-// The cost of large bodies for other requests: memory, the event loop, the latency of small
-// requests; and the memory that remains after the load. Only Penstock, with the durable setting.
+// The cost of large bodies for other requests: memory, delay of the event loop, and latency of
+// small requests. Also measures the memory that the gateway holds after the load. Only Penstock
+// with the durable setting.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -11,11 +12,20 @@ import { huge, singles } from "./loads.ts";
 const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
-/** Duration of large bodies before the measurement begins: the first of them fill new memory. */
+/**
+ * Duration of large bodies before the measurement begins, because the first large bodies fill new
+ * memory.
+ */
 const settleMs = 1_500;
-/** Minimum time by which large requests outlast small ones: both generators start slowly. */
+/**
+ * Minimum time from the end of small requests to the end of large requests, because both generators
+ * start slowly.
+ */
 const slackSeconds = 2;
-/** Duration of the memory's observation. The minimum counts: buffers are cached for 10 s. */
+/**
+ * Duration of the observation of the memory. The result is the minimum, because buffers are cached
+ * for 10 s.
+ */
 const restMs = 22_000;
 
 export async function limits(bench: Bench): Promise<void> {
@@ -65,7 +75,7 @@ async function memoryUnderLargeBodies(
   };
 }
 
-/** Measures small requests, first alone, then while two clients post 19 MB bodies. */
+/** Measures small requests, first alone, and then while two clients post 19 MB bodies. */
 async function besideLargeBodies(session: Session, bench: Bench): Promise<Record<string, number>> {
   const seconds = 3;
   const small = { ...singles(32, seconds), rate: smallRate };
@@ -89,7 +99,7 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
 
   async function besideThem(): Promise<{ during: LoadRun; loopDelayP99Ms: number }> {
     await delay(settleMs);
-    // Each read of the gauge covers the time since the last read, so this one starts a new window.
+    // Each read of the gauge covers the time since the last read, so this read starts a new window.
     await loopDelayP99(session);
     const run = await runLoad(session.server.url, small, bench.closedLoop);
     const seconds = await loopDelayP99(session);

@@ -1,6 +1,7 @@
 // The latency of one project's requests during an attack by another project or by clients without a
-// key: single events, and if affected small imports and compressed batches, at a fixed rate, alone
-// and during each of some attacks. Only Penstock, durable.
+// key. Measures single events at a fixed rate, and small imports and compressed batches if they are
+// affected. Each runs alone and during each of several attacks. Only Penstock with the durable
+// setting.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -17,12 +18,14 @@ const neighbour = 1;
 /** Duration of a load. With fewer than a hundred requests, p99 would be the maximum. */
 const secondsOf = (kinds: readonly Kind[]): number =>
   kinds.includes("gzip") || kinds.includes("opened") ? 12 : 4;
-/** Time by which the attack begins before the neighbours and ends after them. */
+/**
+ * Time from the start of the attack to the start of the neighbours, and from their end to its end.
+ */
 const settleMs = 500;
 const slackSeconds = 1;
 /**
- * Number of connections from which an attack gets a control, which shows how much of the wait is
- * caused by the machine: such an attack uses much of two cores, whatever its target.
+ * Minimum number of connections of an attack that gets a control. Such an attack uses much of two
+ * cores, whatever its target is. The control shows how much of the latency the machine causes.
  */
 const muchTraffic = 100;
 
@@ -85,7 +88,7 @@ export async function neighbours(bench: Bench): Promise<void> {
   );
   const kinds = [...new Set(chosen.flatMap(({ neighbours: others }) => others))];
   for (let round = 1; round <= rounds; round++) {
-    // The load without an attack runs first and last: the machine rarely stays constant for
+    // The load without an attack runs first and last, because the machine rarely stays constant for
     // minutes.
     await measure(bench, round, { name: "alone", neighbours: kinds });
     for (const attack of chosen) {
@@ -124,7 +127,7 @@ async function measure(
     const processes = [process.pid, ...servers];
     const usedBefore = used(processes);
     const beganMs = performance.now();
-    // Each read of the gauge covers the time since the last read, so this one starts a new window.
+    // Each read of the gauge covers the time since the last read, so this read starts a new window.
     await loopDelayMax(session);
     const attacking =
       attack &&
@@ -164,7 +167,7 @@ async function measure(
   }
 }
 
-/** Returns the CPU seconds used by everything except these processes. */
+/** Returns the CPU seconds used by all processes except the given processes. */
 function used(processes: readonly (number | undefined)[]): number {
   return machineCpuSeconds() - processes.reduce<number>((sum, pid) => sum + cpuSeconds(pid), 0);
 }

@@ -1,6 +1,6 @@
-// Penstock compared with other programs that take events over HTTP and store them durably, if they
-// are on PATH. Every server has an empty store on the project's disk and answers after an fsync.
-// CPU and memory are those of the server and its store together, because a user runs both.
+// Penstock compared with other programs that accept events over HTTP and store them durably, if
+// they are on PATH. Every server has an empty store on the project's disk and answers after an
+// fsync. CPU and memory include the server and its store, because a user runs both.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,9 +21,9 @@ import { batches, singles } from "./loads.ts";
 
 interface PeerServer {
   readonly url: string;
-  /** The processes of the server and its store. Their children count too. */
+  /** The processes of the server and its store. Their children are included. */
   readonly processes: readonly Child[];
-  /** Returns the requests that the server gets for a load of Penstock's. */
+  /** Converts a load of Penstock's to the requests for the server. */
   readonly sent: (load: Load) => Load;
   /** Returns the number of separately stored units in one request of the load. */
   readonly unitsOf: (load: Load) => number;
@@ -150,7 +150,7 @@ async function penstock(folder: string, command: "serve" | "up"): Promise<PeerSe
     env,
   });
   const { port, adminPort } = await child.line((line) => {
-    if (!line.includes('"listening"')) return undefined;
+    if (!line.includes('"gateway listening"')) return undefined;
     return JSON.parse(line) as { port: number; adminPort: number };
   }, startMsMax);
   const add = startChild({
@@ -289,7 +289,10 @@ function sum(processes: readonly Child[], used: (pid: number) => number): number
   return processes.reduce((total, { pid }) => total + used(pid), 0);
 }
 
-/** Resolves with the count once it no longer grows: the client's last requests have ended. */
+/**
+ * Resolves with the count after it stops growing, because the client's last requests have ended
+ * then.
+ */
 async function settled(stored: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + settleMsMax;
   for (let last = await stored(); ; ) {

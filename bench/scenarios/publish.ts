@@ -1,5 +1,5 @@
-// Publishing alone: Penstock's frames against js.publish per event, and both against the maximum of
-// one connection.
+// Publishing alone: compares Penstock's frames with js.publish per event, and both with the maximum
+// of one connection.
 
 import { join } from "node:path";
 import { type Bench, inOrder } from "../harness/bench.ts";
@@ -16,7 +16,7 @@ export async function publish(bench: Bench): Promise<void> {
   const rounds = bench.rounds(2);
   const ways = bench.quick ? publishWays.filter((way) => way.waiting !== 128) : publishWays;
   const cells = (["always", "lazy"] as const).flatMap((sync) =>
-    // The raw bytes are not stored, so there is nothing to sync.
+    // The raw bytes are not stored, so no fsync is needed.
     ways.filter((way) => sync === "lazy" || way.by !== "raw").map((way) => ({ sync, way })),
   );
   for (let round = 1; round <= rounds; round++) {

@@ -1,6 +1,6 @@
-// The throughput in events per second: the loads of the budgets, five rounds of every variant, then
-// the other sizes, connection counts, encodings, projects and partitions, for Penstock and the
-// baseline only.
+// The throughput in events per second. The loads with a budget run five rounds of every variant.
+// The other sizes, connection counts, encodings, projects and partitions run only for Penstock and
+// the baseline.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import type { Load } from "../harness/load.ts";
@@ -26,8 +26,8 @@ export async function throughput(bench: Bench): Promise<void> {
     loads: (cell) => [
       singles(128, seconds),
       batches(100, seconds),
-      // Durable variants with one fsync per event get no huge bodies: 45,000 fsyncs in a row only
-      // measure the disk.
+      // Durable variants with one fsync per event get no huge bodies, because 45,000 fsyncs in a
+      // row only measure the disk.
       ...(cell.variant === "penstock" || (cell.variant === "fastify" && cell.sync === "lazy")
         ? [huge(hugeAmount(cell, bench.quick))]
         : []),
@@ -37,7 +37,7 @@ export async function throughput(bench: Bench): Promise<void> {
     warmEach: true,
   });
   if (bench.quick) return;
-  // This variant has no budget: it shows how much of the baseline's cost is the framework's.
+  // This variant has no budget. It shows the part of the baseline's cost that the framework causes.
   await runCells(bench, {
     group: "throughput",
     cells: both.map((sync) => ({ variant: "uws-json", sync })),
@@ -109,7 +109,9 @@ export function manyProjectsScenario(count: number): string {
   return singlesOfName(count, manyConnections);
 }
 
-/** Compares many projects with one, with and without atomic batches, and over partitions. */
+/**
+ * Compares many projects with one project, with and without atomic batches, and over partitions.
+ */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
   const cells = [penstock, { ...penstock, replicas: 3 }];
@@ -132,7 +134,7 @@ async function manyProjects(bench: Bench): Promise<void> {
   }
 }
 
-/** Compares one process with two on the port. The result depends on the free cores. */
+/** Compares one process with two processes on the port. The result depends on the free cores. */
 export async function workers(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   await runCells(bench, {

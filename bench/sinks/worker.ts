@@ -1,6 +1,6 @@
-// Writes a stream to a database or into Parquet files, in a separate process, and measures time,
-// CPU and memory. Uses the sink, or a simple reader written in an afternoon, which inserts line by
-// line, into ClickHouse one INSERT per message.
+// Writes a stream to a database or into Parquet files, in a separate process. Measures time, CPU
+// and memory. Uses the sink, or a simple reader written in an afternoon. The reader inserts line by
+// line, or into ClickHouse with one INSERT per message.
 
 import { join } from "node:path";
 import { jetstream } from "@nats-io/jetstream";
@@ -21,8 +21,8 @@ export interface SinkJob {
   readonly isNaive: boolean;
   readonly stream: string;
   /**
-   * The number of events of the stream that are written before the measured ones, and the measured
-   * ones.
+   * The number of events of the stream that are written before the measurement, and the number of
+   * measured events.
    */
   readonly warmUpEvents: number;
   readonly events: number;
@@ -41,7 +41,7 @@ const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
 const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
-/** The size at which a file is closed, small enough for several during the measurement. */
+/** The size at which a file is closed; small enough for several files during the measurement. */
 const segmentBytesMax = 67_108_864;
 let begun: { events: number; ms: number; cpu: NodeJS.CpuUsage } | undefined;
 let answer: SinkAnswer | undefined;
@@ -95,7 +95,7 @@ async function sink(): Promise<void> {
   if (folder === undefined) finished(counts.events);
   await writer.close();
   await target.close();
-  // The last rows are in files only after the target is closed.
+  // Files contain the last rows only after the target is closed.
   if (folder !== undefined) finished(counts.events);
 }
 

@@ -12,7 +12,7 @@ export interface Query {
   readonly legend: string;
 }
 
-/** From this value on the colour changes; time series draw it as a line. */
+/** The value from which the colour changes. Time series draw it as a line. */
 interface Threshold {
   readonly from: number;
   readonly color: "green" | "orange" | "red";

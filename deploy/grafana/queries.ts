@@ -1,5 +1,5 @@
-// Building blocks of the dashboard's queries. Unless stated otherwise, they select the gateways
-// chosen at its top.
+// Building blocks of the dashboard's queries. By default, queries select the gateways that are
+// chosen at the top of the dashboard.
 
 import type { Query } from "./panels.ts";
 
@@ -18,7 +18,7 @@ export function sumRate(metric: string, by = "", labels = ""): string {
   return by === "" ? `sum(${rate(metric, labels)})` : `sum by (${by}) (${rate(metric, labels)})`;
 }
 
-/** Summed over all processes with the metric, such as effects and sinks. */
+/** Sum over all processes with the metric, such as effects and sinks. */
 export function sumRateOfAll(metric: string, by = ""): string {
   const summed = by === "" ? "sum" : `sum by (${by})`;
   return `${summed} (rate(${metric}[$__rate_interval]))`;

@@ -26,16 +26,16 @@ const introduction = `# What one event may have
 
 ${generatedFrom("scripts/docs/event-page.ts")}
 
-[The interface](events.md) describes how events are sent. This page describes one event: its fields, their limits, and the consequence if a field is invalid. An invalid event does not affect the others. There are four outcomes:
+[The interface](events.md) describes how events are sent. This page describes one event: its fields, their limits, and the consequence if a field is invalid. An invalid event does not affect other events. There are four outcomes:
 
 | Outcome | Stored | Counted as | Listed in |
 |---|---|---|---|
 | skipped | no | \`dropped\` | \`warnings\` |
-| error | no | \`dropped\` | \`errors\`; if all events of the request are in error, the request is answered with the first one as a 4xx |
+| error | no | \`dropped\` | \`errors\`; if all events of the request are in error, the request is answered with the first error as a 4xx |
 | warning | yes | \`accepted\` | \`warnings\` |
 | normalised | yes, changed | \`accepted\` | |
 
-An answer lists at most ${itemNotesMax} errors and ${itemNotesMax} warnings, and states the total numbers. In [the newer protocol](newer-protocol.md) each event has its own result: \`drop\` for the first two outcomes, \`warning\` or \`ok\` for the others.
+An answer lists at most ${itemNotesMax} errors and ${itemNotesMax} warnings, and states the total numbers. In [the newer protocol](newer-protocol.md) each event has its own result: \`drop\` for the first two outcomes, \`warning\` or \`ok\` for the other outcomes.
 
 The smallest valid event is \`{"event":"signed up","distinct_id":"user-1"}\`, plus the key. \`null\` counts as absent in all fields of this page.`;
 
@@ -69,7 +69,7 @@ function fields(): string {
 | ${keys} | in an event that is sent alone | text of at most ${keyCharsMax} printable ASCII characters; white space around it is ignored | absent: the request is answered 401 ${code("missing_api_key")}; unknown: 401 ${code("unknown_api_key")}. Ignored in the events of a batch ([event, batch, array](events.md#event-batch-array)) |
 | \`timestamp\` | no | text or a number, [a time](events.md#time) | absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt or the time from \`offset\`, and a warning ${code("invalid_timestamp")}; [\`replaced\`](../guides/reading.md#a-record) has the original. A zero time (year 0 or 1, 1970-01-01T00:00:00Z, or the number 0) counts as absent: warning ${code("zero_timestamp")} |
 | \`offset\` | no | a number: the age of the event in milliseconds; takes precedence over \`timestamp\` | not a number, or leads to a year before 0 or after 9999: ignored, warning ${code("invalid_offset")}; stored in \`replaced\` |
-| \`uuid\` | no | text, a UUID of any version, ${uuidBytes} characters | absent or empty: a new one of version 7. The same as that of the previous event in the request, with another name or distinct id: stored as another event, warning ${code("reused_uuid")}. In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new one, warning ${code("invalid_uuid")}; \`replaced\` has the original |
+| \`uuid\` | no | text, a UUID of any version, ${uuidBytes} characters | absent or empty: a new uuid of version 7. The same uuid as the previous event of the request, with a different name or distinct id: stored as a separate event, warning ${code("reused_uuid")}. In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new uuid, warning ${code("invalid_uuid")}; \`replaced\` has the original |
 | \`properties\` | no | an object with any content | absent, or an empty array: stored as \`{}\`. Anything else: error ${code("invalid_properties")} |
 | \`$set\`, \`$set_once\`, also in \`properties\` | no | an object each. If the top level and \`properties\` both have one, the two are merged by key, and the values of the top level win; both together may have ${bytesText(mergedBytesMax)} | an empty array: counts as \`{}\`. Anything else: stored in \`replaced\` only, warning ${code("invalid_object")}. Fields in \`properties\` stay there and are copied to the record's top level. Larger: error ${code("event_too_large")} |
 | \`$unset\`, also in \`properties\` | no | an array of names, or an object with the names as keys; ${bytesText(namesBytesMax)} in the top level and \`properties\` together. Stored at the top level as one array without repetitions | anything else: stored in \`replaced\` only; other values in the array are not stored. Warning ${code("invalid_unset")}. Larger: error ${code("event_too_large")} |`;

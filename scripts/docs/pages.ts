@@ -127,11 +127,11 @@ const metricsIntroduction = `# Metrics
 
 ${generatedFrom("src/gateway/admin/metrics/metric-table.ts")}
 
-\`GET /metrics\` on the admin port returns these metrics in the Prometheus text format. [Watch it](../guides/operations.md#watch-it) explains the important ones, and \`deploy/\` has the dashboard and the alerts.
+\`GET /metrics\` on the admin port returns these metrics in the Prometheus text format. [Monitor the gateway](../guides/operations.md#monitor-the-gateway) explains the important ones, and \`deploy/\` has the dashboard and the alerts.
 
 - The default Node metrics of prom-client (\`process_*\`, \`nodejs_*\`) are included.
 - No label contains a project, a key or a path chosen by a client.
-- With \`PENSTOCK_WORKERS\` above 1, the page covers all workers. Counters and histograms are summed; the last column states how gauges are combined. The counts of a worker remain after it has ended, except those of the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` appear once per process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
+- With \`PENSTOCK_WORKERS\` above 1, the page covers all workers. Counters and histograms are summed; the last column states how gauges are combined. The counts of a worker remain after it has ended, except the counts of the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` appear once per process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
 
 const effectsIntroduction = `## Of the effects
 
@@ -176,14 +176,14 @@ In a checkout, run \`./penstock <command>\`; in [a bundle](../../deploy/README.m
 
 | Exit code | Meaning |
 |---|---|
-| 0 | success, also after an orderly stop by SIGINT, SIGTERM or SIGHUP |
+| 0 | success, including an orderly stop by SIGINT, SIGTERM or SIGHUP |
 | 1 | failure, also an export or import that was stopped before its end |
 | 2 | wrong usage: an invalid argument, flag or setting; nothing was done |`;
 
 const settingFlags = new Set(allSettings.map(flagOf));
 
 function commandsPage(): string {
-  // The context is empty, because no command runs.
+  // The context is empty, because no command is run.
   const program = commandLine({} as CommandContext);
   return `${commandsIntroduction}\n\n${sectionsOf(program, []).join("\n\n")}\n`;
 }

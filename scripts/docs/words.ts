@@ -1,4 +1,4 @@
-// Turns the plain text of the tables into Markdown with links and code.
+// Converts the plain text of the tables into Markdown with links and code.
 
 import { sentence as plainSentence } from "../../src/gateway/http/pages/pages.ts";
 

@@ -1,4 +1,4 @@
-// Writes every generated page, and prints which of them changed.
+// Writes every generated page, and prints the names of the changed pages.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";

@@ -16,7 +16,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const logsDir = join(cacheDir, "logs");
 
-/** `unhurried` addons need so little time that they are built at low priority. */
+/** `unhurried` addons compile so quickly that they are built at low priority. */
 const rows = [
   {
     step: "scan-addon",
@@ -40,12 +40,15 @@ const addons = rows
   .map((row) => ({ ...row, dir: join(root, row.folder), log: join(logsDir, `${row.step}.log`) }))
   .filter((addon) => existsSync(join(addon.dir, "binding.gyp")));
 
-/** Returns the addons whose build is missing or older than its sources. */
+/** Returns the addons whose build is missing or older than the sources. */
 export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
 
-/** Returns the build steps, longest first. The commands that need an addon report a failure. */
+/**
+ * Returns the build steps, longest first. A failed build is reported by the commands that need the
+ * addon.
+ */
 export function addonBuilds(runner) {
   return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }
@@ -67,8 +70,8 @@ function keyFor({ dir, packages }) {
 async function buildAddon(addon, runner) {
   removeStamp(addon.step);
   announce(`building the ${addon.name}`);
-  // The key is computed before the build, so that a source that is edited meanwhile causes another
-  // build.
+  // Computes the key before the build, so that a source that is edited during the build causes
+  // another build.
   const key = keyFor(addon);
   const { ok, said } = await build(addon, runner);
   mkdirSync(logsDir, { recursive: true });
@@ -105,7 +108,7 @@ function builtIn(folder) {
   return listOf(join(folder, "build", "Release")).filter((name) => name.endsWith(".node"));
 }
 
-/** Returns the compiler's first error, else node-gyp's. */
+/** Returns the compiler's first error, or else the first error of node-gyp. */
 function reasonIn(said) {
   const lines = said.split("\n").map((line) => line.trim());
   const line =

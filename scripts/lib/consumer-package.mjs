@@ -56,7 +56,7 @@ function reachedFrom(entries) {
   return { files: [...files], packages: [...packages].sort() };
 }
 
-/** Returns the path of an imported file, and for a .ts file that of its declaration. */
+/** Returns the path of an imported file, and for a .ts file the path of its declaration. */
 function fileOf(importing, name) {
   return join(dirname(importing), name).replace(/(?<!\.d)\.ts$/, ".d.ts");
 }

@@ -21,12 +21,12 @@ export function canFetch() {
 }
 
 /**
- * Tries the suites in turn until one has the package. Throws a SetupError that states what failed
- * in each.
+ * Tries the suites in turn until a suite has the package. Throws a SetupError with the failure of
+ * each suite.
  *
- * `parts` matches needed packages, and `also` names others, that are unpacked too. Work is done in
- * `dir`; `keep` gets the folder with the unpacked packages, moves what it wants, and returns an
- * error or undefined. `suites` gets `{ isUbuntu }`; the default is the host's own suite.
+ * `parts` matches needed packages, and `also` names additional packages to unpack. `dir` is the
+ * working folder. `keep` gets the folder with the unpacked packages, moves the files that it needs,
+ * and returns an error or undefined. `suites` gets `{ isUbuntu }`; the default is the host's suite.
  */
 export async function fetchPackage({ name, parts, also, dir, suites, keep, help }, runner) {
   if (!canFetch()) throw new SetupError(`${name} cannot be fetched on this host\n${help}`);
@@ -70,7 +70,7 @@ async function unpack({ name, parts, also = [], suite, work }, runner) {
   const downloaded = updated.ok ? await apt("download", ...names) : updated;
   for (const one of also) await apt("download", one);
   const files = readdirSync(work).filter((file) => file.endsWith(".deb"));
-  // For apt-get update, a suite that it cannot reach is only a warning.
+  // apt-get update only prints a warning if it cannot reach a suite.
   if (!downloaded.ok || files.length === 0) return faultOf(updated.said + downloaded.said);
   for (const file of files) {
     const { ok, said } = await run("dpkg-deb", "-x", file, "root");

@@ -1,5 +1,5 @@
-// Fetches DuckDB, the Parquet writer, into a separate folder: few users need it. Some registries
-// lack its packages for other platforms, which a common lock file would need.
+// Fetches DuckDB, the Parquet writer, into a separate folder, because few users need it. A common
+// lock file would need its packages for all platforms, which some registries lack.
 
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

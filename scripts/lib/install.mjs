@@ -1,5 +1,5 @@
-// Brings node_modules and dist/ up to date. An interrupted step leaves the previous state untouched
-// or clearly unfinished.
+// Brings node_modules and dist/ up to date. After an interruption, a step has either changed
+// nothing or is recognisably unfinished.
 
 import {
   chmodSync,
@@ -30,7 +30,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const distDir = join(root, "dist");
 
-/** The packages of the gateway and its build, or of tests and tools too. */
+/** The packages of the gateway and its build, or also the packages of tests and tools. */
 const parts = {
   gateway: { stamp: "packages", flags: ["--workspaces=false"] },
   all: { stamp: "packages-tools", flags: [] },
@@ -40,7 +40,7 @@ function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/** Returns whether npm's own record lists everything that the part needs. */
+/** Returns whether npm's own record lists all packages that the part needs. */
 function isInstalled(part) {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
@@ -76,7 +76,7 @@ export function arePackagesCurrent({ withTools = false } = {}) {
 export async function installPackages(runner, { withTools = false } = {}) {
   if (arePackagesCurrent({ withTools })) return;
   const part = withTools ? parts.all : parts.gateway;
-  // Adds packages without removing any, because a running gateway may use these.
+  // Adds packages without removing any, because a running gateway may use the old packages.
   const isAdding = withTools && isCurrent(parts.gateway);
   removeStamp(part.stamp);
   if (!isInstalled(part)) await runNpm(runner, { ...part, isAdding });

@@ -1,6 +1,6 @@
 // Allows one set-up at a time in one tree. The lock file contains its owner's pid and the process
-// groups of the owner's programs. It is taken over when all have ended. It appears by link or
-// rename, so it is never read while empty.
+// groups of the owner's programs. Another set-up takes over the lock after all of them have ended.
+// The file appears by link or rename, so no process reads it while it is empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ function readOwner() {
   }
 }
 
-/** Describes the process that still holds the lock, or undefined. */
+/** Describes the process that still holds the lock; undefined if no process holds it. */
 function holderOf({ pid, groups }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
   const left = groups.find(isGroupAlive);
@@ -78,8 +78,8 @@ function holderOf({ pid, groups }) {
 }
 
 function removeStale(owner) {
-  // A rename, because only one of two set-ups that find the lock stale can succeed. It is put back
-  // if it was not stale.
+  // Renames the stale lock, because only one of several set-ups can succeed with a rename. Restores
+  // it if it was not stale.
   const aside = `${lockFile}.stale.${process.pid}`;
   try {
     renameSync(lockFile, aside);
@@ -90,7 +90,7 @@ function removeStale(owner) {
     try {
       linkSync(aside, lockFile);
     } catch {
-      // A third set-up has taken the lock meanwhile. Stamps protect the steps of the owner.
+      // Another set-up has taken the lock since the rename. Stamps protect the steps of the owner.
     }
   }
   rmSync(aside, { force: true });

@@ -1,5 +1,5 @@
-// Finds a nats-server: the configured one, one on PATH, or a fetched one; else fetches the newest
-// package of the distribution.
+// Finds a nats-server: the configured program, a program on PATH, or a fetched program. Otherwise
+// fetches the newest package of the distribution.
 
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -21,7 +21,8 @@ const help = [
 ].join("\n");
 
 /**
- * Returns whether a nats-server is available. Throws a SetupError if the configured one is unfit.
+ * Returns whether a nats-server is available. Throws a SetupError if the configured nats-server is
+ * unfit.
  */
 function isHere() {
   const named = process.env.PENSTOCK_NATS_SERVER ?? "";
@@ -47,12 +48,12 @@ export function fetched() {
     .filter(existsSync);
 }
 
-/** Returns whether no nats-server is needed here: only `up` and the tests start one. */
+/** Returns whether no nats-server is needed here: only `up` and the tests start a nats-server. */
 function isElsewhere() {
   return (process.env.PENSTOCK_NATS_URL ?? "") !== "";
 }
 
-/** Throws a SetupError, before anything is built, if a nats-server is needed but not available. */
+/** Throws a SetupError, before any build, if a nats-server is needed but not available. */
 export function requireNatsServer() {
   if (isHere() || isElsewhere() || canFetch()) return;
   throw new SetupError(`no nats-server of 2.10 or newer was found\n${help}`);
@@ -61,7 +62,7 @@ export function requireNatsServer() {
 export async function bringNatsServer(runner) {
   if (isHere()) return;
   try {
-    // The suites, the newest first. Ubuntu's mirrors only have Ubuntu's suites.
+    // The suites, newest first. Ubuntu's mirrors only have Ubuntu's suites.
     await fetchFrom(({ isUbuntu }) => (isUbuntu ? ["devel"] : ["forky", "trixie"]), runner);
   } catch (error) {
     if (!(error instanceof SetupError) || !isElsewhere()) throw error;

@@ -2,7 +2,7 @@
 
 /**
  * Returns the paths, such as `node_modules/pino`, of all packages that the project at `folder`
- * needs by its lists `kinds`, including those for other platforms.
+ * needs according to its lists `kinds`. Includes packages for other platforms.
  */
 export function placesFor(packages, folder, kinds) {
   const found = new Set();

@@ -1,4 +1,4 @@
-// Checks the programs that must be on the host. One error names all missing ones.
+// Checks the programs that must be on the host. One error names all missing programs.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -20,7 +20,7 @@ export function requireNode() {
 
 /** Throws a SetupError if the addons cannot be built here. */
 export function requirePrograms() {
-  // make splits paths at spaces despite quoting, and needs other characters escaped.
+  // make splits paths at spaces despite quoting, and requires escapes for other characters.
   if (/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(root))
     throw new SetupError(
       `the path of the checkout has a space or another character that make does not accept: ${root}\n  move the checkout to another path`,

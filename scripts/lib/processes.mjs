@@ -1,4 +1,4 @@
-// Checks whether processes still run. A process that ended but was not waited for does not count:
+// Checks whether processes still run. Excludes a process that ended but was not waited for, because
 // many containers have no init.
 
 import { readdirSync, readFileSync } from "node:fs";

@@ -12,7 +12,7 @@ export const modulesDir = join(root, "node_modules");
 /** The cache of TypeScript files without their types, for the processes of tests. */
 export const strippedDir = join(cacheDir, "stripped");
 
-/** An expected failure: only its text is printed. */
+/** An expected failure. Only its text is printed. */
 export class SetupError extends Error {}
 
 /** Wrong arguments: exit code 2. */
@@ -62,7 +62,7 @@ export function pinnedNodeDir() {
 }
 
 /**
- * Returns the pinned Node, else a suitable one of the host. Throws a SetupError if both are
+ * Returns the pinned Node, or else a suitable Node of the host. Throws a SetupError if both are
  * missing.
  */
 export function runtimeNode() {
@@ -86,7 +86,7 @@ export function hostEnvironment() {
   return { ...process.env, PATH: path.join(":") };
 }
 
-/** Returns the names in a folder; none if it does not exist. */
+/** Returns the names in a folder; empty if the folder does not exist. */
 export function listOf(folder) {
   return existsSync(folder) ? readdirSync(folder) : [];
 }

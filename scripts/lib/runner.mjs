@@ -1,5 +1,5 @@
-// Runs the programs of set-up, so that none outlives it: each has its own process group, which gets
-// the signals and ends before set-up continues.
+// Runs the programs of set-up, so that no program outlives it. Each program has its own process
+// group, which gets the signals. Set-up continues after the group has ended.
 
 import { spawn } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -7,10 +7,10 @@ import { noteGroups } from "./lock.mjs";
 import { isGroupAlive, signalGroup } from "./processes.mjs";
 import { root, SetupError, UsageError } from "./project.mjs";
 
-/** Time after a signal until a program is killed: npm does not end in time. */
+/** Time from a signal until the program is killed, because npm does not end in time. */
 const graceMs = 1_000;
 const pollMs = 20;
-/** The priority of programs that no other step waits for. */
+/** The priority of programs for which no other step waits. */
 const unhurriedNice = 10;
 
 /** `noteGroups` is called with the running process groups after each change. */
@@ -74,8 +74,8 @@ export function createRunner({ noteGroups }) {
   }
 
   /**
-   * Runs the steps concurrently. If one fails, stops the others, and rejects with the first failure
-   * when all have ended.
+   * Runs the steps concurrently. If a step fails, stops the other steps, and rejects with the first
+   * failure after all steps have ended.
    */
   async function together(steps, atOnceMax = steps.length) {
     const open = [...steps];
@@ -134,7 +134,7 @@ export async function runProgram(work, report) {
     report(error.message);
     process.exitCode = error instanceof UsageError ? 2 : 1;
   }
-  // A signal that arrived during the last step is handled now.
+  // Handles a signal that arrived during the last step.
   await new Promise((done) => setImmediate(done));
   const signal = runner.interruptedBy();
   if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];

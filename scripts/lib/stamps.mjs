@@ -1,5 +1,5 @@
-// Stamps record the inputs of a step's last run. A stamp is removed before its step and written
-// after it, so an interrupted step is repeated.
+// Stamps record the inputs of a step's last run. A step removes its stamp at the start and writes
+// it at the end, so an interrupted step is repeated.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -112,7 +112,7 @@ function addDoctor(program: Command, context: CommandContext): void {
   withAll(
     program
       .command(doctorCommand)
-      .description("check everything a gateway with these settings needs; changes nothing"),
+      .description("check the environment of a gateway with these settings; changes nothing"),
   )
     .option(
       "--monitor <url[,url]>",
@@ -145,7 +145,7 @@ function addProjects(program: Command, context: CommandContext): void {
       await list(of(command), options.json);
     });
   withNats(
-    project.command("rotate <id>").description("replace the keys of a project with a new one"),
+    project.command("rotate <id>").description("replace the keys of a project with a new key"),
   )
     .option("--keep-old", "keep the old keys valid", false)
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
@@ -159,7 +159,9 @@ function addProjects(program: Command, context: CommandContext): void {
   withNats(
     project
       .command("complete")
-      .description("declare the registry complete after a loss, once every project is added again"),
+      .description(
+        "declare the registry complete after a loss, when every project has been added again",
+      ),
   ).action(async (_, command: Command) => await complete(of(command)));
   project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
   withNats(project.command("disable <id>").description("reject the events of a project")).action(
@@ -176,17 +178,17 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
     project
       .command("limit <id>")
       .description(
-        "set the quota (per gateway process) and the stream share of a project; limits that are not named stay unchanged",
+        "set the quota (per gateway process) and the stream share of a project; other limits stay unchanged",
       ),
   )
     .option(
       "--events-per-second <number>",
-      "maximum events per second; more return 429 rate_limited",
+      "maximum events per second; above it, requests get 429 rate_limited",
       positiveNumber,
     )
     .option(
       "--bytes-per-second <number>",
-      "maximum bytes of bodies per second, after decompression; more return 429 rate_limited",
+      "maximum bytes of bodies per second, after decompression; above it, requests get 429 rate_limited",
       positiveNumber,
     )
     .option(
@@ -196,7 +198,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
     )
     .option(
       "--stream-share <per cent>",
-      "maximum share of a stream, in per cent; more returns 503 project_full; default: PENSTOCK_PROJECT_SHARE",
+      "maximum share of a stream, in per cent; above it, requests get 503 project_full; default: PENSTOCK_PROJECT_SHARE",
       streamShare,
     )
     .option("--none", "remove all limits of the project", false)
@@ -242,7 +244,7 @@ function addReading(program: Command, context: CommandContext): void {
   withNats(
     program
       .command("tail")
-      .description("print events as they are stored: one short line each, or JSON if piped"),
+      .description("print events as they are stored: one short line per event, or JSON if piped"),
   )
     .option("--project <id>", "only events of this project")
     .addOption(new Option("--lane <lane>", "only events of this lane").choices(lanes))
@@ -277,11 +279,11 @@ function addReading(program: Command, context: CommandContext): void {
     .option("--from <time>", "only events received at or after this day or time (UTC)")
     .option(
       "--to <time>",
-      "only events received before this day or time (UTC), or now: the start of the export",
+      "only events received before this day or time (UTC); default: the start of the export",
     )
     .option(
       "--out <file>",
-      "file to write, created once the export is complete; default: standard output",
+      "file to write; created when the export is complete; default: standard output",
     )
     .option("--force", "replace the file of --out if it exists", false)
     .addOption(new Option("--compress <form>", "compress the output").choices(compressions))
@@ -332,7 +334,7 @@ function addErase(program: Command, context: CommandContext): void {
     .option("--no-effects", "erase only the given ids; use it if there is no effects database")
     .option(
       "--allow-behind",
-      "erase even if the effects have not applied all events; ids of the person that the effects do not know yet are not erased",
+      "erase even if the effects have not applied all events; ids in unapplied events are not erased",
       false,
     )
     .option(
@@ -359,7 +361,7 @@ function addImport(program: Command, context: CommandContext): void {
   program
     .command("import <file...>")
     .description(
-      "send files of events to a gateway as history: NDJSON, also compressed with gzip or zstd; - is standard input. A second run resumes after the last stored line",
+      "send files of events to a gateway as history: NDJSON, optionally compressed with gzip or zstd; - is standard input. A second run resumes after the last stored line",
     )
     .option("--url <url>", "URL of the gateway, such as http://127.0.0.1:8000")
     .option("--key <key>", "API key of the project")
@@ -371,10 +373,14 @@ function addImport(program: Command, context: CommandContext): void {
     .option("--dry-run", "send nothing; list every line that would not be stored", false)
     .option(
       "--allow-loss",
-      "exit with code 0 even if a line, or a part of one, is not stored; default: exit code 1",
+      "exit with code 0 even if a line or a part of a line is not stored; default: exit code 1",
       false,
     )
-    .option("--strict", "exit with code 1 also if an event is stored with any warning", false)
+    .option(
+      "--strict",
+      "exit with code 1 even if the only problem is a warning on a stored event",
+      false,
+    )
     .option("--restart", "start from the beginning, even if an earlier run stored lines", false)
     .option(
       "--state <file>",
@@ -382,7 +388,7 @@ function addImport(program: Command, context: CommandContext): void {
     )
     .option(
       "--same-project",
-      "resume although the state file names another address or key; use it if the project is the same",
+      "resume even if the state file names a different address or key of the same project",
       false,
     )
     .option(
@@ -394,7 +400,11 @@ function addImport(program: Command, context: CommandContext): void {
       "--time-zone <zone>",
       "time zone of a Mixpanel project whose exports have local times, such as Asia/Kolkata or +05:30; default: UTC",
     )
-    .option("--group-type <name>", "group type of Segment group calls that have none", "company")
+    .option(
+      "--group-type <name>",
+      "group type of Segment group calls without a group type",
+      "company",
+    )
     .option("--gzip", "compress requests; use it if the connection to the gateway is slow", false)
     .option(
       "--batch-bytes <number>",

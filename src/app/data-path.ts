@@ -135,7 +135,10 @@ function openPassThrough({
     penstock_passed_kept_bytes: () => passThrough.keptBytes,
   });
   if (worker !== "joining")
-    log.info({ upstream: upstreamUrl }, "upstream set: other requests of SDKs are forwarded");
+    log.info(
+      { upstream: upstreamUrl },
+      "upstream set: the gateway forwards requests of SDKs that are not events",
+    );
   return passThrough;
 }
 
@@ -162,7 +165,7 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
     onBug: (bug) =>
       log.error(
         { err: bug },
-        "bug: the intake failed on an event and rejected it; the other events of the request are not affected",
+        "bug: the intake failed on an event and rejected it; other events of the request are not affected",
       ),
   };
 }
@@ -182,7 +185,7 @@ export function connectionAddon(
     if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
     log.debug(
       { err: error },
-      "connection addon missing: client addresses are read with every request instead of once per connection",
+      "connection addon missing: the gateway reads client addresses with every request instead of once per connection",
     );
     return undefined;
   }

@@ -123,7 +123,7 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   } catch (error) {
     const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
     throw new CommandError(
-      `cannot listen for reads of the effects on ${effectsHost} port ${effectsPort}: ${fault}`,
+      `cannot listen on ${effectsHost} port ${effectsPort} for effects queries: ${fault}`,
     );
   }
 }
@@ -143,8 +143,8 @@ export async function defaultEffectsPort(
     const port = await tryListen(effectsHost, 0).catch(() => undefined);
     const message =
       port === undefined
-        ? "effects HTTP port unavailable: people and groups cannot be queried over HTTP"
-        : "default effects port is taken: using another port";
+        ? "effects HTTP port unavailable: people and groups cannot be queried over HTTP (see `reason`)"
+        : "effects default port is in use: using another port";
     log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
     return port;
   }

@@ -36,7 +36,7 @@ export function addEffects(program: Command, context: CommandContext): void {
   )
     .option(
       "--accept-expired",
-      "continue even though events left their stream before they were applied; if a stream was restored from an older copy, apply all of it again",
+      "continue even if events left their stream before they were applied; if a stream was restored from an older copy, apply its events again",
       false,
     )
     // The action below rejects other words with a message that lists the subcommands.
@@ -51,7 +51,7 @@ export function addEffects(program: Command, context: CommandContext): void {
     await runEffectsChild(context);
   });
   withDatabase(
-    effects.command("status").description("show which events are applied, and which could not be"),
+    effects.command("status").description("show which events are applied, and which were rejected"),
   ).action(async (options: { json: boolean }, command: Command) => {
     const { status } = await import("../commands/effects/status.ts");
     await status(commandOf(command, context), options.json);
@@ -87,7 +87,9 @@ function addRebuilding(effects: Command, context: CommandContext): void {
     withDatabase(
       effects
         .command("verify")
-        .description("compare the database with one built from the streams; changes nothing"),
+        .description(
+          "compare the database with a database that is built from the streams; changes nothing",
+        ),
     ),
   ).action(async (options: { json: boolean; acceptMissing: boolean }, command: Command) => {
     const { verifyEffects } = await import("../commands/effects/rebuild.ts");
@@ -100,7 +102,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
     program
       .command("person <project> <id>")
       .description(
-        "show the person of a distinct id or uuid; if links is given, why its ids belong to one person",
+        "show the person of a distinct id or uuid; with links, also the links that merged its ids",
       ),
   )
     .addArgument(new Argument("[what]", "links").choices(["links"]))
@@ -154,7 +156,7 @@ function addCounts(program: Command, context: CommandContext): void {
     .option("--source <uri>", "name of the installation in the lines of --export", "penstock")
     .option(
       "--unchecked",
-      "decide by the clock which days are closed, without asking NATS whether all events are applied",
+      "treat all past days as closed, without asking NATS whether all their events are applied",
       false,
     )
     .option(
@@ -170,7 +172,7 @@ function addCounts(program: Command, context: CommandContext): void {
   withDatabase(
     program
       .command("spikes <project>")
-      .description("list the periods in which a project, or one distinct id, sent more than usual"),
+      .description("list the periods in which a project or a distinct id sent more than usual"),
   )
     .option(
       "--from <time>",
@@ -201,7 +203,7 @@ function withDatabase(command: Command): Command {
 function withMissing(command: Command): Command {
   return command.option(
     "--accept-missing",
-    "continue even though events have left the streams; their effects will be missing",
+    "continue even if events have left the streams; their effects will be missing",
     false,
   );
 }

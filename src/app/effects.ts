@@ -105,16 +105,15 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
       return await streamStatuses(connection, which);
     };
     writer.start();
-    log.info({ database: shownPlace(storePlace(config)) }, "applying events");
+    log.info({ database: shownPlace(storePlace(config)) }, "effects applying events");
     const moved = natsHasMoved(config, { host: options.host, access, link, signal });
     const isElsewhere = await Promise.race([moved, writer.ended().then(() => false)]);
     if (isElsewhere)
       throw new CommandError("the embedded nats-server was replaced: start this process again");
-    log.info({}, "stopping");
+    log.info({}, "effects stopping");
   } catch (error) {
     if (signal.aborted) return;
-    if (error instanceof FencedError)
-      throw new CommandError(`another process applies events to this database: ${error.message}`);
+    if (error instanceof FencedError) throw new CommandError(`effects stopped: ${error.message}`);
     throw error;
   } finally {
     await parts.close();
@@ -157,7 +156,7 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
     const { message: reason } = error as Error;
     options.log.warn(
       { reason },
-      "effects HTTP port unavailable: the effects process events, but cannot be queried over HTTP",
+      "effects HTTP port unavailable: people and groups cannot be queried over HTTP until `up` is restarted with a free port (see `reason`)",
     );
   }
 }

@@ -51,7 +51,7 @@ export async function startGateway(
       ...(await watch.check()),
     ];
     const adminAt = operator && { adminHost: config.adminHost, adminPort };
-    log.info({ host: config.host, port, ...adminAt }, "listening");
+    log.info({ host: config.host, port, ...adminAt }, "gateway listening");
 
     let closed: Promise<void> | undefined;
     return {
@@ -141,7 +141,7 @@ async function drain(
   const left = await http.drain(config.drainTimeoutMs);
   await publisher.drain(deadlineMs);
   if (left > 0) log.warn({ requests: left }, "drain timed out: some requests get no response");
-  log.info({}, "closing connections");
+  log.info({}, "gateway closing connections");
   await closers.close();
-  log.info({}, "stopped");
+  log.info({}, "gateway stopped");
 }

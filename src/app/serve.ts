@@ -42,7 +42,7 @@ export async function up(
 ): Promise<void> {
   if (config.natsUrl !== undefined)
     throw new CommandError(
-      "`up` starts its own NATS: unset PENSTOCK_NATS_URL, or use `serve`",
+      "`up` starts its own nats-server, but PENSTOCK_NATS_URL is set: unset it, or use `serve`",
       usageExitCode,
     );
   requireNamedFolder(config);
@@ -100,7 +100,7 @@ async function run(
       effects = startEffectsChild(settings, context, log);
     }
     if (!context.stop.aborted) await once(context.stop, "abort");
-    log.info({}, "stopping");
+    log.info({}, "gateway stopping");
   } finally {
     await closeAll(gateway, effects, embedded);
   }
@@ -150,7 +150,10 @@ function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log
     embedded.noteAnswers({ url: addressOf(config, port), port, adminPort, effectsPort });
   } catch (error) {
     const { message: reason } = error as Error;
-    log.warn({ reason }, "cannot write the ports to the data folder: doctor will not find them");
+    log.warn(
+      { reason },
+      "gateway ports not recorded in the data folder: doctor will not find them",
+    );
   }
 }
 
@@ -167,7 +170,7 @@ async function demoProject(effective: Config, log: Log): Promise<Project | undef
     const place = { prefix: effective.subjectPrefix, replicas: effective.replicas };
     const project = await ensureDemoProject(connection, place);
     if (project === undefined)
-      log.warn({}, "the registry has lost projects: the sample project is not added");
+      log.warn({}, "project registry: it has lost projects, so the sample project is not added");
     return project;
   } finally {
     await connection.close();

@@ -80,11 +80,11 @@ function addClickHouse(sink: Command, context: CommandContext): void {
     .option("--database <name>", "database of the tables", schemaName, "penstock")
     .option(
       "--ddl",
-      "print the statements that create the tables, and exit: for the version of the server, or for 21.8 and newer if no server is given",
+      "print the statements that create the tables, and exit; without a server, for version 21.8 and newer",
       false,
     )
     .option("--no-create", "do not create the tables; they must exist")
-    .option("--no-lock", "do not take the lock that excludes a second sink")
+    .option("--no-lock", "do not take the lock that keeps a second sink out")
     .action(async (named: string | undefined, options: ClickHouseOptions, command: Command) => {
       const { database, create: makesTables, lock: hasLock, withPerson } = options;
       const config = configOf(command, context);
@@ -176,13 +176,13 @@ function addPosthog(sink: Command, context: CommandContext): void {
     .option("--state <folder>", "folder of its state; default: sink-posthog in the data folder")
     .option(
       "--key <project=key>",
-      "API key of a project at the target, if it differs from the key here (repeatable)",
+      "API key of a project at the target, if it differs from the key in the registry (repeatable)",
       keyOfProject,
       new Map<string, string>(),
     )
     .option(
       "--accept-refused",
-      "continue however many events in a row the target refuses; they are stored in the rejected file",
+      "continue even if the target refuses many events in a row; refused events are stored in the rejected file",
       false,
     )
     .option("--aside", "print the rejected events, and exit", false)
@@ -286,7 +286,7 @@ function withReading(command: Command, own: readonly SettingName[]): Command {
     )
     .option(
       "--accept-expired",
-      "continue even though events left their stream before they were written",
+      "continue even if events left their stream before they were written",
       false,
     );
 }

@@ -44,7 +44,7 @@ export async function runPosthogSink(
   );
   if (await isHere(url, config.port))
     throw new CommandError(
-      `${target.shown} is the gateway on this host (PENSTOCK_PORT is ${config.port}): it would store each event again, and the sink would send it again without end. Give another target (argument or PENSTOCK_SINK_TO)`,
+      `${target.shown} is the gateway on this host (PENSTOCK_PORT is ${config.port}): the gateway would store each event again, and the sink would send it again, without end. Give another target (argument or PENSTOCK_SINK_TO)`,
       usageExitCode,
     );
   const connected = (connection: NatsConnection) => {

@@ -40,7 +40,7 @@ const waiting: SinkStatus = {
 
 const moving: SinkStatus = {
   ...waiting,
-  reasons: ["waiting for the current write before switching to another nats-server"],
+  reasons: ["sink waiting for the current write before it switches to another nats-server"],
 };
 
 export async function runSink(
@@ -97,7 +97,7 @@ export async function runSink(
       });
       writer.start();
       if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
-      log.warn({}, "the embedded nats-server was replaced: continuing with the new one");
+      log.warn({}, "embedded nats-server restarted: the sink uses the new address");
       isMoving = true;
       // The target may be opened again only after all writes have ended.
       await writer.close(signal);
@@ -105,7 +105,7 @@ export async function runSink(
       isMoving = false;
       await link.close();
     }
-    log.info({}, "stopping");
+    log.info({}, "sink stopping");
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
@@ -115,7 +115,7 @@ export async function runSink(
     await link?.close();
     await server.close();
   }
-  log.info({ target: target.shown }, "the sink has ended");
+  log.info({ target: target.shown }, "sink ended");
 }
 
 export interface NamedProjects {
@@ -153,7 +153,7 @@ async function sinkLink(config: Config, options: SinkLinkOptions) {
       if (error instanceof CommandError || error instanceof NatsRefusedError) throw error;
       const { message: reason } = error as Error;
       waits(`waiting for the registry: ${reason}`);
-      warning.warn({ reason }, "waiting for the registry, to look up the named projects");
+      warning.warn({ reason }, "project registry: waiting for it to look up the named projects");
     }
     // A restarted embedded server may have another port, so the next attempt connects again.
     await pauseUntilAborted(againMs, signal);
@@ -182,7 +182,7 @@ async function lookUp(connection: NatsConnection, { config, named, log }: Lookup
     if (violationIn(error) === undefined) throw error;
     log.warn(
       { reason: (error as Error).message },
-      "no permission to read the registry: the named projects are not checked",
+      "project registry: no permission to read it, so the named projects are not checked",
     );
   }
 }

@@ -32,11 +32,11 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   }
   if (isNoteHidden(resolve(config.dataDir))) {
     throw new CommandError(
-      `cannot find NATS: only the user who started Penstock can read the address of the embedded nats-server of ${config.dataDir}: run this command as that user`,
+      `cannot find NATS: only the user who started Penstock may read the address of the embedded nats-server of ${config.dataDir}: run this command as that user`,
     );
   }
   throw new CommandError(
-    `cannot find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), name its folder with --data-dir, or name your NATS with --nats-url`,
+    `cannot find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), give its folder with --data-dir, or give your NATS with --nats-url`,
   );
 }
 

@@ -107,7 +107,7 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   const count = await atNats(command, declareComplete);
   say(
     command,
-    `the registry is complete with ${counted(count, "project")}; requests with any other key now get a 401`,
+    `the registry is complete with ${counted(count, "project")}; requests with any other key now get 401`,
   );
 }
 
@@ -134,7 +134,7 @@ export async function limit(
   };
   if (none === Object.keys(limits).length > 0) {
     const message =
-      "project limit: give --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or only --none";
+      "project limit: give at least one of --events-per-second, --bytes-per-second, --burst and --stream-share, or only --none";
     throw new CommandError(message, usageExitCode);
   }
   requireArguments(() => requireId(id));

@@ -44,7 +44,7 @@ export async function mustBeKnown(
   if (!(await hasEvents(connection, config.subjectPrefix, manyProjects)))
     throw new CommandError(text);
   const hint =
-    "if the project was removed and messages shared by several projects still hold its events, add the project again first";
+    "if the project was removed, and messages of several projects still contain its events, first add the project again";
   throw new CommandError(`${text}; ${hint}`);
 }
 

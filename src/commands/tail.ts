@@ -216,7 +216,9 @@ async function positionOf(
   const known = positions.get(name);
   if (known?.created === created && known.sequence <= state.last_seq) return known;
   if (known !== undefined) {
-    say(`stream ${stream} was replaced or has lost messages: showing it from its beginning`);
+    say(
+      `stream ${stream} was replaced or has lost messages: showing its events from the beginning`,
+    );
   }
   const position = {
     created,
@@ -249,7 +251,7 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
   }
   if (unreadable > 0)
     say(
-      `message ${message.seq} of ${message.info.stream}: ${unreadable} of its lines are not events and are skipped`,
+      `message ${message.seq} of ${message.info.stream}: skipped ${unreadable} lines that are not events`,
     );
   return shown.join("");
 }

@@ -33,7 +33,7 @@ const always = {
   "X-Content-Type-Options": "nosniff",
 };
 function foreignHost({ socket }: IncomingMessage): string {
-  return `Open the live page by an IP address, such as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST. Other names are rejected, because foreign pages could use them to read this one.`;
+  return `Open the live page by an IP address, such as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST. Other names are rejected, because pages of other sites could read this page through them.`;
 }
 
 export class LivePage {

@@ -1,4 +1,4 @@
-// There is no NATS here.
+// No NATS server listens at this address.
 
 import { Readable, Writable } from "node:stream";
 import { expect, test } from "vitest";
@@ -43,7 +43,7 @@ test.each([
   [["person", "a b", "u"], "the project's id must match"],
   [["gather", "a b"], "JetStream domain must match"],
   [["doctor", "--monitor", "nats-1"], "--monitor must be"],
-  [["up", "--nats-url", "nats://127.0.0.1:1"], "starts its own NATS"],
+  [["up", "--nats-url", "nats://127.0.0.1:1"], "starts its own nats-server"],
   [
     ["effects", "stauts"],
     "unknown command effects stauts: the commands are run, status, rebuild, verify",

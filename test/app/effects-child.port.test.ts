@@ -21,12 +21,12 @@ test("the effects use another port if their default port is in use, and both por
   ]);
 });
 
-test("the effects fail if their configured port is in use, and the error has the setting and a command that finds the process", async () => {
+test("the effects fail if their configured port is in use, and the error names the setting and a command that finds the process", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(
-      `^cannot listen for .* port ${place.effectsPort}: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}\` shows it$`,
+      `^cannot listen on .* port ${place.effectsPort}: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}\` shows it$`,
     ),
   });
   await requireEffectsPort({ ...place, effectsPort: 0 });

@@ -37,7 +37,7 @@ async function storeOne(connection: NatsConnection): Promise<void> {
 
 async function appliedBy(env: Record<string, string>): Promise<string> {
   const effects = penstockWith(env, "effects");
-  await expect.poll(() => effects.said.err, slow).toContain("applying events");
+  await expect.poll(() => effects.said.err, slow).toContain("effects applying events");
   const port = /"effectsPort":(\d+)/.exec(effects.said.err)?.[1] ?? "";
   const url = `http://127.0.0.1:${port}/projects/shop/persons?distinct_id=ada`;
   const status = async () => (await fetch(`${url}&wait_for=PENSTOCK_LIVE_0:1`)).status;

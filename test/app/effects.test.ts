@@ -101,13 +101,13 @@ describe("`penstock effects`", () => {
     const file = `sqlite:${temporaryFolder()}/effects.sqlite`;
     const args = ["effects", "--nats-url", gateway.nats.url, "--effects-url", file];
     const first = penstock(...args);
-    await expect.poll(() => first.said.err, slow).toContain("applying events");
+    await expect.poll(() => first.said.err, slow).toContain("effects applying events");
     await gateway.post("/capture/", { api_key: key, event: "$identify", distinct_id: "me" });
     const second = penstock(...args);
     await expect.poll(() => second.said.err, slow).toContain("waiting for the database");
     first.kill("SIGTERM");
     expect(await ended(first)).toBe(0);
-    await expect.poll(() => second.said.err, slow).toContain("applying events");
+    await expect.poll(() => second.said.err, slow).toContain("effects applying events");
     const port = /"effectsPort":(\d+)/.exec(second.said.err)?.[1] ?? "";
     const base = `http://127.0.0.1:${port}`;
     await expect
@@ -130,7 +130,7 @@ describe("`penstock effects`", () => {
     expect(await ended(second)).toBe(0);
   });
 
-  test("waits for NATS if it is unreachable, reports this, answers health requests, and can be stopped", async () => {
+  test("waits for NATS if it is unreachable, logs the wait, answers health requests, and can be stopped", async () => {
     const alone = penstock("effects", "--data-dir", temporaryFolder());
     await expect.poll(() => alone.said.err, slow).toContain("waiting for NATS");
     const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";

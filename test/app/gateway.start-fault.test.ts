@@ -14,7 +14,7 @@ vi.resetModules();
 const { startGateway } = await import("../../src/app/gateway.ts");
 afterAll(() => vi.resetModules());
 
-/** There is no NATS at that port. */
+/** No NATS server listens at this port. */
 const nowhere = {
   PENSTOCK_NATS_URL: "nats://127.0.0.1:1",
   PENSTOCK_ADMIN_PORT: "0",

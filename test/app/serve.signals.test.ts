@@ -5,14 +5,14 @@ import { ended, isRunning, penstock, temporaryFolder } from "../kit/processes.ts
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 
 describe("`penstock up`", () => {
-  test("stops once if it receives three SIGINT at the same time", async () => {
+  test("stops once if three SIGINTs arrive at the same time", async () => {
     const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     for (let times = 0; times < 3; times++) gateway.kill("SIGINT");
     expect(await ended(gateway)).toBe(0);
   });
 
-  test("stops on SIGHUP, and does not restart nats-server if the signal also ended that", async () => {
+  test("stops on SIGHUP, and does not restart nats-server if the signal also ended nats-server", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
@@ -24,7 +24,7 @@ describe("`penstock up`", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("exits immediately at a second SIGTERM if its stop hangs", async () => {
+  test("exits immediately on a second SIGTERM if its stop hangs", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
@@ -32,7 +32,8 @@ describe("`penstock up`", () => {
     process.kill(serverPid, "SIGSTOP");
     try {
       gateway.kill("SIGTERM");
-      // Sent repeatedly: the early ones merge with the first; the next one ends the stop.
+      // Sends the signal repeatedly: the first signals may merge into one, and a later signal ends
+      // the stop.
       await expect
         .poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 30_000, interval: 100 })
         .toBe(143);

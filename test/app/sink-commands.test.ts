@@ -31,7 +31,7 @@ test.each([
   expect((said as Error).message).not.toContain("secret");
 });
 
-// No folder can be created in /proc. The error is that the parent folder is missing.
+// No folder can be created in /proc, so the parent folder is missing.
 test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
   "penstock sink parquet %s fails immediately, because the folder can never be created",
   async (folder) => {

@@ -18,13 +18,13 @@ test("a sink continues when the embedded nats-server returns with another addres
   const where = ["--data-dir", dataDir, "--sink-port", "0"];
   const sink = penstock("sink", "parquet", folder, ...where);
   const times = (text: string) => `${sink.said.out}${sink.said.err}`.split(text).length - 1;
-  await expect.poll(() => times('"writing events"'), within).toBe(1);
+  await expect.poll(() => times('"sink writing events"'), within).toBe(1);
   first.kill("SIGTERM");
   expect(await ended(first)).toBe(0);
   rmSync(path.join(dataDir, "nats"), { recursive: true });
   const second = await begin();
-  await expect.poll(() => times('"writing events"'), within).toBe(2);
-  expect(times("nats-server was replaced")).toBe(1);
+  await expect.poll(() => times('"sink writing events"'), within).toBe(2);
+  expect(times("nats-server restarted")).toBe(1);
   sink.kill("SIGTERM");
   expect(await ended(sink)).toBe(0);
   second.kill("SIGTERM");

@@ -39,7 +39,7 @@ async function sinks(natsUrl: string) {
   };
 }
 
-test("a sink with a misspelt project fails before it stores a position, and with the correct name it receives every event", async () => {
+test("a sink with a misspelt project fails before it stores a position; with the correct name it receives every event", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("demo");
@@ -56,7 +56,7 @@ test("a sink with a misspelt project fails before it stores a position, and with
     expect(sink.said.err).toContain(
       `sink: ${flag}: there is no project dmeo: did you mean demo? the only project is demo`,
     );
-    expect(sink.said.err).not.toContain("writing events");
+    expect(sink.said.err).not.toContain("sink writing events");
     expect(existsSync(state)).toBe(false);
   }
   start("--projects", "demo", "--key", "demo=phc_of_the_shop");
@@ -93,7 +93,7 @@ test("a sink with --projects waits while the registry has no projects", async ()
   await expect.poll(() => arrived("phc_demo"), slow).toEqual(["ada"]);
 });
 
-test("a sink without permission to read the registry accepts the project names unchecked, and logs this", async () => {
+test("a sink without permission to read the registry accepts the project names unchecked, and logs that they are unchecked", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );

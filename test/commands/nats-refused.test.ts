@@ -21,7 +21,7 @@ describe.each([
     line: "Fix: give the user in PENSTOCK_NATS_URL this permission in nats-server",
   },
 ])("a command with $what", ({ options, user, line }) => {
-  test("fails with one line and exit code 1", async () => {
+  test("fails with a one-line error and exit code 1", async () => {
     const server = await startNatsServer(options);
     onTestFinished(() => server.remove());
     const url = server.url.replace("nats://", `nats://${user}`);

@@ -1,4 +1,4 @@
-// npm keeps an option that has no `--` before it, so it never reaches the program.
+// npm consumes an option that has no `--` before it, so the option does not reach the program.
 
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ test.each([
   [["load", "--rate=100"], "--rate", "npm run load -- --rate <events>"],
   [["faults", "--list"], "--list", "npm run faults -- --list"],
   [["bench", "--rounds", "2"], "--rounds", "npm run bench -- --rounds <count>"],
-])("npm run %j fails and states where to put --", (args, option, shown) => {
+])("npm run %j fails and explains where to put --", (args, option, shown) => {
   const { stderr, status } = npmRun(args);
   expect(stderr).toContain(
     `error: npm consumed ${option}: put -- before the options, as in: ${shown}\n`,
@@ -46,7 +46,7 @@ test.each([
 
 const noNats = { stderr: expect.stringContaining("cannot find NATS"), status: 1 };
 
-test("an option after -- is accepted, even if npm consumed the same option before it", () => {
+test("an option after -- is accepted, even if npm also consumed the same option before --", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 
@@ -58,6 +58,6 @@ test("a setting in npm's own file is not read as an option of the command", () =
   expect(npmRun(list, { NPM_CONFIG_JSON: "true" })).toEqual(noNats);
 });
 
-test("an option that npm consumed is ignored if the command does not have that option", () => {
+test("an option that npm consumed is ignored if the command does not have the option", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("project complete lists missing projects, and succeeds when none is missing", async () => {
+test("project complete lists missing projects, and succeeds if no project is missing", async () => {
   const connection = await connect({ servers: server.url });
   const { streams } = await jetstreamManager(connection);
   await streams.add({ name: "PENSTOCK_LIVE_0", subjects: ["penstock.live.0.*"] });
@@ -21,7 +21,7 @@ test("project complete lists missing projects, and succeeds when none is missing
   );
   await project("add", "blog", "--key", "phc_blog");
   expect(await project("complete")).toBe(
-    "the registry is complete with 2 projects; requests with any other key now get a 401\n",
+    "the registry is complete with 2 projects; requests with any other key now get 401\n",
   );
   expect(await project("list")).not.toContain("registry.incomplete");
 });

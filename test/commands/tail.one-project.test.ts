@@ -61,7 +61,7 @@ async function tailed(
 }
 
 describe("tail", () => {
-  test("selects a project's events from messages of one project and of several", async () => {
+  test("selects a project's events from messages of a single project and of several projects", async () => {
     const said = await tailed({ project: alpha.id }, [
       "alpha first",
       "alpha large",
@@ -76,7 +76,7 @@ describe("tail", () => {
     await tailed({}, all);
   });
 
-  test("selects nothing for a missing project, with a note, and rejects an invalid id", async () => {
+  test("selects nothing for a missing project and prints a note, and rejects an invalid id", async () => {
     await expect(tailed({ project: "nosuch" }, [])).rejects.toThrow(
       "tail: there is no project nosuch; the projects are ",
     );

@@ -1,5 +1,5 @@
-// Foreign text is printed on a terminal as text: control characters and bidirectional overrides are
-// escaped, and JSON remains the same JSON.
+// Foreign text appears on a terminal as plain text: control characters and bidirectional overrides
+// are escaped, and JSON keeps its meaning.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";

@@ -10,12 +10,12 @@ export interface RunningPenstock {
   readonly url: string;
   readonly adminUrl: string;
   log(): Record<string, unknown>[];
-  /** The files it has mapped; undefined if there is no /proc. */
+  /** The files that the gateway has mapped; undefined without /proc. */
   mapped(): string[] | undefined;
   stop(): Promise<number | null>;
 }
 
-/** Only the PATH of this process, and free loopback ports. */
+/** The PATH of this process, and free loopback ports; no other variables. */
 export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
   return {
     PATH: process.env["PATH"] ?? "",
@@ -25,7 +25,7 @@ export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
   };
 }
 
-/** Runs a command of it to its end; throws its output if the exit code is not 0. */
+/** Runs a command of the bundle to its end. Throws its output if the exit code is not 0. */
 export function runCommand(command: readonly [string, ...string[]], env: Env): string {
   const [program, ...args] = command;
   const done = spawnSync(program, args, { env, cwd: tmpdir(), encoding: "utf8" });
@@ -35,8 +35,8 @@ export function runCommand(command: readonly [string, ...string[]], env: Env): s
 }
 
 /**
- * Runs a command alongside the test, in a folder outside the project, and records its output. It
- * ends with the test.
+ * Runs a command alongside the test, in a folder outside the project, and records its output. The
+ * command ends with the test.
  */
 export function speaking(
   command: readonly [string, ...string[]],
@@ -53,7 +53,8 @@ export function speaking(
 }
 
 /**
- * Starts it in a folder outside the project, and waits until it listens. It ends with the test.
+ * Starts the gateway in a folder outside the project, and waits until it listens. It ends with the
+ * test.
  */
 export async function startPenstock(
   command: readonly [string, ...string[]],
@@ -80,7 +81,7 @@ export async function startPenstock(
       .slice(0, -1)
       .map((line) => JSON.parse(line));
   const listening = (): Record<string, unknown> | undefined =>
-    log().find(({ msg }) => msg === "listening");
+    log().find(({ msg }) => msg === "gateway listening");
   await expect
     .poll(() => listening() ?? child.exitCode, { timeout: 30_000, message: "listens" })
     .not.toBeNull();

@@ -39,7 +39,7 @@ afterAll(async () => {
   rmSync(parent, { recursive: true, force: true, maxRetries: 10 });
 });
 
-/** 3 MB, which is scanned in the background. */
+/** 3 MB, which the gateway scans in the background. */
 function largeBody(event: string): string {
   const batch = Array.from({ length: largeBodyEvents }, (_, index) => ({
     event,
@@ -54,7 +54,7 @@ describe("the bundle", () => {
     timeout: 120_000,
   }, async () => {
     const env = bundleEnv(nats);
-    // The command of the systemd unit, through a link like one on PATH.
+    // The command of the systemd unit, through a symbolic link like a link on PATH.
     const [, program = "", argument = ""] =
       /^ExecStart=\/opt\/penstock\/(\S+) (\S+)$/m.exec(readDeploy("systemd/penstock.service")) ??
       [];
@@ -125,7 +125,7 @@ describe("the bundle", () => {
     }
   });
 
-  test("serves the same posthog-js scripts as the project, with their licence, and logs the version of the scripts", async () => {
+  test("serves the same posthog-js scripts and licence as the project, and logs the version of the scripts", async () => {
     const nearest = path.join(root, "node_modules", "posthog-js");
     const served = readStaticFiles(nearest);
     const own = path.join(folder, "posthog-js");
@@ -149,7 +149,7 @@ describe("the bundle", () => {
     );
   });
 
-  test("loses no file when npm installs packages in its folder", {
+  test("keeps all its files when npm installs packages in its folder", {
     timeout: 120_000,
   }, () => {
     const copy = path.join(parent, "with-npm");
@@ -189,7 +189,7 @@ describe("the bundle", () => {
       .toContain('"event":"hello"');
   });
 
-  test("is only written to a folder that the command names and that is empty or new", () => {
+  test("is written only to the given folder, which must be empty or new", () => {
     const taken = path.join(parent, "taken");
     mkdirSync(taken);
     writeFileSync(path.join(taken, "file"), "mine");

@@ -54,8 +54,7 @@ const config = settingsOf(gateways[0]?.[1].environment ?? {});
 
 describe("the Compose file", () => {
   test("is valid against the schema of the Compose specification", () => {
-    // The schema of 2021: without `name`, and with ids in the format of the fourth draft of JSON
-    // Schema.
+    // The schema of 2021: without `name`, and with ids in the format of draft 4 of JSON Schema.
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
       (key === "id" || key === "$schema") && typeof value === "string" ? undefined : value,
     );
@@ -65,7 +64,7 @@ describe("the Compose file", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test("has versions for its images, and builds the gateway's image once", () => {
+  test("pins the versions of its images, and builds the gateway's image once", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
@@ -105,7 +104,7 @@ describe("the Compose file", () => {
     }
   });
 
-  test("gives every gateway the same settings, all of which exist", () => {
+  test("gives every gateway the same settings, and all settings exist", () => {
     for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
       const { natsUrl, natsToken, replicas } = settingsOf(environment);
       expect({ natsUrl, natsToken, replicas }, name).toEqual({
@@ -172,7 +171,7 @@ describe("the Compose file", () => {
       expect(new Set(Object.keys(environment)), name).toEqual(asked);
       expect(environment["NATS_NAME"]).toBe(name);
       const conf = path.join(root, "deploy/nats/cluster.conf");
-      // Not the folder, which is the container's.
+      // Replaces the folder, because the configured folder exists only in the container.
       const env = { ...process.env, ...environment, NATS_STORE: root };
       expect(
         execFileSync(findNatsServer(), ["-t", "-c", conf], {
@@ -194,7 +193,7 @@ describe("the Compose file", () => {
     expect(nodes[0]?.[1].healthcheck?.test.join(" ")).toContain(`http://127.0.0.1:${port}/healthz`);
   });
 
-  test("has the same gateways and ports as HAProxy and Prometheus", () => {
+  test("lists the same gateways and ports as HAProxy and Prometheus", () => {
     const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
     expect(adminHost).toBe("0.0.0.0");
     const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(
@@ -220,12 +219,13 @@ describe("the Compose file", () => {
         config.drainDelayMs + config.drainTimeoutMs + 5_000,
       );
     }
-    // HAProxy waits longer than the gateway, or its 504 would hide the gateway's own answer.
+    // HAProxy waits longer than the gateway. Otherwise its 504 would replace the gateway's own
+    // answer.
     const [, timeout] = /timeout server (\d+)s/.exec(haproxy) ?? [];
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("publishes the pages for people only on the host, and the event port to everyone", () => {
+  test("publishes the pages for people only on the host, and the event port on all interfaces", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

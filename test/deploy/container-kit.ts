@@ -15,7 +15,7 @@ const ignoreLines = readDeploy("container/Dockerfile.dockerignore")
   }));
 
 /**
- * The last matching line decides; `*` stays within a folder, and a folder includes everything below
+ * The last matching line decides. `*` does not match a slash, and a folder includes all paths below
  * it.
  */
 export function isSent(file: string): boolean {

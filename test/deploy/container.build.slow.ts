@@ -57,7 +57,7 @@ function copy(instruction: Copy, workdir: string): void {
 function runStage(): void {
   const workdir = inFolder(contentOf(buildStage, "WORKDIR"));
   mkdirSync(workdir, { recursive: true });
-  // A build has none of our variables, and no programs of the project on its PATH.
+  // A container build has no variables of this host, and no programs of the project on its PATH.
   const own = path.join(root, "node_modules", ".bin");
   const places = (process.env["PATH"] ?? "")
     .split(":")

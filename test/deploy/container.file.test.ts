@@ -17,7 +17,7 @@ describe("the Dockerfile", () => {
     expect(validate(dockerfile).map(({ message }) => message)).toEqual([]);
   });
 
-  test("names versions of its base images, and starts from the pinned Node", () => {
+  test("pins the versions of its base images, and starts from the pinned Node", () => {
     const images = instructions.flatMap((instruction) =>
       instruction.getKeyword() === "FROM" ? ((instruction as From).getImage() ?? "") : [],
     );
@@ -61,7 +61,7 @@ describe("the Dockerfile", () => {
     expect(last).not.toMatch(/^(RUN|SHELL) /m);
   });
 
-  test("has no launcher in its documented commands, because the image has no shell", () => {
+  test("documents commands without a launcher, because the image has no shell", () => {
     const files = globSync(["docs/**/*.md", "deploy/**/*.{md,yaml}"], { cwd: root });
     const text = files.map((file) => readFileSync(path.join(root, file), "utf8")).join("\n");
     const calls = text.match(/\bexec \S.* \/penstock\/bin\/\S+ \S+/g) ?? [];
@@ -69,7 +69,7 @@ describe("the Dockerfile", () => {
     for (const call of calls) expect(call).toContain("/penstock/bin/node /penstock/dist/main.js");
   });
 
-  test("has a Node whose NODE_OPTIONS allow the launcher's flags, as documented", () => {
+  test("uses a Node whose NODE_OPTIONS allow the launcher's flags, as documented", () => {
     const table = readFileSync(path.join(root, "scripts/lib/node-flags.mjs"), "utf8");
     const flagOf = (name: string) => new RegExp(`${name} = "(\\S+)(=\\d+)"`).exec(table) ?? [];
     const [, flag = "", mebibytes] = flagOf("gatewayFlag");

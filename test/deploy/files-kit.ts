@@ -33,19 +33,19 @@ export function envOf(text: string): Env {
   );
 }
 
-/** The gateway's configuration from the variables. Throws its errors. */
+/** The gateway's configuration from the variables. Throws the configuration errors. */
 export function settingsOf(env: Env): Config {
   const result = readConfig(env, {});
   if (!result.ok) throw new Error(`read settings: ${result.faults.join("; ")}`);
   return result.config;
 }
 
-/** The total size of a gateway's streams: two lanes. */
+/** The total size of a gateway's streams in both lanes. */
 export function streamBytesTotal({ partitions, streamBytesMax }: Config): number {
   return 2 * partitions * streamBytesMax;
 }
 
-/** `40GB` and `900Gi` in bytes, as nats-server and Kubernetes read them. */
+/** Converts `40GB` and `900Gi` to bytes, as nats-server and Kubernetes do. */
 export function bytesOf(size: string): number {
   const match = /^(\d+)([KMGT])(i?)B?$/.exec(size);
   if (match === null) throw new Error(`read a size: ${size}`);
@@ -89,13 +89,13 @@ interface Probe {
   readonly failureThreshold: number;
 }
 
-/** Of a Deployment. */
+/** Returns the containers of a Deployment. */
 export function containersOf(manifest: Manifest): Container[] {
   return (manifest["spec"] as { template: { spec: { containers: Container[] } } }).template.spec
     .containers;
 }
 
-/** The one manifest of the kind and name. Throws if it is missing. */
+/** Returns the only manifest of the kind and name. Throws if it is missing. */
 export function the(manifests: readonly Manifest[], kind: string, name: string): Manifest {
   const [found] = manifests.filter(
     (manifest) => manifest.kind === kind && manifest.metadata.name === name,

@@ -19,7 +19,7 @@ import {
 const manifests = await kustomize("overlays/production");
 const deployment = the(manifests, "Deployment", "penstock");
 const container = containersOf(deployment)[0]!;
-/** Its name ends in a hash of its content, so that new settings start new pods. */
+/** The name ends in a hash of the content, so that new settings start new pods. */
 const configMap = manifests.find(({ kind }) => kind === "ConfigMap")!;
 const config = settingsOf({
   ...(configMap["data"] as Env),

@@ -13,14 +13,14 @@ import { describe, expect, test } from "vitest";
 import { kustomize, type Manifest, root } from "./files-kit.ts";
 
 interface Known {
-  /** Its validate() throws the errors. */
+  /** The validate() method of the model throws the errors. */
   readonly model: new (
     manifest: never,
   ) => { validate(): void };
   readonly from: string;
 }
 
-/** By apiVersion and kind. */
+/** The models by apiVersion and kind. */
 const known: Readonly<Record<string, Known>> = {
   "v1 ConfigMap": { model: ConfigMap, from: "kubernetes-models/v1" },
   "v1 Service": { model: Service, from: "kubernetes-models/v1" },

@@ -14,18 +14,19 @@ afterAll(async () => {
   for (const node of nodes) await node.remove();
 });
 
-test("a gateway with three replicas loses no event, and continues, when one of the three nodes is lost", async () => {
+test("a gateway with three replicas loses no event and continues if one of the three nodes is lost", async () => {
   const project = await gateway.project();
   const post = async (event: string) =>
     (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;
   expect(await post("before")).toBe(200);
   expect(await Promise.all(nodes.map(syncsAlways))).toEqual([true, true, true]);
   await nodes[1]!.stop();
-  // A stream whose leader has stopped elects another one; clients are asked to retry meanwhile.
+  // A stream whose leader has stopped elects a new leader. Until then, the gateway asks clients to
+  // retry.
   await until(async () => (await post("after")) === 200, 20_000);
 
   const connection = await connect({ servers: nodes[2]!.url, token: nodes[2]!.token ?? "" });
-  // The reader's consumer may be on the missing node until the others notice.
+  // The reader's consumer may be on the missing node until the other nodes detect the loss.
   const frames = await vi.waitFor(() => readFrames(connection, `penstock.live.*.${project.id}`), {
     timeout: 30_000,
     interval: 200,

@@ -37,13 +37,13 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("a gateway at a leaf node stores events while the hub is down, and then the hub gets each event once and in order", async () => {
+test("a gateway at a leaf node stores events while the hub is down; then the hub receives each event once and in order", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");
   const second = await gatewayAt("leaf-2");
   expect(await hub.gather("leaf-2")).toMatch(/LIVE_0 +leaf-1[\s\S]*LIVE_0 +leaf-2/);
-  // Created at one leaf, in the hub's registry: known at the other.
+  // A project that is created at one leaf is in the hub's registry, and known at the other leaf.
   const project = await first.project();
   await until(
     async () => (await second.post("/batch/", { api_key: project.key, batch: [] })).status === 200,
@@ -97,7 +97,7 @@ test("a gateway at a leaf node stores events while the hub is down, and then the
   expect((await eventsAtHub(project, "live")).sort()).toEqual(sent.live.sort());
   expect(await eventsAtHub(project, "historical")).toEqual(sent.historical);
 
-  // Gateways write the last of their counts when they close.
+  // Gateways write their last counts when they close.
   for (const gateway of gateways) await gateway.close();
   await hub.askAgain("leaf-1", "leaf-2");
   await until(

@@ -20,7 +20,7 @@ async function answers(gateway: TestGateway): Promise<number[]> {
   return [await statusOf(key), await statusOf(unknownKey)];
 }
 
-test("a gateway at a new leaf node waits for the hub's projects, and later has them even without the hub", async () => {
+test("a gateway at a new leaf node waits for the hub's projects, and keeps them if the hub is then unreachable", async () => {
   await hub.gather();
   const shop = { prefix: "penstock", replicas: 1, id: "shop", key };
   await hub.withClient((connection) => addProject(connection, shop));
@@ -30,7 +30,7 @@ test("a gateway at a new leaf node waits for the hub's projects, and later has t
     listens = true;
   });
   await until(async () => (await mirrorAtLeaf()) !== undefined);
-  // Each takes a round trip to the leaf: enough time for a gateway that does not wait.
+  // Each query takes a round trip to the leaf, so a gateway that does not wait would listen by now.
   for (let look = 0; look < 200; look++)
     expect(await mirrorAtLeaf()).toMatchObject({ messages: 0 });
   expect(listens).toBe(false);

@@ -58,15 +58,15 @@ interface Series {
 }
 
 interface TestPrometheus {
-  /** The current series of an instant query. Throws the error of a query. */
+  /** The current series of an instant query. Throws the query's error. */
   query(expr: string): Promise<Series[]>;
   /** Every rule, with the result of its last evaluation. */
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>;
 }
 
 /**
- * With the configuration and rules of deploy/, but an interval of a second, and only this gateway
- * and its effects. Ends with the test.
+ * Starts Prometheus with the configuration and rules of deploy/, but with an interval of one
+ * second, and with only this gateway and its effects as targets. Ends with the test.
  */
 export async function startPrometheus(
   adminUrl: string,

@@ -46,7 +46,7 @@ describe("the alerts", () => {
   );
 
   describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-    test("fires at some time in its scenarios, and is quiet at another", () => {
+    test("fires at some time in its scenarios, and is quiet at other times", () => {
       const own = scenarios
         .filter(({ name }) => name.startsWith(`${alert}: `))
         .flatMap((found) => found.promql_expr_test);
@@ -67,7 +67,7 @@ describe("the alerts", () => {
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
       expect(annotations?.["runbook"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
-      // Alertmanager makes a link of this one, and a relative link would be broken.
+      // Alertmanager would show this annotation as a link, and a relative link would be broken.
       expect(annotations?.["runbook_url"]).toBeUndefined();
       const sections = runbook.split(/^#+ /m);
       const section = sections.find((text) => text.startsWith(`${alert}\n`)) ?? "";

@@ -46,7 +46,7 @@ describe("the dashboard", () => {
     );
   });
 
-  test("has a description, a unit and the selected data source in each panel, and no panels that overlap", () => {
+  test("has a description, a unit and the selected data source in each panel, and no overlapping panels", () => {
     const panels = dashboardPanels();
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = new Set<string>();

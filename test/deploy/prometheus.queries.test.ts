@@ -15,12 +15,12 @@ import { settingsOf } from "./files-kit.ts";
 import { fetchMsMax, readRules, startPrometheus } from "./prometheus-kit.ts";
 
 const ackTimeoutMs = 300;
-/** How long the sink's target takes for a batch. */
+/** The time that the sink's target needs for a batch. */
 const batchMs = 200;
 // This gateway has no TLS, so this series does not exist.
 const onlyWithTls = "penstock_tls_certificate_expiry_seconds";
 
-/** Grafana's variables with everything selected, over short times. */
+/** Grafana's variables with all values selected, over short periods. */
 function filledIn(expr: string): string {
   return expr
     .replaceAll("$__rate_interval", "5s")
@@ -59,7 +59,7 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
   });
 }
 
-/** Address and port of effects on the gateway's streams. They end with the test. */
+/** Returns the address and port of effects on the gateway's streams. They end with the test. */
 async function startEffects(gateway: TestGateway): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-effects-"));
   const config = settingsOf({
@@ -89,7 +89,7 @@ async function startEffects(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${await promise}`;
 }
 
-/** Address and port of a sink whose target is slow, so that something always waits. */
+/** Returns the address and port of a sink with a slow target, so that some batch always waits. */
 async function startSink(gateway: TestGateway): Promise<string> {
   const port = await freePort();
   const config = settingsOf({
@@ -123,7 +123,7 @@ test("a real Prometheus answers every query of the dashboard, the rules and the 
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");
-  // It gets no queries.
+  // The upstream gets no queries.
   const upstream = { PENSTOCK_UPSTREAM_URL: "http://127.0.0.1:1" };
   const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs), ...upstream };
   const gateway = await startTestGateway({ env });

@@ -3,7 +3,7 @@ import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./file
 
 type Unit = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
-/** Section, then name, then every value. Throws on an invalid line. */
+/** The values by section and name. Throws on an invalid line. */
 function unitOf(name: string): Unit {
   const unit: Record<string, Record<string, string[]>> = {};
   let section: Record<string, string[]> = {};
@@ -71,7 +71,7 @@ describe("the systemd unit", () => {
     );
   });
 
-  test("of a sink runs the bundle with the gateway's NATS, and with the target from the sink's own file", () => {
+  test("of a sink runs the bundle with the gateway's NATS settings and reads the target from the sink's own file", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([
@@ -102,7 +102,7 @@ describe("the systemd unit", () => {
     expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
       1.1 * streamBytesTotal(config),
     );
-    // The only folder it may write to.
+    // The only writable folder of the service.
     expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
     expect(nats["Service"]?.["ExecStart"]).toEqual([
       "/usr/sbin/nats-server --config /etc/nats/nats.conf",

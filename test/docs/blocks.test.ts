@@ -6,7 +6,7 @@ const runner = new Runner();
 beforeAll(() => runner.open(), 90_000);
 afterAll(() => runner.close(), 60_000);
 
-/** The block below a request shows its whole answer. */
+/** The block below a request contains its complete answer. */
 function answerBelow({ file, line }: Block): string {
   const below = blocksOf(file).find((block) => block.line > line);
   if (below?.language !== "json") throw new Error(`read ${file}: no answer below line ${line}`);
@@ -103,12 +103,12 @@ describe("a documented block that does not end", () => {
     async (_, block) => {
       const run = runner.startProgram(block);
       onTestFinished(() => interrupt(run, "SIGKILL"));
-      // Events that the SDK of the blocks above sent are read too: reading begins with the first
-      // event.
+      // The program also reads events that the SDK of the blocks above sent, because it begins with
+      // the first event.
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
       await send("read by a program");
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
-      // The first start of a name is logged.
+      // The program logs its first start with a name.
       const logged = run.said.err.split("\n").slice(0, -1);
       expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
         [],
@@ -155,7 +155,7 @@ test.each(blocks("removal"))(
       await run.ended;
       return run.said.out;
     };
-    // The blocks above may have added it already.
+    // The blocks above may have added the project already.
     await penstock("add shop");
     expect(await penstock("list")).toMatch(/^shop /m);
     const run = runner.startProgram(block);

@@ -4,7 +4,7 @@ import path from "node:path";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 
-/** A fenced block, with the words after its opening fence. */
+/** A fenced block, and the words after its opening fence. */
 export interface Block {
   readonly file: string;
   /** The line of the opening fence, counted from 1. */

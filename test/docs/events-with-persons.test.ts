@@ -16,7 +16,7 @@ const nats = ["--nats-url", gateway.nats.url];
 const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
 const slow = { timeout: 30_000 };
 
-test("the sink with persons of the guide adds the person to each event, and the queries of the guide work", async () => {
+test("the guide's sink with persons adds the person to each event, and the guide's queries work", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
     ...sinkArgs,
@@ -28,7 +28,9 @@ test("the sink with persons of the guide adds the person to each event, and the 
   await send({ event: "paid", distinct_id: "ada" });
   const anonymous = { $process_person_profile: false };
   await send({ event: "looked", distinct_id: "anon-2", properties: anonymous });
-  await expect.poll(() => sink.said.err, slow).toContain("waiting for the effects");
+  await expect
+    .poll(() => sink.said.err, slow)
+    .toContain("sink waiting: `penstock effects` has not applied these events yet");
   expect(await asked(postgres.url, "SELECT event FROM penstock.events")).toEqual([]);
 
   const effects = penstock(
@@ -79,7 +81,7 @@ test("the sink with persons of the guide adds the person to each event, and the 
   expect(sink.said.err).not.toContain(postgres.password);
 });
 
-test("--ddl --with-person prints the tables with the column person_uuid", async () => {
+test("--ddl --with-person prints tables with the column person_uuid", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--with-person");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("penstock", { withPerson: true }));
@@ -87,8 +89,11 @@ test("--ddl --with-person prints the tables with the column person_uuid", async 
 });
 
 test.each([
-  [[], /--with-person: cannot read .*effects.sqlite: there is no such file.*PENSTOCK_EFFECTS_URL/],
-  [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: there is no such file/],
+  [
+    [],
+    /--with-person: cannot read .*effects.sqlite: the file does not exist.*PENSTOCK_EFFECTS_URL/,
+  ],
+  [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: the file does not exist/],
   [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
 ])("a sink with persons reports an invalid effects database: %j", async (args, said) => {
   const to = ["--to", postgres.url, "--data-dir", temporaryFolder()];

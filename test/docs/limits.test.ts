@@ -19,7 +19,10 @@ function valuesOf(name: string): number[] {
   );
 }
 
-/** How the page may write the value: plain, in KiB or MiB, in seconds, minutes or hours. */
+/**
+ * The notations that the page may use for the value: plain, in KiB or MiB, in seconds, minutes or
+ * hours.
+ */
 function spellings(value: number): string[] {
   const units = [
     [1, ""],

@@ -32,7 +32,7 @@ export function blocks(name: string): [string, Block][] {
   });
 }
 
-/** Ctrl-C: the whole group receives it. */
+/** Ctrl-C: the whole process group receives the signal. */
 export function interrupt({ child }: Spoken, signal: NodeJS.Signals = "SIGINT"): void {
   try {
     process.kill(-child.pid!, signal);
@@ -41,7 +41,7 @@ export function interrupt({ child }: Spoken, signal: NodeJS.Signals = "SIGINT"):
 
 export class Runner {
   readonly dataDir = mkdtempSync(path.join(tmpdir(), "penstock-docs-"));
-  // Below the project, so that a program finds its packages.
+  // Below the project, so that programs find its packages.
   readonly programsDir = path.join(root, ".cache", `docs-blocks-${process.pid}`);
   readonly #exchanges: readonly Exchange[];
   port = "";
@@ -49,7 +49,7 @@ export class Runner {
   sinkPort = "";
   #up: Spoken | undefined;
 
-  /** `exchanges`: further text of blocks, and its replacement. */
+  /** `exchanges`: additional texts of blocks, and their replacements. */
   constructor(exchanges: readonly Exchange[] = []) {
     this.#exchanges = exchanges;
   }
@@ -74,7 +74,7 @@ export class Runner {
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** Runs it in the project's folder, in its own process group, as a terminal does. */
+  /** Runs a program in the project's folder, in its own process group, as a terminal does. */
   start(program: string, args: readonly string[]): Spoken {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const env = {
@@ -99,7 +99,9 @@ export class Runner {
     return { child, said, ended };
   }
 
-  /** A shell block: curl fails if the answer is an error, and a failing line ends it. */
+  /**
+   * Runs a shell block. curl fails if the answer is an error, and a failing line ends the block.
+   */
   startShell(block: Block): Spoken {
     const strict =
       'set -euo pipefail\ncurl() { command curl -sS --fail-with-body --max-time 20 "$@"; echo; }\n';

@@ -20,7 +20,7 @@ const slow = { timeout: 30_000 };
 describe.each(clickHouses)("the ClickHouse sink of the guide", (clickhouse) => {
   const { url, tlsUrl, password } = clickhouse;
 
-  test("writes events over TLS, and the queries of the guide work", async () => {
+  test("writes events over TLS, and the guide's queries work", async () => {
     const to = `${tlsUrl}?sslrootcert=${authority.caFile}`;
     const sink = penstock("sink", "clickhouse", to, ...nats);
     const { id, key: api_key } = await gateway.project();
@@ -52,26 +52,26 @@ describe.each(clickHouses)("the ClickHouse sink of the guide", (clickhouse) => {
     const shown = async (page: string) =>
       await (await fetch(`http://127.0.0.1:${port}${page}`)).text();
     expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
-    // The position is written after the event.
+    // The sink writes the position after the event.
     const written = 'penstock_sink_events_total{outcome="written"} 1';
     await expect.poll(() => shown("/metrics"), slow).toContain(written);
 
-    // Another sink, with its target in a variable, stands by.
+    // Another sink, whose target is in a variable, stands by.
     const other = penstockWith({ PENSTOCK_SINK_TO: url }, "sink", "clickhouse", ...nats);
     await expect.poll(() => other.said.err, slow).toContain("standing by");
     sink.kill("SIGTERM");
     expect(await ended(sink)).toBe(0);
-    await expect.poll(() => other.said.err, slow).toContain("writing events");
+    await expect.poll(() => other.said.err, slow).toContain("sink writing events");
     expect(sink.said.err + other.said.err).not.toContain(password);
   });
 
-  test("prints statements with which the server creates the tables", async () => {
+  test("prints statements that create the tables on the server", async () => {
     const args = ["sink", "clickhouse", url, "--database", "warehouse"];
     const printed = penstock(...args, "--ddl");
     expect(await ended(printed)).toBe(0);
     for (const statement of printed.said.out.split(";\n").slice(0, -1)) await asked(url, statement);
     const sink = penstock(...args, "--no-create", ...nats);
-    await expect.poll(() => sink.said.err, slow).toContain("writing events");
+    await expect.poll(() => sink.said.err, slow).toContain("sink writing events");
     const counted = () => asked(url, "SELECT count() AS n FROM warehouse.positions FINAL");
     await expect.poll(counted, slow).toEqual([{ n: "2" }]);
   });

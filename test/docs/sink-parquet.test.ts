@@ -12,7 +12,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+);\n```$/gm)].map(([, sql]) =
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("the Parquet sink of the guide writes events, and the queries of the guide work", async () => {
+test("the guide's Parquet sink writes events, and the guide's queries work", async () => {
   const folder = path.join(temporaryFolder(), "warehouse");
   const sink = penstock("sink", "parquet", folder, "--sink-file-seconds", "1", ...nats);
   const { id, key: api_key } = await gateway.project();
@@ -44,6 +44,6 @@ test("the Parquet sink of the guide writes events, and the queries of the guide 
   await expect.poll(() => other.said.err, slow).toContain("standing by");
   sink.kill("SIGTERM");
   expect(await ended(sink)).toBe(0);
-  expect(sink.said.err).toMatch(/segment committed as Parquet files[\s\S]*the sink has ended/);
-  await expect.poll(() => other.said.err, slow).toContain("writing events");
+  expect(sink.said.err).toMatch(/sink committed a segment as Parquet files[\s\S]*sink ended/);
+  await expect.poll(() => other.said.err, slow).toContain("sink writing events");
 });

@@ -14,7 +14,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("the PostgreSQL sink of the guide writes events, and the queries of the guide work", async () => {
+test("the guide's PostgreSQL sink writes events, and the guide's queries work", async () => {
   const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
@@ -44,22 +44,22 @@ test("the PostgreSQL sink of the guide writes events, and the queries of the gui
   expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
   expect(await shown("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
 
-  // Another sink, with its target in a variable, stands by.
+  // Another sink, whose target is in a variable, stands by.
   const other = penstockWith({ PENSTOCK_SINK_TO: postgres.url }, "sink", "postgres", ...nats);
   await expect.poll(() => other.said.err, slow).toContain("standing by");
   sink.kill("SIGTERM");
   expect(await ended(sink)).toBe(0);
-  await expect.poll(() => other.said.err, slow).toContain("writing events");
+  await expect.poll(() => other.said.err, slow).toContain("sink writing events");
   expect(other.said.err).not.toContain(postgres.password);
 });
 
-test("the PostgreSQL sink of the guide prints statements that can be run repeatedly", async () => {
+test("the guide's PostgreSQL sink prints statements that can be run repeatedly", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", { withPerson: false }));
   for (const _ of ["once", "again"]) await asked(postgres.url, printed.said.out);
   const sink = penstock("sink", "postgres", "--to", postgres.url, "--schema", "warehouse", ...nats);
-  await expect.poll(() => sink.said.err, slow).toContain("writing events");
+  await expect.poll(() => sink.said.err, slow).toContain("sink writing events");
   const counted = () => asked(postgres.url, "SELECT count(*) FROM warehouse.positions");
   await expect.poll(counted, slow).toEqual([{ count: "2" }]);
 });

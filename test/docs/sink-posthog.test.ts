@@ -27,7 +27,7 @@ function started(to: string, ...more: string[]) {
   return penstock("sink", "posthog", to, ...nats, ...more);
 }
 
-test("the PostHog sink of the guide delivers events with uuid and time to another gateway, which stores history as history", async () => {
+test("the guide's PostHog sink delivers events with uuid and time to another gateway, which stores history as history", async () => {
   const folder = newFolder();
   const [here, there] = [await gateway.project(), await upstream.project()];
   const sink = started(upstream.url, "--state", folder, "--key", `${here.id}=${there.key}`);
@@ -61,13 +61,13 @@ test("the PostHog sink of the guide delivers events with uuid and time to anothe
   expect(sink.said.err).not.toContain(there.key);
 });
 
-test("the PostHog sink of the guide uses a key from the registry, and waits without rejecting events if the upstream rejects the key", async () => {
+test("the guide's PostHog sink reads its key from the registry, and waits without rejecting events if the upstream rejects the key", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);
   await gateway.post("/capture/", { api_key: project.key, event: "e", distinct_id: "d" });
   const said = () => sink.said.err;
-  await expect.poll(said, slow).toMatch(/"reason":"401: [^"]*","msg":"the upstream refuses/);
+  await expect.poll(said, slow).toMatch(/"reason":"401: [^"]*","msg":"sink upstream refuses/);
   const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
   const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
   expect(ready.status).toBe(503);
@@ -80,7 +80,7 @@ test("the PostHog sink of the guide uses a key from the registry, and waits with
   expect(said()).not.toContain(project.key);
 });
 
-test("the command of the guide prints the events that the PostHog sink has rejected", async () => {
+test("the guide's command prints the events that the PostHog sink has rejected", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const refusing = await startUpstream();

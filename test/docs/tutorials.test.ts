@@ -32,7 +32,7 @@ async function opened(exchanges: ConstructorParameters<typeof Runner>[0]): Promi
 
 const slow = { timeout: 60_000 };
 
-/** The step of a tutorial. Throws if there is none of the name, or more than one. */
+/** Returns the step of a tutorial. Throws unless exactly one step has the name. */
 function step(file: string, name: string): Block {
   const found = blocksOf(file).filter((block) => testName(block) === name);
   if (found.length !== 1) throw new Error(`read ${file}: ${found.length} blocks of ${name}`);
@@ -51,7 +51,7 @@ async function ran(block: Block): Promise<string> {
   return run.said.out;
 }
 
-/** Keeps running until the end of the test at most. */
+/** Starts the block. If it still runs at the end of the test, it is killed. */
 function running(block: Block): Spoken {
   const run = runner.startShell(block);
   onTestFinished(async () => {
@@ -67,7 +67,7 @@ function rowsOf(table: string): string[][] {
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
 
-test("the program of the tutorial creates as many events as the page states, on each day of the week", () => {
+test("the tutorial's program creates the stated number of events on each day of the week", () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const folder = temporaryFolder();
   const program = path.join(folder, "shop.mjs");
@@ -99,14 +99,14 @@ test("the tutorial from `npm run up` to a chart in DuckDB works", {
   await ran(at("live"));
 
   const sink = running(at("sink"));
-  await expect.poll(() => sink.said.err, { timeout: 120_000 }).toContain("writing events");
+  await expect.poll(() => sink.said.err, { timeout: 120_000 }).toContain("sink writing events");
   const shown = shownBelow(file, at("count")).replace(/\d+$/, String(events + 1));
   await expect.poll(() => ran(at("count")), slow).toContain(shown);
   interrupt(sink);
   await sink.ended;
   expect((await ran(at("look"))).trim().split("\n").length).toBeGreaterThan(0);
 
-  // In place of `npm i`: the same package, from the set-up that the sink requires.
+  // Replaces `npm i`: the same package, from the set-up that the sink requires.
   const packages = path.join(root, ".cache/duckdb/node_modules");
   expect(existsSync(path.join(packages, "@duckdb/node-api"))).toBe(true);
   mkdirSync(path.join(shop, "node_modules"));
@@ -141,7 +141,7 @@ test("the tutorial from `npm run up` to a funnel in PostgreSQL works", {
   };
   const expected = (name: string) => rowsOf(shownBelow(file, queryOf(name)));
   const sink = running(at("sink"));
-  await expect.poll(() => sink.said.err, slow).toContain("writing events");
+  await expect.poll(() => sink.said.err, slow).toContain("sink writing events");
   await ran(at("send"));
   for (const name of ["first", "funnel"])
     await expect.poll(() => rows(name), slow).toEqual(expected(name));

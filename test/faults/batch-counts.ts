@@ -1,4 +1,4 @@
-// Reports from the gateway's metrics how many frames were sent in atomic batches.
+// Reports the number of frames that were sent in atomic batches, from the gateway's metrics.
 
 import type { GatewayProcess } from "./scenario.ts";
 

@@ -1,5 +1,5 @@
-// The bodies of the load's requests. An event carries its number several times, and a text by which
-// a mixed-up or truncated line is found. The same number gives the same bytes.
+// The bodies of the load's requests. An event carries its number several times, and a text that
+// reveals a mixed-up or truncated line. The same number gives the same bytes.
 
 import { type KindOfEvent, keyOf } from "./event-kinds.ts";
 
@@ -11,12 +11,14 @@ const timestamp = "2026-01-02T03:04:05.678Z";
 
 interface EventShape {
   readonly paddingBytes: number;
-  /** An event that is rejected, because it lacks a field that its name requires. */
+  /**
+   * An event that the gateway rejects, because a field is missing that the event's name requires.
+   */
   readonly bad?: boolean;
 }
 
 /**
- * Returns whether a stored line holds the event that was sent with this number, and no data of
+ * Returns whether a stored line contains the event that was sent with this number, and no data of
  * another client.
  */
 export function isAsSent(record: Readonly<Record<string, unknown>>, number: number): boolean {

@@ -1,6 +1,6 @@
-// The network between the nodes of a cluster and the gateway, in which any two can be cut off from
-// each other. It consists of network namespaces, which lose packets, or of TCP proxies, which need
-// no privileges.
+// The network between the nodes of a cluster and the gateway. Any two ends can be cut off from each
+// other. The network consists of network namespaces, which lose packets, or of TCP proxies, which
+// need no privileges.
 
 export const networkKinds = ["namespaces", "proxies"] as const;
 export type NetworkKind = (typeof networkKinds)[number];
@@ -8,19 +8,18 @@ export type NetworkKind = (typeof networkKinds)[number];
 export type End = number | "gateway";
 
 /**
- * - `silent`: nothing passes and no connection closes; the data arrives when the cut is healed.
- * - `reset`: connections close, and none can be opened.
- * - `one-way`: nothing passes from the first to the second.
+ * - `silent`: no data passes and no connection closes; the data arrives after the cut is healed.
+ * - `reset`: connections close, and no connection can be opened.
+ * - `one-way`: no data passes from the first end to the second.
  */
 export type Cut = "silent" | "reset" | "one-way";
 
 export interface ClusterNetwork {
   cut(from: End, to: End, how: Cut): void;
-  /** Cuts each of these ends off from every other end. */
+  /** Cuts each of these ends off from all other ends. */
   isolate(ends: readonly End[], how: Cut): void;
   /**
-   * Slows the paths between the first end and the others. Returns in words how slow this network
-   * makes them.
+   * Slows the paths between the first end and the other ends. Returns a description of the delay.
    */
   slow(
     from: End,
@@ -28,20 +27,18 @@ export interface ClusterNetwork {
     speed: { readonly delayMs: number; readonly bytesPerSecond: number },
   ): string;
   /**
-   * Ends all cuts: everything passes again. If `lost` is set, connections close and lose their
-   * data, as when a middlebox has forgotten them. Returns the number of milliseconds for which
-   * delayed bytes may still arrive.
+   * Ends all cuts. If `lost` is set, connections close and lose their data, as after a middlebox
+   * has forgotten them. Returns the number of milliseconds for which delayed bytes may still
+   * arrive.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;
 }
 
 export interface Place {
-  /** Prefix of the process's own command line. */
+  /** Prefix of the command line of a process at this end. */
   readonly command: readonly string[];
-  /**
-   * The address at which the scenario's own process reaches this process. No cut affects that path.
-   */
+  /** The address at which the scenario's process connects to this end. No cut affects this path. */
   readonly host: string;
   readonly innerHost: string;
 }

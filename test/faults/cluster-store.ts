@@ -23,8 +23,8 @@ interface ClusterStoreOptions {
   readonly binary?: string | undefined;
   readonly syncInterval?: string | undefined;
   /**
-   * If false, does not wait until JetStream has a leader, as when all nodes start after a power
-   * cut. Default: true.
+   * If false, does not wait until JetStream has a leader; used to start all nodes at once, as after
+   * a power cut. Default: true.
    */
   readonly awaitLeader?: boolean | undefined;
   readonly network?: NetworkKind | undefined;
@@ -40,8 +40,8 @@ export interface ClusterStore extends Store {
   /** Kills a node and empties its disk. `restart` starts it again. */
   loseDisk(node: TestNatsServer): Promise<void>;
   /**
-   * Stops every node and starts each alone on its data, so that a reader of a node reads that
-   * node's replica. The cluster no longer exists afterwards.
+   * Stops every node and starts each node alone on its data, so that a reader of a node reads the
+   * node's own replica. Ends the cluster.
    */
   partForGood(): Promise<void>;
   readonly network?: ClusterNetwork;
@@ -49,7 +49,8 @@ export interface ClusterStore extends Store {
 
 const replicas = 3;
 /**
- * Nodes may consider one another offline for half a minute. Creating a new cluster is then faster.
+ * The maximum time of a start. Nodes may consider each other offline for half a minute; creating a
+ * new cluster is then faster.
  */
 const startMsMax = 25_000;
 const leaderMsMax = 45_000;
@@ -62,7 +63,7 @@ const maxFileStoreDefault = 64 * 1_073_741_824;
 const nameOf = (node: number): string => `node-${node}`;
 
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
-  // The nodes must know one another's ports before they start.
+  // Each node needs the ports of all nodes before it starts.
   const routePorts = [await freePort(), await freePort(), await freePort()];
   const monitorPorts = [await freePort(), await freePort(), await freePort()];
   const network = options.network && (await createClusterNetwork(options.network, routePorts));
@@ -73,7 +74,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   };
   let gatewayUrls: readonly string[];
   try {
-    // The nodes start one after another, because nodes that dial each other at the same instant
+    // Starts the nodes one after another. Nodes that connect to each other at the same instant
     // close each other's routes as duplicates, and a peer can then count as offline for half a
     // minute (seen in 2.10.27).
     for (const node of routePorts.keys()) {
@@ -91,7 +92,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   }
 
   /**
-   * The stream's info from its leader, because no other node answers. Undefined if no node does.
+   * The stream's info from its leader, because no other node answers. Undefined if no node answers.
    */
   async function infoOf(
     stream: string,
@@ -101,8 +102,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   }
 
   /**
-   * The last sequence that each node itself reports; the leader's figures for the others are not
-   * always correct.
+   * The last sequence that each node reports about itself. The leader's figures for other nodes are
+   * not always correct.
    */
   async function endsOf(stream: string): Promise<readonly number[]> {
     const ends = nodes.map((_, node) => {
@@ -123,7 +124,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     nodes,
     ...(network === undefined ? {} : { network, gatewayPlace: network.placeOf("gateway") }),
     async leaderOf(stream, among = nodes) {
-      // A leader that is or was cut off does not know that it no longer leads. So only the nodes in
+      // A leader that is or was cut off may still consider itself the leader. So only the nodes in
       // `among` are queried, and only about themselves.
       const find = async (): Promise<TestNatsServer | undefined> => {
         const leader = nodeNamed((await infoOf(stream, among))?.cluster?.leader);
@@ -155,7 +156,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
           `wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}, nodes end at ${ends.join(", ")} of ${last?.state.last_seq}`,
         );
       }
-      // Streams may have leaders while JetStream itself has none. JetStream then does not answer.
+      // Streams may have leaders although JetStream itself has no leader. JetStream then does not
+      // answer.
       const led = await poll(wholeMsMax, () =>
         askAny(nodes, (manager) => manager.streams.names().next()),
       );
@@ -164,8 +166,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     },
     async stepDown(stream) {
       const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
-      // The nodes are queried one at a time: a second query would depose the leader elected after
-      // the first.
+      // Queries the nodes one at a time: a second query would depose the leader that was elected
+      // after the first query.
       for (const node of nodes) {
         const answer = await ask(node, (_, connection) =>
           connection.request(subject, "", { timeout: changeMsMax }),
@@ -209,8 +211,8 @@ function startNode({
       ? `nats://127.0.0.1:${port}`
       : network.routeUrl(node, other),
   );
-  // The addresses that nodes announce to one another and to their clients would bypass the network
-  // and the proxies before the nodes.
+  // Announces an unusable address. Otherwise nodes and clients would use the announced addresses,
+  // and bypass the network and the proxies.
   const untold = network === undefined ? [] : ['  advertise: "127.0.0.1:1"'];
   return startNatsServer({
     ...(binary === undefined ? {} : { binary }),
@@ -233,15 +235,15 @@ function startNode({
 }
 
 /**
- * Waits until JetStream's own leader answers, and knows every node well enough to place three
- * replicas.
+ * Waits until JetStream's own leader answers, and has enough information about every node to place
+ * three replicas.
  */
 async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> {
   const [first] = nodes;
   if (first === undefined) throw new Error("start a cluster: it has no nodes");
   const trial = { name: "trial", subjects: ["trial"], num_replicas: replicas };
-  // A request before there is a leader is lost without an error, so only small queries are sent
-  // until one is answered.
+  // JetStream drops requests without an error before it has a leader. So only small queries are
+  // sent until one query is answered.
   const led = await poll(startMsMax, () => ask(first, (manager) => manager.getAccountInfo()));
   const placed =
     led &&

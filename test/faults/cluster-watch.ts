@@ -30,8 +30,8 @@ function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
 }
 
 /**
- * Leaves the gateway only the node that leads the live stream, by closing its paths to the other
- * nodes. Returns that node.
+ * Closes the gateway's paths to all nodes except the node that leads the live stream. Returns that
+ * node.
  */
 export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
   const { nodes, network, leaderOf } = networkOf(context);
@@ -43,7 +43,7 @@ export async function besideLeader(context: ScenarioContext): Promise<TestNatsSe
 }
 
 /**
- * Waits for a leader of both streams, then for acknowledged events, and notes how long each took.
+ * Waits for a leader of both streams, then for acknowledged events, and notes both durations.
  * Rejects if the gateway takes too long to use an elected leader.
  */
 export async function recovered(

@@ -1,4 +1,4 @@
-// Run in its own network namespace: checks whether the kernel closes a connection on request. Exit
+// Runs in its own network namespace. Checks whether the kernel closes a connection on request. Exit
 // code 0 if it does.
 
 import { execFileSync } from "node:child_process";

@@ -1,5 +1,5 @@
-// Sends the load's requests and records every answer, and since when each sender has received 200s
-// without a break.
+// Sends the load's requests and records every answer. For each sender, also records the start of
+// the current unbroken run of 200s.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Answer, type Connection, createConnection } from "../../bench/load/client.ts";
@@ -14,8 +14,8 @@ interface DriverOptions {
   readonly mayLoseConnections: boolean;
   readonly mayRefuse: boolean;
   /**
-   * If a sender's 200s are this far apart in milliseconds, they count as two runs, unless they were
-   * nearly as far apart before the fault.
+   * If two 200s of a sender are this many milliseconds apart, they count as two runs, unless
+   * similar pauses occurred before the fault.
    */
   readonly breakMs: number;
 }
@@ -39,8 +39,8 @@ export interface Driver {
   acknowledged(events: number): Promise<void>;
   untilRefused(label: string): Promise<void>;
   /**
-   * Call this when the fault begins. Rejections break no run until the fault has ended. The time
-   * before the fault is the control.
+   * Call this when the fault begins. Until the fault has ended, rejections do not break a run. The
+   * time before the fault is the control.
    */
   faultBegun(): void;
   /**
@@ -49,8 +49,8 @@ export interface Driver {
    */
   faultEnded(): void;
   /**
-   * The time from the fault's end until every steady sender gets 200s without a break, in
-   * milliseconds; `settledMs` of them must be observed. Undefined if that does not happen within
+   * The time in milliseconds from the fault's end until every steady sender gets 200s without a
+   * break. The unbroken 200s must last `settledMs`. Undefined if this does not happen within
    * `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
@@ -80,7 +80,7 @@ export function startDriver(options: DriverOptions): Driver {
   const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
-  // The time before the fault is the control: a busy machine pauses the 200s by itself.
+  // The time before the fault is the control: a busy machine also causes pauses between 200s.
   let calm = true;
   let calmGapMsMax = 0;
 
@@ -108,7 +108,7 @@ export function startDriver(options: DriverOptions): Driver {
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
       const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
-      // By now the request is in its socket, unless the connection is not open yet.
+      // The request has reached its socket, unless the connection is not open yet.
       const writtenMs = Date.now();
       const answer = await answered;
       if (isLost(answer)) lostMs.push(writtenMs);
@@ -150,14 +150,15 @@ export function startDriver(options: DriverOptions): Driver {
   /** Records every answer that the gateway must never give. */
   function judge({ expected }: FaultRequest, answer: Answer): void {
     const { label, retryAfter } = answer;
-    // On a busy machine the registry is read late. Until then an unknown key may be a new one.
+    // On a busy machine the gateway reads the registry late. Until then, an unknown key may be a
+    // new key.
     const isEarly = expected === "401 unknown_api_key" && label === "503 unavailable";
     if (isEarly && !options.mayRefuse) return;
     answers.set(label, (answers.get(label) ?? 0) + 1);
     if (label === expected) return;
     if (lostConnection.test(label) && options.mayLoseConnections) return;
     if (label.startsWith("503 ") && options.mayRefuse) {
-      // Retry-After grows with the outage, up to a minute.
+      // Retry-After grows with the outage, to at most a minute.
       if (/^([1-9]|[1-5]\d|60)$/.test(retryAfter ?? "")) return;
       addStrange(`${label} with Retry-After "${retryAfter}"`);
       return;

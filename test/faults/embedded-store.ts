@@ -11,16 +11,16 @@ import type { Store } from "./scenario.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 /**
- * Uses a disk of `diskBytes` if this process may mount one. The store can be read once a gateway
- * has been started with PENSTOCK_DATA_DIR=`dataDir`.
+ * Uses a disk of `diskBytes` if this process may mount a disk. The store can be read after a
+ * gateway has been started with PENSTOCK_DATA_DIR=`dataDir`.
  */
 export function createEmbeddedStore(diskBytes?: number): Store & { readonly dataDir: string } {
   const disk = diskBytes === undefined ? undefined : mountSmallDisk(diskBytes);
   const dataDir = mkdtempSync(path.join(disk?.folder ?? tmpdir(), "penstock-faults-data-"));
   const removeFolder = (): void =>
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
-  // This process may end early. The gateway ends with it, but its embedded server notices too late
-  // for the folder to be removed.
+  // If this process ends early, the gateway ends too. Its nats-server would end later and still
+  // write to the folder, so it is killed before the folder is removed.
   const endWithProcess = (): void => {
     const left = readConnectionNote(dataDir);
     if (left !== undefined && isRunning(left, process)) process.kill(left.pid, "SIGKILL");

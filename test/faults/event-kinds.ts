@@ -9,8 +9,8 @@ export type LoadName = (typeof loadNames)[number];
 
 /**
  * `single`, `batch` and `large` are live events; a large request has its own frames. `history` has
- * one project per connection, numbered in the order of sending. `bad` events must never be stored.
- * The answer to `given-up` requests is not awaited.
+ * one project per connection, whose events are numbered in the order of sending. `bad` events must
+ * never be stored. The driver does not wait for the answers to `given-up` requests.
  */
 export const kinds = ["single", "batch", "large", "history", "bad", "given-up"] as const;
 export type Kind = (typeof kinds)[number];
@@ -32,16 +32,13 @@ export interface KindOfEvent {
 export interface Events {
   readonly of: Readonly<Record<Kind, KindOfEvent>>;
   readonly projects: readonly string[];
-  /** The event of a UUID; undefined for a UUID of another program. */
+  /** The event of a UUID; undefined if another program created the UUID. */
   read(uuid: string): { readonly kind: KindOfEvent; readonly number: number } | undefined;
 }
 
 const liveProjects = ["web", "app", "server"];
 const importProjects = ["import-a", "import-b", "import-c"];
-/**
- * Each connection sends for its own project, so the order within a project is the order in which
- * the connection sent.
- */
+/** Each connection has its own project, so the events of a project are sent in order. */
 export const historyConnections = importProjects.length;
 const projectsOf: Readonly<Record<Exclude<Kind, "single">, readonly string[]>> = {
   batch: liveProjects,
@@ -57,8 +54,8 @@ export function keyOf(project: string): string {
 }
 
 /**
- * The maximum number of events of one kind and project. The tally holds a byte for each event, and
- * reads all of them at the end.
+ * The maximum number of events of one kind and project. The tally holds one byte per event, and
+ * reads the whole array at the end.
  */
 const eventsOfKindMax = { short: 500_000, full: 4_000_000 };
 const manyProjects = 96;

@@ -1,12 +1,11 @@
-// Adds distance between the gateway and a store by TCP proxies that delay bytes. The ledger reads
-// the nodes directly.
+// Delays bytes between the gateway and a store by TCP proxies. The ledger reads the nodes directly.
 
 import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
 /**
- * The store as seen with a delay of `delayMs` each way. Removing it also stops the proxies. Rejects
- * if a proxy does not start; the caller then keeps the store.
+ * Returns the store with a delay of `delayMs` in each direction. `remove` also stops the proxies.
+ * Rejects if a proxy does not start; the caller then keeps the store.
  */
 export async function farStore<S extends Store>(store: S, delayMs: number): Promise<S> {
   const proxies: TcpProxy[] = [];

@@ -6,7 +6,7 @@ import type { Store } from "./scenario.ts";
 const subjectPrefix = "penstock";
 const filler = "filler";
 const messageBytesMax = 4_194_304;
-/** Smaller than any frame of the load with its headers. */
+/** Smaller than any frame of the load, including headers. */
 const messageBytesMin = 64;
 const publishTimeoutMs = 20_000;
 
@@ -14,7 +14,7 @@ export function isFiller(subject: string): boolean {
   return subject.slice(subject.lastIndexOf(".") + 1).startsWith(filler);
 }
 
-/** Fills until not even a small message fits into the first partition of either lane. */
+/** Fills the first partition of both lanes until even a small message does not fit. */
 export async function fillStreams(store: Store): Promise<void> {
   const connection = await connectReader(store);
   try {
@@ -46,7 +46,7 @@ export async function emptyStreams(store: Store): Promise<void> {
   }
 }
 
-/** Creates a foreign stream without a limit of its own, which fills all space of the server. */
+/** Creates a foreign stream without a limit, which fills all space of the server. */
 export async function fillServer(store: Store): Promise<void> {
   const connection = await connectReader(store);
   try {

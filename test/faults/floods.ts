@@ -1,5 +1,5 @@
-// Projects that fill a stream to a given part, or until they are refused. Their ids begin like the
-// filler's subject, so that the ledger skips them.
+// Projects that fill a stream up to a given fraction, or until the gateway refuses them. Their ids
+// have the prefix of the filler's subject, so that the ledger skips them.
 
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -27,11 +27,11 @@ export const littleLoad: LoadShape = {
 
 interface FloodingProject {
   /**
-   * Sends a batch of events with `textBytes` of text each. Returns "" for a 200, or else the code
-   * of the rejection.
+   * Sends a batch of events with `textBytes` of text each. Returns "" for a 200, or the code of the
+   * rejection.
    */
   send(events: number, textBytes: number, how?: "compressed"): Promise<string>;
-  /** Sends batches until one is refused, and returns that code. */
+  /** Sends batches until the gateway refuses a batch. Returns the code of the refusal. */
   sendUntilRefused(): Promise<string>;
 }
 
@@ -54,7 +54,7 @@ export async function floodingProject(
   async function send(events: number, textBytes: number, how?: "compressed"): Promise<string> {
     const event = { event: "e", distinct_id: "u" };
     const batch = Array.from({ length: events }, () => {
-      // Compressed to about a hundredth.
+      // The text compresses to about a hundredth of its size.
       const random = how === undefined ? textBytes / 2 : Math.min(12, textBytes / 2);
       const text = randomBytes(random).toString("hex");
       return { ...event, properties: { text: text.padEnd(textBytes, "x") } };
@@ -92,7 +92,7 @@ async function filledPart(store: Store): Promise<number> {
   }
 }
 
-/** Sends batches of the project until the stream is filled to this part. */
+/** Sends batches of the project until the stream is filled to this fraction. */
 export async function fillTo(
   part: number,
   project: FloodingProject,

@@ -23,8 +23,8 @@ const endMsMax = 40_000;
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
 
 /**
- * Resolves when the gateway takes requests. The caller must kill it; it also ends with this
- * process.
+ * Resolves when the gateway accepts requests. The caller must kill the gateway, which also ends
+ * with this process.
  */
 export async function startGatewayProcess({
   command,
@@ -34,8 +34,8 @@ export async function startGatewayProcess({
   const workers = new Map<number, number>();
   const closings: { fromMs: number; toMs: number }[] = [];
   let past = "";
-  // The ports are not 0: a port that was assigned cannot be reused while the listener's old
-  // connections linger.
+  // The ports are not 0: an assigned port cannot be reused while old connections of the listener
+  // linger.
   let ports = { port: await freePort(), adminPort: await freePort() };
   let child = await start();
 
@@ -68,7 +68,7 @@ export async function startGatewayProcess({
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const { msg, time = "", worker, pid } = parsed(line);
-        if (msg === "closing connections")
+        if (msg === "gateway closing connections")
           closings.push({ fromMs: Date.parse(time), toMs: Number.POSITIVE_INFINITY });
         if (msg === "worker accepts connections" && worker !== undefined && pid !== undefined)
           workers.set(worker, pid);
@@ -118,12 +118,11 @@ function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<numbe
 }
 
 /**
- * Reads the ports from the line that reports that the whole gateway listens, not from that of a
- * worker.
+ * Reads the ports from the log line of the whole gateway, not from the log lines of its workers.
  */
 function portsOf(line: string): { port: number; adminPort: number } | undefined {
   const { msg, port, adminPort } = parsed(line);
-  if (msg !== "listening" && msg !== "all workers listen") return undefined;
+  if (msg !== "gateway listening" && msg !== "all workers listen") return undefined;
   return port === undefined || adminPort === undefined ? undefined : { port, adminPort };
 }
 

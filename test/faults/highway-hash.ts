@@ -78,7 +78,8 @@ function update({ v0, v1, mul0, mul1 }: State, packet: Lanes): void {
 }
 
 /**
- * Permutes and mixes the bytes of both. Returns the result for the even lane and for the odd lane.
+ * Permutes and mixes the bytes of both values. Returns the result for the even lane and the result
+ * for the odd lane.
  */
 function zipped(even: bigint, odd: bigint): [bigint, bigint] {
   return [

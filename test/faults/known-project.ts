@@ -10,7 +10,7 @@ const pollMs = 20;
  */
 export async function known(gateway: GatewayProcess, project: string): Promise<void> {
   const deadline = performance.now() + projectMsMax;
-  // Each worker has its own registry, and the worker that answers is chosen by chance. So several
+  // Each worker has its own registry, and the kernel chooses the worker that answers. So several
   // answers in a row are required for each worker.
   const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
   for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {

@@ -1,5 +1,5 @@
-// Finds what a gateway still holds when no client sends any more: something that was not released
-// when a request failed.
+// Finds resources that a gateway still holds after all clients have stopped: a failed request did
+// not release them.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { GatewayProcess } from "./scenario.ts";
@@ -9,11 +9,11 @@ const gauges = [
   "penstock_requests_inflight",
   "penstock_frames_unacked",
 ] as const;
-/** Longer than the deadline of a request whose client did not wait. */
+/** Longer than the deadline of a request whose client did not wait for the answer. */
 const idleMsMax = 25_000;
 const pollMs = 50;
 
-/** Polls until all gauges are 0. Returns a description of those that never were. */
+/** Waits until all gauges are 0. Returns a description of the gauges that never were. */
 export async function leftoversOf(gateway: GatewayProcess): Promise<string[]> {
   const deadline = performance.now() + idleMsMax;
   for (;;) {

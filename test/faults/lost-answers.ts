@@ -1,5 +1,5 @@
-// Judges the requests that a stopped gateway left without an answer. It owes one to each request
-// that arrived before it closed its connections.
+// Checks the requests that a stopped gateway left without an answer. The gateway must answer each
+// request that arrived before it closed its connections.
 
 export interface Closing {
   readonly fromMs: number;
@@ -8,7 +8,7 @@ export interface Closing {
 
 /**
  * `writtenMs` has the time at which each request without an answer was written to its socket, on
- * the clock of the closings. If `lostMax` is undefined, any number may be lost.
+ * the same clock as the closings. If `lostMax` is undefined, any number of requests may be lost.
  */
 export function lostAnswers(
   writtenMs: readonly number[],

@@ -1,5 +1,5 @@
-// Creates and removes network namespaces by ip, tc and ss. Their names contain the run's pid, so
-// that the next run removes what a dead one left.
+// Creates and removes network namespaces with ip, tc and ss. Their names contain the pid of the
+// run, so that the next run can remove the namespaces of a dead run.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -21,8 +21,8 @@ export function within(namespace: string): readonly string[] {
 }
 
 /**
- * Runs each line as a command of ip, whose name the line omits, in the namespace, or outside of any
- * if none is given. Throws the message of the first command that fails.
+ * Runs each line as arguments of `ip`, in the given namespace or outside of any namespace. Throws
+ * the message of the first command that fails.
  */
 export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
@@ -41,8 +41,8 @@ export function endConnections(namespace: string, to: string): void {
 }
 
 /**
- * Makes the namespace forward packets from one link to another. Senders of forbidden packets are
- * notified each time.
+ * Makes the namespace forward packets from one link to another. The kernel notifies the sender of
+ * each forbidden packet.
  */
 export function makeRouter(namespace: string): void {
   const settings = [
@@ -54,7 +54,7 @@ export function makeRouter(namespace: string): void {
 }
 
 /**
- * Removes the namespaces, the processes in them and their links to here. Skips a namespace that
+ * Removes the namespaces, their processes and their links to this namespace. Skips a namespace that
  * does not exist.
  */
 export function removeNamespaces(namespaces: readonly string[]): void {
@@ -77,8 +77,8 @@ export function removeStaleNamespaces(): void {
 }
 
 /**
- * Returns why a network of namespaces cannot be created here, or undefined if it can. Creates one
- * of each part that it needs, and removes them.
+ * Returns the reason for which this process cannot create a network of namespaces, or undefined if
+ * it can. Creates and removes one item of each required kind.
  */
 export function whyNoNamespaces(): string | undefined {
   if (process.platform !== "linux") return "they are Linux's";
@@ -113,7 +113,9 @@ export function whyNoNamespaces(): string | undefined {
 
 const waitingBytesMax = 262_144;
 
-/** The tc commands that make a link slow for traffic from some addresses; nothing else waits. */
+/**
+ * The tc commands that slow a link for traffic from the given addresses, and for no other traffic.
+ */
 export function slowLines(
   link: string,
   sources: readonly { readonly from: string; readonly bytesPerSecond: number }[],

@@ -17,10 +17,10 @@ import {
   within,
 } from "./namespaces.ts";
 
-/** What happens to a forbidden packet: it is dropped, or its sender is notified. */
+/** The treatment of a forbidden packet: it is dropped, or its sender is notified. */
 type Fate = "blackhole" | "prohibit";
 
-/** An end, and the addresses on its links (/30 each). */
+/** An end of the network, and the addresses of its links (/30 each). */
 interface Home {
   readonly namespace: string;
   readonly inner: string;
@@ -41,7 +41,7 @@ const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
 /**
- * TCP retransmits after this interval at first, and then after twice the previous interval. So
+ * The first interval of TCP retransmissions; each later interval is twice the previous one. So
  * after a silence, the next retransmission follows within the duration of the silence.
  */
 const sentAgainMs = 1_000;
@@ -52,8 +52,8 @@ function wayOf(from: Home, to: Home): string {
 }
 
 /**
- * `routePorts` are the ports on which the nodes will listen for one another. If a part of the
- * network cannot be created, removes the other parts and throws.
+ * `routePorts` are the ports at which the nodes will accept routes. If a part of the network cannot
+ * be created, removes all other parts and throws.
  */
 export function createNetworkOfNamespaces(routePorts: readonly number[]): NetworkOfNodes {
   removeStaleNamespaces();
@@ -76,7 +76,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   }
 
   const fates = new Map<string, Fate>();
-  /** The silent paths: their two ends, and since when. */
+  /** The silent paths: the two ends of each path, and the start of the silence. */
   const silent = new Map<
     string,
     { readonly ends: readonly [Home, Home]; readonly sinceMs: number }
@@ -171,7 +171,9 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   };
 }
 
-/** The new rule is added before the old one is removed, so that no packet passes in between. */
+/**
+ * Adds the new rule before it removes the old rule, so that no packet passes between the two steps.
+ */
 function changeOf(way: string, before: Fate | undefined, after: Fate | undefined): string[] {
   if (before === after) return [];
   const rule = (verb: string, fate: Fate | undefined): string[] =>

@@ -1,5 +1,5 @@
-// Cuts the power of several nodes at the same moment: data in the page cache that is not on disk is
-// lost. If the page cache cannot be inspected, the nodes are only killed, and a note says so.
+// Cuts the power of several nodes at the same moment: data that is only in the page cache is lost.
+// If the page cache cannot be inspected, the nodes are only killed, and a note reports this.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ function isTold(folder: string): boolean {
   return spawnSync("python3", [script, "probe", folder]).status === 0;
 }
 
-/** A new folder on a disk, if one is available; removed when this process ends. */
+/** A new folder on a disk, if a disk is available; removed when this process ends. */
 export function diskFolder(): string {
   mkdirSync(cache, { recursive: true });
   const parent = [tmpdir(), cache].find(isTold) ?? tmpdir();
@@ -26,8 +26,8 @@ export function diskFolder(): string {
 }
 
 /**
- * Stops all nodes at the same moment, and leaves each the store that its disk had then. Returns a
- * description of what was lost.
+ * Stops all nodes at the same moment. Each node keeps only the store that was on its disk at that
+ * moment. Returns a description of the lost data.
  */
 export async function cutPowerOf(nodes: readonly TestNatsServer[]): Promise<string> {
   for (const node of nodes) node.freeze();

@@ -19,8 +19,8 @@ export async function createProxiedStore({
   const node = await startNatsServer({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
-    // Room for streams with the default limits. A server without a cluster announces no other
-    // addresses to its clients, so that none bypasses the proxy.
+    // Space for streams with the default limits. A server without a cluster announces no other
+    // addresses to its clients, so no client bypasses the proxy.
     maxFileStore: 64 * 1_073_741_824,
   });
   const proxy = await startTcpProxy(node.port);

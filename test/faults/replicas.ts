@@ -1,5 +1,6 @@
-// Compares every replica of every stream: a leader answers for all of them, so one that lacks
-// events is found only when it leads. Ends the cluster, and starts each node alone on its data.
+// Compares every replica of every stream. Only the leader answers requests, so a follower that
+// lacks events is otherwise found only after it becomes the leader. Ends the cluster, and starts
+// each node alone on its data.
 
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -23,8 +24,8 @@ const againMs = 200;
 const steadyMs = 2_000;
 
 /**
- * Returns the differences between the nodes in words; empty if they are equal. All nodes must be
- * up, and nothing may still be storing.
+ * Describes the differences between the nodes; returns an empty list if the nodes are equal. All
+ * nodes must be up, and no event may still be in flight.
  */
 export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   const replicas = new Map<string, number>();
@@ -32,8 +33,8 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   try {
     const names = await namesIn(cluster.readerUrl);
     for (const stream of names) await cluster.whole(stream);
-    // A node that returned with an empty disk is reported as current before it knows what it lacks.
-    // So it must stay current for a while.
+    // A node that returned with an empty disk is first reported as current, although it lacks data.
+    // So each node must stay current for a while.
     await delay(steadyMs);
     for (const stream of names) replicas.set(stream, await cluster.whole(stream));
   } catch (error) {
@@ -45,7 +46,8 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
 }
 
 /**
- * Compares nodes that are no longer connected. `replicas` states how many have each stream.
+ * Compares nodes that are no longer connected. `replicas` contains the number of nodes with each
+ * stream.
  */
 export async function differencesBetween(
   urls: readonly string[],
@@ -56,8 +58,8 @@ export async function differencesBetween(
 }
 
 /**
- * Gives every stream three replicas, which are filled afterwards. Retries for a minute: after all
- * nodes returned, streams have leaders before JetStream itself has one.
+ * Gives every stream three replicas. The new replicas are filled later. Retries for a minute,
+ * because streams may have leaders before JetStream itself has a leader.
  */
 export async function grow({ readerUrl }: ClusterStore): Promise<void> {
   const deadline = performance.now() + growMsMax;
@@ -85,8 +87,7 @@ async function askToGrow(readerUrl: string): Promise<void> {
 }
 
 /**
- * The queried node may be the last to learn of JetStream's leader, and reports until then that
- * there is none.
+ * A node may report that JetStream has no leader for a while after the other nodes know the leader.
  */
 async function namesIn(url: string): Promise<string[]> {
   const deadline = performance.now() + namesMsMax;

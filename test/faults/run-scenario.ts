@@ -51,7 +51,7 @@ export interface RunResult extends ScenarioResult {
 
 const subjectPrefix = "penstock";
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
-  // Short runs leave CPU time to the tests that run at the same time.
+  // Short runs leave CPU time for tests that run concurrently.
   short: {
     singleConnections: 12,
     singlePauseMs: 20,
@@ -74,12 +74,10 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   },
 };
 const warmUpEvents = { short: 300, full: 5_000 };
-/**
- * The shortest break of 200s that is attributed to the fault, not to a busy machine.
- */
+/** The shortest break of 200s that is attributed to the fault instead of a busy machine. */
 const breakMs = { short: 2_000, full: 500 };
 const settledMs = { short: 700, full: 1_500 };
-/** Recovery is observed for longer than is allowed, so that a late recovery has a figure. */
+/** Recovery is observed beyond the allowed time, so that the figure of a late recovery is known. */
 const recoveryWatchMs = 20_000;
 
 /** Rejects only if the scenario itself cannot be run. */
@@ -101,12 +99,15 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   }
 }
 
-/** A separate sequence, so that a seed's sequence in the scenario is the same at any distance. */
+/**
+ * A separate random sequence, so that a seed's sequence in the scenario is the same at any
+ * distance.
+ */
 function distanceOf(
   { topology, delayMs }: Scenario,
   { network, seed, ...options }: RunOptions,
 ): number {
-  // A gateway in its own namespace cannot reach a proxy, and an embedded store is always near.
+  // A gateway in its own namespace cannot reach a proxy. An embedded store is always near.
   if (topology === "embedded" || (topology === "networked" && network === "namespaces")) return 0;
   return options.delayMs ?? delayMs?.(randomFrom(seed + 1)) ?? 0;
 }
@@ -157,7 +158,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const mayLose =
     isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
   if (mayLose) notes.push(...differences);
-  // A server that loses messages also loses the ids by which it would recognise a retry.
+  // A server that loses messages also loses the message ids, so it does not recognise a retry.
   const forgiven = mayLose ? { lost: 0, duplicatedOwnFrames: 0 } : {};
   const {
     storedThoughRefusedForNow: _,
@@ -166,7 +167,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
     damaged: ____,
     ...totals
   } = settlement;
-  // A fault that causes no rejection only costs time, and is over with the last late answer.
+  // A fault that causes no rejection only delays answers. It is over after the last late answer.
   const recovery = { recoveryMs, nothingRefused: counts.refused + counts.unknown === 0 };
   return {
     ...totals,
@@ -196,8 +197,8 @@ function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): bool
 }
 
 /**
- * Whether the gateway is unready or has logged a loss. Must be checked before the cluster is
- * dismantled.
+ * Returns whether the gateway is unready or has logged a loss. Must be checked before the cluster
+ * is dismantled.
  */
 async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
   const { status } = await fetch(`${gateway.adminUrl}/readyz`);
@@ -205,8 +206,8 @@ async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
 }
 
 /**
- * The ledger may have read a replica that lacks data which the other replicas have. Such a loss is
- * neither the gateway's nor the cluster's.
+ * The ledger may have read an incomplete replica. If the other replicas have the data, neither the
+ * gateway nor the cluster has lost it.
  */
 async function secondReading(store: Store, events: Events): Promise<string> {
   const reader = createStreamReader(store, events);
@@ -257,7 +258,7 @@ function contextOf({
   };
 }
 
-/** Registers the projects as an operator does, and waits until the gateway knows them all. */
+/** Registers the projects as an operator does, and waits until the gateway knows all of them. */
 export async function addProjects(
   store: Store,
   gateway: GatewayProcess,

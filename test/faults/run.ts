@@ -1,6 +1,6 @@
-// `npm run faults`: runs scenarios against each given nats-server, and prints a table of lost,
-// duplicated and rejected events and the gateway's recovery time. Exit code 1 if a promise was
-// broken, 2 on wrong usage.
+// `npm run faults`: runs scenarios against each given nats-server. Prints a table of lost,
+// duplicated and rejected events and of the gateway's recovery time. Exit code 1: a promise was
+// broken; 2: wrong usage.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -116,7 +116,7 @@ function added(value: string, before: readonly string[]): readonly string[] {
 }
 
 /**
- * Returns the path of a nats-server: `named` is a path, or `oldest` for the oldest supported
+ * Returns the path of a nats-server. `named` is a path, or `oldest` for the oldest supported
  * version, which is fetched.
  */
 function binaryOf(named: string): string {
@@ -303,8 +303,8 @@ async function runAll(plan: Plan): Promise<number> {
 }
 
 /**
- * Runs each scenario of the effects once per database. They create their own events in the streams,
- * so no load is sent.
+ * Runs each scenario of the effects once per database. The scenarios create their own events in the
+ * streams, so no load is sent.
  */
 async function runEffects(
   { effects, binaries, short, seed }: Plan,
@@ -334,7 +334,7 @@ async function runEffects(
   return results;
 }
 
-/** The loads to run with. By default a walk runs once, with the mixed load. */
+/** The loads for the run. By default, a random walk runs once, with the mixed load. */
 function loadsOf({ load, walk }: Plan): readonly LoadName[] {
   if (load.length > 0) return load;
   return walk === undefined ? loadsDefault : ["mixed"];

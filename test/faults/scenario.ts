@@ -1,4 +1,4 @@
-// A fault scenario: a load, a fault, and what must hold afterwards. Contains only types.
+// A fault scenario: a load, a fault, and the required results. Contains only types.
 
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { Place } from "./cluster-network.ts";
@@ -8,19 +8,20 @@ import type { Random } from "./random.ts";
 import type { LoadShape } from "./senders.ts";
 
 export interface Store {
-  /** The gateway's PENSTOCK_NATS_URL: may lead through a proxy. */
+  /** The gateway's PENSTOCK_NATS_URL, which may be the address of a proxy. */
   readonly gatewayUrl: string;
   readonly gatewayPlace?: Place;
-  /** The URL for the ledger's reads, never through a proxy. */
+  /** The URL from which the ledger reads; never a proxy. */
   readonly readerUrl: string;
   readonly readerToken?: string;
   readonly replicas: number;
   readonly nodes: readonly TestNatsServer[];
   readonly proxy?: TcpProxy;
-  /** The store's disk, if the scenario requested a small one and this process may mount one. */
+  /** The small disk of the store, if the scenario requested it and this process may mount it. */
   readonly disk?: SmallDisk;
   /**
-   * The node that leads the stream, among those given. Rejects if there is no leader within 45 s.
+   * Returns the node among the given nodes that leads the stream. Rejects if there is no leader
+   * within 45 s.
    */
   leaderOf(stream: string, among?: readonly TestNatsServer[]): Promise<TestNatsServer>;
   remove(): Promise<void>;
@@ -28,18 +29,18 @@ export interface Store {
 
 export interface TcpProxy {
   readonly url: string;
-  /** Resets every connection. New ones are refused until `open`. */
+  /** Resets every connection. Refuses new connections until `open` is called. */
   cut(): void;
   open(): void;
-  /** Discards what nats-server sends: acknowledgements are lost, messages are not. */
+  /** Discards all data from nats-server: acknowledgements are lost, messages are not. */
   dropReplies(dropping: boolean): void;
-  /** Delays bytes, and limits them per second in each direction; 0 is no limit. */
+  /** Delays bytes, and limits the bytes per second in each direction; 0 is no limit. */
   slow(delayMs: number, bytesPerSecond: number): void;
-  /** Nothing passes, and the connections stay open. */
+  /** Stops all data. Connections stay open. */
   stall(stalled: boolean): void;
-  /** Nothing passes one way; `stall(false)` ends it. */
+  /** Stops all data in one direction. `stall(false)` ends it. */
   stallOneWay(direction: "toServer" | "toClient"): void;
-  /** Resets every connection and loses its data. New ones are accepted. */
+  /** Resets every connection, and loses the data of the connections. Accepts new connections. */
   reset(): void;
   close(): Promise<void>;
 }
@@ -56,7 +57,7 @@ export interface GatewayProcess {
   workers(): readonly number[];
   kill(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
   restart(): Promise<void>;
-  /** Each time at which the gateway closed its connections because it was stopped. */
+  /** The times at which a stopping gateway closed its connections. */
   closings(): readonly Closing[];
   log(): string;
 }
@@ -66,22 +67,21 @@ export interface LedgerTotals {
   readonly lost: number;
   /**
    * Events that are in a stream more than once. Allowed only for events that were `unknown` and
-   * sent again, and no more often than they were sent.
+   * sent again, up to the number of attempts.
    */
   readonly duplicated: number;
-  /** Events that were rejected with a 4xx, or with a 503 that guarantees they are not stored. */
+  /**
+   * Events that were rejected with a 4xx, or with a 503 that guarantees that they are not stored.
+   */
   readonly refused: number;
   readonly storedThoughRefused: number;
   readonly unknown: number;
   readonly storedThoughUnknown: number;
   /**
-   * Acknowledged historical events stored out of the order in which their connection sent them.
-   * Must be 0.
+   * Acknowledged historical events that are stored out of the order of their connection. Must be 0.
    */
   readonly outOfOrder: number;
-  /**
-   * Answers that are neither 200, nor the expected 4xx, nor 503 with Retry-After. Must be empty.
-   */
+  /** Answers other than 200, the expected 4xx, or 503 with Retry-After. Must be empty. */
   readonly strangeAnswers: readonly string[];
 }
 
@@ -95,17 +95,18 @@ export interface ScenarioContext {
   /** Resolves when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   /**
-   * Resolves when an answer whose label starts with this text ("503 store_full") has arrived from
-   * now on. Rejects after 30 s.
+   * Resolves when a new answer arrives whose label starts with this text ("503 store_full").
+   * Rejects after 30 s.
    */
   untilRefused(label: string): Promise<void>;
   hold(ms: number): Promise<void>;
   note(text: string): void;
-  /** Fills every stream to its limit, in addition to what the load stores. */
+  /** Fills every stream to its limit, in addition to the events of the load. */
   fillStreams(): Promise<void>;
   emptyStreams(): Promise<void>;
   /**
-   * A valid batch that the ledger treats as unknown: for clients that do not wait for the answer.
+   * A valid batch whose outcome is unknown to the ledger: for clients that do not wait for the
+   * answer.
    */
   givenUpBody(events: number): Buffer;
   readonly clock?: { stepMs(ms: number): void };
@@ -120,51 +121,55 @@ export interface Scenario {
   readonly title: string;
   readonly topology: Topology;
   readonly env?: Readonly<Record<string, string>>;
-  /** Milliseconds of fault: in `npm test`, and in `npm run faults`. */
+  /** Duration of the fault in milliseconds: in `npm test`, and in `npm run faults`. */
   readonly faultMs: { readonly short: number; readonly full: number };
   /** The store is on a disk of this size. Topologies `single` and `embedded` only. */
   readonly diskBytes?: number;
   readonly fileStoreBytesMax?: number;
-  /** The gateway runs in this process, with a clock that can be set. Topology `single` only. */
+  /**
+   * If true, the gateway runs in this process, with a clock that can be set. Topology `single`
+   * only.
+   */
   readonly inProcess?: boolean;
   /**
-   * Connections may close without an answer: the fault ends a process that has them. Default false.
+   * If true, connections may close without an answer, because the fault ends their process.
+   * Default: false.
    */
   readonly mayLoseConnections?: boolean;
   /**
-   * The maximum number of requests, written before the gateway closed its connections, that may get
-   * no answer. Default: any number, if connections may be lost.
+   * The maximum number of requests without an answer that were written before the gateway closed
+   * its connections. Default: any number if connections may be lost.
    */
   readonly answersLostMax?: number;
   /**
-   * The stores are on a disk whose unwritten pages can be determined, if there is one. Topology
-   * `cluster` only.
+   * If true, the stores are on a disk whose unwritten pages can be determined, if such a disk is
+   * available. Topology `cluster` only.
    */
   readonly onDisk?: boolean;
   /**
-   * The gateway's delay to the store in milliseconds, each way. Default: none. Not for topology
-   * `embedded`.
+   * The delay in milliseconds from the gateway to the store and back. Default: none. Not for
+   * topology `embedded`.
    */
   readonly delayMs?: (random: Random) => number;
   readonly shape?: LoadShape;
   /**
-   * nats-server loses acknowledged data in this scenario, which no gateway can prevent. The gateway
-   * must report it, by being unready or in its log.
+   * If true, nats-server loses acknowledged data in this scenario. A gateway cannot prevent the
+   * loss, but must report it by being unready or in its log.
    */
   readonly knownLoss?: {
     readonly before?: string;
     readonly source: string;
-    /** True if the gateway cannot detect the loss, because it sees no sign of it. */
+    /** If true, the gateway cannot detect the loss. */
     readonly isSilent?: boolean;
   };
   /**
-   * If true, every answer during the fault may be a rejection. If false, the fault must affect no
-   * request (e.g. one node of three).
+   * If true, the gateway may reject every request during the fault. If false, the fault must affect
+   * no request (e.g. one node of three).
    */
   readonly mayRefuse: boolean;
   /**
-   * The gateway must return to 200s within 3 s of the cause's end, by itself. True unless the fault
-   * is the gateway's own death.
+   * If true, the gateway must return to 200s by itself within 3 s of the end of the cause. False
+   * only if the fault is the end of the gateway.
    */
   readonly mustRecover: boolean;
   /** Causes the fault and ends it; returns when the cause has ended. */
@@ -176,10 +181,10 @@ export interface ScenarioResult extends LedgerTotals {
   readonly load: LoadName;
   readonly natsVersion: string;
   /**
-   * The time from the end of the cause to the first of the 200s that follow without a break of 500
-   * ms; undefined if nothing was rejected.
+   * The time from the end of the cause to the first 200 of a run without a break of 500 ms.
+   * Undefined if no request was rejected.
    */
   readonly recoveryMs: number | undefined;
-  /** The broken promises; empty if all held. */
+  /** The broken promises; empty if no promise was broken. */
   readonly faults: readonly string[];
 }

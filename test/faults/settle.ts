@@ -10,16 +10,18 @@ import { isFiller } from "./filler.ts";
 import type { LedgerTotals, Store } from "./scenario.ts";
 
 export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
-  /** Single events that are stored although a 503 guaranteed that they are not. Must be 0. */
+  /**
+   * Single events that are stored although a 503 guaranteed that they are not stored. Must be 0.
+   */
   readonly storedThoughRefusedForNow: number;
   /**
-   * Events that are stored more often than their attempts can explain, whatever the final answer
-   * was. Must be 0.
+   * Events that are stored more than their attempts can explain, whatever the final answer is. Must
+   * be 0.
    */
   readonly duplicatedWithoutCause: number;
   /**
-   * Large requests that are stored twice, although their frames have the same message ids when a
-   * client sends them again. Must be 0.
+   * Large requests that are stored twice. Their frames have the same message ids if a client sends
+   * the request again. Must be 0.
    */
   readonly duplicatedOwnFrames: number;
   readonly damaged: readonly string[];
@@ -154,9 +156,9 @@ function settlementOf({ events, history, damaged }: Reading): Settlement {
 }
 
 /**
- * Counts only acknowledged events. An event answered with a 503 `timeout` may still be in the
- * socket of a frozen node, and be stored when the node resumes, after later events: that is the
- * meaning of unknown.
+ * Counts only acknowledged events. An event that was answered with a 503 `timeout` has an unknown
+ * outcome. It may still be in the socket of a frozen node, and be stored after later events when
+ * the node resumes.
  */
 function outOfOrder(events: Events, history: ReadonlyMap<string, readonly number[]>): number {
   const { ledger } = events.of.history;

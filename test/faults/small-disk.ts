@@ -5,8 +5,8 @@ import path from "node:path";
 import type { SmallDisk } from "./scenario.ts";
 
 /**
- * A disk in memory. Undefined if it cannot be mounted: not root, not Linux, or a container without
- * the right.
+ * A disk in memory. Undefined if this process cannot mount it: it is not root, not on Linux, or in
+ * a container without the permission.
  */
 export function mountSmallDisk(
   bytes: number,
@@ -32,7 +32,7 @@ export function mountSmallDisk(
       try {
         writeFileSync(filler, Buffer.alloc(bytes));
       } catch (error) {
-        // Everything that fits has been written.
+        // All data that fits has been written.
         if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
       }
     },

@@ -1,4 +1,4 @@
-// The faults of a soak, in a new random order each round. A full stream is not among them, because
+// The faults of a soak run, in a new random order in each round. A full stream is excluded, because
 // the streams must hold the whole run.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -76,7 +76,7 @@ const faults: readonly SoakFault[] = [
 ];
 const shortRunMs = 300_000;
 
-/** Yields faults without end. A short run omits the long ones. */
+/** Yields an infinite sequence of faults. A short run omits the long faults. */
 export function* soakFaults(durationMs: number, random: Random): Generator<SoakFault> {
   const fit = durationMs < shortRunMs ? faults.slice(0, 5) : faults;
   for (;;) yield* shuffled(fit, random);

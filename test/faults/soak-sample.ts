@@ -1,4 +1,5 @@
-// One line of a soak: the resources of the gateway and its nats-server now, and the answers so far.
+// One line of a soak run: the current resources of the gateway and its nats-server, and the answers
+// so far.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { memoryBytes } from "../../bench/harness/process-stats.ts";
@@ -19,10 +20,7 @@ export interface SoakSample {
   readonly acknowledged: number;
   readonly refused: number;
   readonly unknown: number;
-  /**
-   * The share of the last minute in which something waited for a CPU, in percent, on the whole
-   * machine.
-   */
+  /** The percentage of the last minute in which some process of the machine waited for a CPU. */
   readonly cpuPressure: number;
   readonly atMs: number;
 }
@@ -126,7 +124,7 @@ function descriptorsOf(pid: number): number {
 
 /**
  * The kernel's figures for the machine's own load, so that it is not attributed to the gateway. NaN
- * if there are none.
+ * if the figures are not available.
  */
 function cpuPressure(): number {
   try {

@@ -32,7 +32,8 @@ interface FaultNote {
 }
 
 /**
- * About 1,000 single events a second, 2,000 in batches, 300 of history and 200 in large requests.
+ * Events per second: about 1,000 single events, 2,000 in batches, 300 of history and 200 in large
+ * requests.
  */
 const shape: LoadShape = {
   singleConnections: 24,
@@ -45,8 +46,8 @@ const shape: LoadShape = {
   largeImportEvery: 200,
 };
 /**
- * The maximum number of events per second of one kind and project: more than the rates above
- * produce.
+ * The maximum number of events per second of one kind and project, which is above the rates of the
+ * load.
  */
 const eventsPerSecondMax = 1_500;
 const streamBytesMax = 24 * 1_073_741_824;
@@ -112,8 +113,7 @@ export async function soak({
     const random = randomFrom(seed);
     for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
-      // The pauses vary, because faults at regular intervals would always coincide with other
-      // periodic work.
+      // The pauses vary, because regular faults would always coincide with other periodic work.
       await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(
         () => {},
       );

@@ -32,7 +32,7 @@ interface SiteMeans {
   readonly delayMs: number;
 }
 
-/** Rejects if a part does not start, and stops what has started. */
+/** Rejects if a part does not start, after stopping the started parts. */
 export async function createSite(options: SiteOptions, means: SiteMeans): Promise<Site> {
   if (options.topology === "embedded") return await createEmbeddedSite(options, means);
   const store = await createStoreAt(options, means);
@@ -64,8 +64,8 @@ async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<St
 }
 
 /**
- * Retries, because another process may take a port between its choice and its use, and nodes of
- * 2.10.27 may consider one another gone from the start.
+ * Retries, because another process may take a port before the node uses it, and because nodes of
+ * 2.10.27 may consider each other offline from the start.
  */
 async function createStore(options: SiteOptions, means: SiteMeans): Promise<Store> {
   for (let tries = 1; ; tries++) {
@@ -120,8 +120,8 @@ async function removeBoth(gateway: GatewayProcess, store: Store): Promise<void> 
 }
 
 /**
- * The wall clock of a process cannot be set from outside it, so this gateway runs here. It cannot
- * be killed.
+ * Another process cannot set the clock of a process, so this gateway runs in this process. It
+ * cannot be killed.
  */
 async function startInProcess(
   env: Readonly<Record<string, string>>,

@@ -1,12 +1,12 @@
-// A TCP proxy in front of one nats-server, which simulates network faults. It drops only whole
+// A TCP proxy in front of one nats-server, which simulates network faults. It drops only complete
 // messages of the NATS protocol.
 
 import { createServer, type Server, Socket } from "node:net";
 import type { TcpProxy } from "./scenario.ts";
 
 /**
- * The bytes that a direction holds before it stops reading from its sender, whose own buffers then
- * fill, as on a real slow line.
+ * The maximum of bytes that a direction holds. Then the proxy stops reading, and the sender's
+ * buffers fill as on a slow line.
  */
 const heldBytesMax = 1_048_576;
 const pieceBytesMax = 16_384;
@@ -15,7 +15,7 @@ type Direction = "toServer" | "toClient";
 
 interface Network {
   isCut: boolean;
-  /** The directions in which nothing passes: to the server, and from it. */
+  /** The directions in which no data passes: to the server, and from the server. */
   stalls: Readonly<Record<Direction, boolean>>;
   dropsReplies: boolean;
   delayMs: number;
@@ -33,8 +33,8 @@ interface Pipe {
 
 interface TcpProxyOptions {
   /**
-   * True if the bytes are of the protocol between servers, of which no message is ever dropped.
-   * Default: false.
+   * True for bytes of the protocol between servers. The proxy never drops its messages. Default:
+   * false.
    */
   readonly isRoute?: boolean;
 }
@@ -67,8 +67,8 @@ export async function startTcpProxy(
     const pipes: Pipe[] = [];
     let isOver = false;
 
-    // While the network is silent, neither end learns that a connection is opened, or that the
-    // other side has closed it.
+    // While the network is silent, neither end detects that a connection is opened, or that the
+    // other end has closed it.
     function update(): void {
       const isSilent = network.stalls.toServer || network.stalls.toClient;
       if (isOver && !isSilent) {
@@ -109,7 +109,7 @@ export async function startTcpProxy(
   const port = await listen(listener);
   const reset = (): void => {
     // A socket that is being shut down cannot be reset: Node would lose its handle, and never close
-    // it.
+    // the socket.
     for (const socket of sockets)
       if (socket.writableEnded) socket.destroy();
       else socket.resetAndDestroy();
@@ -199,15 +199,15 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
 }
 
 /**
- * Forwards or drops whole protocol messages of nats-server. A message is dropped if replies are
- * being dropped at its first byte.
+ * Forwards or drops complete protocol messages of nats-server. Drops a message if replies are being
+ * dropped at its first byte.
  */
 function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
   let line = "";
   let payloadBytes = 0;
   let isDropped = false;
 
-  /** The part of the chunk, from `start` on, that belongs to the current message. */
+  /** The part of the chunk that belongs to the current message and begins at `start`. */
   function partLength(chunk: Buffer, start: number): number {
     if (payloadBytes > 0) {
       const length = Math.min(payloadBytes, chunk.length - start);

@@ -1,6 +1,6 @@
-// The random faults of a cluster. One disk is lost at a time, when all replicas are complete; and a
-// nats-server before 2.12 recovers completely before anything else happens, because it loses data
-// otherwise (its pull request 7038).
+// The random faults of a cluster. Only one disk is lost at a time, and only while all replicas are
+// complete. A nats-server before 2.12 must recover completely before the next fault, because it
+// otherwise loses data (its pull request 7038).
 
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { Cut, End } from "./cluster-network.ts";
@@ -9,14 +9,14 @@ import type { Random } from "./random.ts";
 
 export interface Step {
   readonly title: string;
-  /** Undoes the step; undefined if healing the network undoes it. */
+  /** Undoes the step. Undefined if healing the network undoes the step. */
   readonly end?: () => Promise<void> | void;
 }
 
 interface Walker {
   readonly cluster: NetworkedCluster;
   readonly random: Random;
-  /** Nodes that are neither dead nor frozen. */
+  /** Nodes that are neither killed nor frozen. */
   readonly running: Set<TestNatsServer>;
 }
 
@@ -133,7 +133,7 @@ const steppedDown: StepKind = async ({ cluster, random }) => {
   return { title: `${stream} ${done ? "steps down" : "has no leader to step down"}` };
 };
 
-/** Each entry is equally likely; a kind that is listed twice is twice as likely. */
+/** Each entry has the same probability. A kind that is listed twice is twice as likely. */
 export const stepKinds: readonly StepKind[] = [
   pairCut,
   nodeIsolated,

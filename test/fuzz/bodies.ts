@@ -1,5 +1,5 @@
-// Prints bodies for the replay: `bodies.ts SECONDS SEED`. Each is preceded by its length in four
-// bytes, little-endian. The same seed gives the same bodies.
+// Prints bodies for the replay: `bodies.ts SECONDS SEED`. A four-byte little-endian length precedes
+// each body. The same seed gives the same bodies.
 
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -32,6 +32,6 @@ const [seconds = "60", seed = "1"] = process.argv.slice(2);
 try {
   await pipeline(Readable.from(framed(bodiesFor(Number(seconds), Number(seed)))), process.stdout);
 } catch (error) {
-  // A replay that has found an error reads no further.
+  // A replay that has found an error stops reading.
   if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
 }

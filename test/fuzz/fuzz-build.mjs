@@ -1,4 +1,4 @@
-// Builds the fuzz target with sanitizers: for clang's libFuzzer if available, else as a program
+// Builds the fuzz target with sanitizers: for clang's libFuzzer if available, or else as a program
 // that replays bodies.
 
 import { execFileSync, spawnSync } from "node:child_process";
@@ -26,7 +26,7 @@ const common = [
   ...["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...sanitizers],
   ...["-isystem", simdjsonDir],
 ];
-// Small limits, so that short texts exceed them. The oracles must use the same ones.
+// Small limits, so that short texts exceed them. The oracles must use the same limits.
 const limits = [
   "-DPENSTOCK_DEPTH_MAX=6",
   "-DPENSTOCK_NUMBER_DIGITS_MAX=24",
@@ -37,7 +37,7 @@ const core = [
   ...["array_keys", "ascii_text", "event_scan", "event_walk", "item_reader", "json_fault"],
   ...["json_walk", "name_set", "normalise", "stored_lines", "token_index", "text_repair"],
 ];
-// Small sizes, so that short texts cross windows, and have more tokens than are held.
+// Small sizes, so that short texts span several windows and have more tokens than the core holds.
 const coreDefines = [
   "-DPENSTOCK_WINDOW_BYTES=64",
   "-DPENSTOCK_INDEX_WINDOW_BYTES=32",
@@ -143,7 +143,7 @@ export function buildTarget(engine, announce) {
 }
 
 /**
- * Builds the target from a core with a bug: `from`, which occurs once in the file, is replaced by
+ * Builds the target from a core with a bug. Replaces `from`, which occurs once in the file, with
  * `to`.
  */
 export function buildWithBug(engine, folder, [file, from, to]) {

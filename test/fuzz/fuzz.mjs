@@ -1,15 +1,15 @@
-// Fuzzes the core of the scan addon: with libFuzzer if clang++ has it, which searches for inputs
-// with new coverage; else by replaying the corpus, and seeded mutations of it, under the same
-// sanitizers and oracles. Prints which of the two it uses.
+// Fuzzes the core of the scan addon. If clang++ has libFuzzer, libFuzzer searches for inputs with new
+// coverage. Otherwise replays the corpus and seeded mutations of the corpus under the same sanitizers
+// and oracles. Prints the name of the engine.
 //   npm run fuzz -- [--seconds 60] [--seed N] [--engine libfuzzer|replay]
 //   npm run fuzz -- --reference [--seconds 60] [--seed N]
 //                                  compares the addon with the reference scanner
 //   npm run fuzz -- --planted [--seconds 10] [--seed N] [--engine …]
-//                                  checks that each bug of test/fuzz/planted-bugs.mjs is found
-//                                  in that time
+//                                  checks that the fuzzing finds each bug of
+//                                  test/fuzz/planted-bugs.mjs in that time
 //   npm run fuzz -- FILE…          runs only these inputs
-//   npm run fuzz -- --keep FILE…   adds them to the corpus of the tree
-// Exit code 1: something was found, and the path of the input is printed; 2: wrong usage.
+//   npm run fuzz -- --keep FILE…   adds these inputs to the corpus of the tree
+// Exit code 1: an error was found, and the path of the input is printed; 2: wrong usage.
 
 import { spawn } from "node:child_process";
 import {
@@ -104,7 +104,7 @@ function run(program, args, onText, input) {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     });
     running.add(child);
-    // The pipe breaks if the program finds an error and reads no further.
+    // The pipe breaks if the program finds an error and stops reading.
     if (input !== undefined) input.pipe(child.stdin.on("error", () => input.destroy()));
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", onText);

@@ -1,6 +1,6 @@
 // Bugs that `npm run fuzz -- --planted` puts into a copy of the addon's core, one at a time. The
-// fuzzing must find each of them. A bug is a file, a text that occurs once in it, and its
-// replacement.
+// fuzzing must find each bug. A bug is a file, a text that occurs once in the file, and the
+// replacement of the text.
 
 export const plantedBugs = [
   // The order of envelope, array and items.

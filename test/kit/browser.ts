@@ -1,6 +1,6 @@
 import { type Browser, chromium } from "playwright-core";
 
-// Chromium as root does not start with a sandbox. Most of the other flags turn off requests to its
+// Chromium does not start as root with a sandbox. Most other flags turn off requests to the
 // vendor's servers.
 const flags = [
   "--headless",

@@ -1,5 +1,5 @@
-// An authority created for one test, and the certificates that it signs, as PEM files in a folder
-// that is removed with the test process.
+// An authority created for one test, and certificates that the authority signs. Both are PEM files
+// in a folder that is removed with the test process.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ interface CertificateOptions {
   /** Addresses; default 127.0.0.1 and ::1. */
   readonly addresses?: readonly string[];
   readonly notBefore?: Date;
-  /** The end of the certificate's validity, which may be in the past. Default: in a day. */
+  /** The end of the certificate's validity; may be in the past. Default: one day from now. */
   readonly notAfter?: Date;
 }
 

@@ -1,5 +1,6 @@
 // A real ClickHouse server on a loopback port with its own data folder. Tests may kill, freeze and
-// restart it; port and data stay. The server and its folder are removed when the test process ends.
+// restart the server, which keeps its port and data. The server and its folder are removed when the
+// test process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -22,12 +23,14 @@ import { findTestProgram, leashScript, type TestProgram } from "./test-program.t
 export interface TestClickHouseOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
   readonly settings?: Readonly<Record<string, string>>;
-  /** If false, repeated rows remain, so that they can be counted. Default: they are merged. */
+  /**
+   * If false, repeated rows remain, so that tests can count them. Default: ClickHouse merges them.
+   */
   readonly merges?: boolean;
 }
 
 export interface TestClickHouse {
-  /** With user and password; unchanged by a restart. */
+  /** URL with user and password; unchanged by a restart. */
   readonly url: string;
   readonly tlsUrl: string;
   readonly user: string;
@@ -35,9 +38,9 @@ export interface TestClickHouse {
   readonly pid: number;
   /** SIGKILL; waits until the server has ended. */
   kill(): Promise<void>;
-  /** Kills it if it runs, and starts it on the same data. */
+  /** Kills the server if it runs, and starts it on the same data. */
   restart(changed?: TestClickHouseOptions): Promise<void>;
-  /** SIGSTOP: connections stay open and nothing answers. */
+  /** SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
   remove(): Promise<void>;
@@ -49,8 +52,8 @@ const password = "pass-word-of-tests";
 const startMsMax = 30_000;
 
 /**
- * Fetches a ClickHouse if necessary. Undefined if this host cannot run one, which is reported on
- * standard error.
+ * Fetches ClickHouse if necessary. Returns undefined, and reports this on standard error, if this
+ * host cannot run ClickHouse.
  */
 export async function findClickHouse(): Promise<TestProgram | undefined> {
   const found = await findTestProgram("clickhouse");

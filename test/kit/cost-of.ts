@@ -9,7 +9,10 @@ export function costOf(events: number, bytes: number, expansion = 0): RequestCos
   return { events, bytes, expansion };
 }
 
-/** Returns why the meter rejects the request; undefined if it has taken the cost. */
+/**
+ * Returns the reason for which the meter rejects the request; undefined if the meter has charged
+ * the cost.
+ */
 export function refusalOf(
   meter: Pick<ProjectMeter, "take">,
   cost: RequestCost,
@@ -18,7 +21,7 @@ export function refusalOf(
   return "waitMs" in taken ? taken : undefined;
 }
 
-/** The time to wait, or 0 if the meter has taken the cost. */
+/** The time to wait, or 0 if the meter has charged the cost. */
 export function waitMsOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): number {
   return refusalOf(meter, cost)?.waitMs ?? 0;
 }

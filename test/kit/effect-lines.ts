@@ -90,7 +90,7 @@ export function readLine(text: string, wanted: Partial<StoredFrame> = {}): ReadL
   return line;
 }
 
-/** The effect of an event: one without any effect, with the given parts. */
+/** An effect of an event that has only the given parts. */
 export function effectOf(wanted: Partial<EventEffect> = {}): EventEffect {
   return {
     projectId: "p",

@@ -1,5 +1,5 @@
-// Databases of the effects: a SQLite file in its own folder, or a database on a PostgreSQL server
-// started for it.
+// Databases of the effects: a SQLite file in a new folder, or a database on a PostgreSQL server
+// that is started for the test.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,7 +58,7 @@ class SqliteFiles implements EffectsDatabases {
   }
 
   async restore(place: StorePlace, copy: string): Promise<void> {
-    // A change log of another file would be replayed into this one.
+    // SQLite would replay a change log of another file into the restored file.
     for (const suffix of ["-wal", "-shm"]) rmSync(`${fileOf(place)}${suffix}`, { force: true });
     cpSync(copy, fileOf(place));
   }

@@ -16,8 +16,8 @@ export async function dumpOf(reader: EffectsReader): Promise<string[]> {
 }
 
 /**
- * Returns the lines that are in only one of the dumps; only the first of them, so that a difference
- * is readable.
+ * Returns the first lines that are in only one of the dumps. The number is limited so that a
+ * difference is readable.
  */
 export function apart(one: readonly string[], other: readonly string[]): string[] {
   const [ours, theirs] = [new Set(one), new Set(other)];
@@ -27,7 +27,7 @@ export function apart(one: readonly string[], other: readonly string[]): string[
   return [...sizes, ...more.slice(0, 5), ...less.slice(0, 5)];
 }
 
-/** The streams that hold more than the database has applied: name and last sequence of each. */
+/** The name and last sequence of each stream with messages that the database has not applied. */
 async function notApplied(
   reader: EffectsReader,
   connection: NatsConnection,
@@ -41,7 +41,7 @@ async function notApplied(
   return [...ends];
 }
 
-/** Waits until the database has applied everything in the streams. */
+/** Waits until the database has applied all messages of the streams. */
 export async function untilApplied(
   reader: EffectsReader,
   connection: NatsConnection,
@@ -65,7 +65,7 @@ export async function untilApplied(
 
 type WriterSettings = Omit<EffectsWriterOptions, "prefix" | "log" | "store">;
 
-/** Applies the streams to this empty store in one undisturbed run. */
+/** Applies the streams to this empty store in one uninterrupted run. */
 export async function undisturbedDump(
   store: EffectsStore,
   settings: WriterSettings,

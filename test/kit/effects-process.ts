@@ -1,7 +1,7 @@
 // An effects writer as a separate process, which tests kill and freeze: `node
 // test/kit/effects-process.ts <NATS url> <PENSTOCK_EFFECTS_URL> <events of a batch> [<bytes of
-// changed rows>]`. Prints a line for each begin and end of a commit, each warning, and why it
-// ended.
+// changed rows>]`. Prints a line at the begin and end of each commit, for each warning, and with
+// the reason for its end.
 
 import { connect } from "@nats-io/transport-node";
 import { storeAt, storePlace } from "../../src/readers/effects/store/open.ts";

@@ -8,14 +8,16 @@ export interface Sent {
   readonly status: number;
   readonly code: string;
   /**
-   * `uploadMs` is the time from opening the connection until the kernel has the last byte, and
-   * `answerMs` the time from then to the answer.
+   * `uploadMs` is the time from opening the connection until the kernel has the last byte.
+   * `answerMs` is the time from then to the answer.
    */
   readonly uploadMs: number;
   readonly answerMs: number;
 }
 
-/** Sends a POST on a new connection, its body in pieces as fast as the kernel takes them. */
+/**
+ * Sends a POST on a new connection. Writes the body in pieces as fast as the kernel accepts them.
+ */
 export function send(
   port: number,
   body: Uint8Array,
@@ -56,7 +58,7 @@ export function send(
   });
 }
 
-/** Waits until the gateway takes requests under the key. */
+/** Waits until the gateway accepts requests with the key. */
 export async function untilKeyIsKnown(port: number, key: string): Promise<void> {
   const empty = Buffer.from(`{"api_key":"${key}","batch":[]}`);
   await expect.poll(async () => (await send(port, empty)).status, { timeout: 30_000 }).toBe(200);
@@ -91,8 +93,7 @@ interface SmallRequests {
 }
 
 export function startSmallRequests(url: string, key: string): SmallRequests {
-  // A new connection, because the gateway may close a connection that was idle for long at any
-  // moment.
+  // A new connection, because the gateway may close a connection that was idle for a long time.
   const client = new Client(url);
   let stopped = false;
   const took: number[] = [];
@@ -129,8 +130,8 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
 let noteIsPrinted = false;
 
 /**
- * The process's current memory in bytes. Without /proc the answer is 0, which every limit allows,
- * and a note reports that.
+ * The process's current memory in bytes. Without /proc, returns 0, which passes every limit, and
+ * prints a note.
  */
 export function residentBytes(pid: number): number {
   return fieldOf(pid, "VmRSS");

@@ -36,9 +36,9 @@ export interface TestGateway {
   readonly config: Config;
   /** A new project with a new key, known to the gateway. */
   project(): Promise<TestProject>;
-  /** Creates this many projects. Creating them together takes far less time than one by one. */
+  /** Creates this number of projects concurrently, which is much faster than one after another. */
   projects(count: number): Promise<TestProject[]>;
-  /** Sets the project's quota; the gateway applies the new one within a second. */
+  /** Sets the project's quota; the gateway applies it within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
   events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
@@ -91,7 +91,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
       for (const { id, key } of added)
         await addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 });
     });
-    // Not checked with requests, which would be counted and be among the client warnings.
+    // Does not send requests: the metrics and the client warnings would include them.
     await until(async () => (await known()) >= knownBefore + count);
     const { key } = added.at(-1)!;
     await until(async () => (await post("/batch/", { api_key: key, batch: [] })).status === 200);
@@ -105,8 +105,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   /**
-   * Runs the action with a new connection, because one opened before a restart of the server may
-   * still be reconnecting.
+   * Runs the action with a new connection, because an older connection may still be reconnecting
+   * after a restart of the server.
    */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });

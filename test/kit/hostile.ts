@@ -52,8 +52,7 @@ export interface Heard {
 
 export interface RawOptions {
   /**
-   * The number of answers to wait for; one by default. The end of the connection also ends the
-   * wait.
+   * The number of answers to wait for; one by default. The wait also ends when the connection ends.
    */
   readonly answers?: number;
   /** Closes the client's side after the last byte. */
@@ -62,7 +61,7 @@ export interface RawOptions {
 
 const waitMsMax = 20_000;
 
-/** Writes the pieces, each in its own segment as far as TCP allows, and reads the answers. */
+/** Writes the pieces and reads the answers. Each piece has its own segment if TCP allows it. */
 export function raw(
   port: number,
   pieces: readonly Uint8Array[],
@@ -128,7 +127,7 @@ export function statusesIn(text: string): number[] {
   }
 }
 
-/** The distinct ids of all stored events, each as often as it is stored. */
+/** The distinct ids of all stored events; an event that is stored twice is listed twice. */
 export async function stored({ nats }: Target): Promise<string[]> {
   const frames = await withClient(nats, (connection) =>
     readFrames(connection, "penstock.live.*.shop"),
@@ -137,8 +136,8 @@ export async function stored({ nats }: Target): Promise<string[]> {
 }
 
 /**
- * Checks what must hold after anything that a client does: the process runs, a request is answered
- * 200, nothing is in flight, and memory is nearly as before.
+ * Checks the state after any client behaviour: the process runs, a request is answered 200, nothing
+ * is in flight, and memory is nearly as before.
  */
 export async function expectUnharmed({
   gateway,

@@ -58,14 +58,14 @@ export interface TestServerConfig {
   readonly requestTimeoutMs?: number;
   readonly recordIp?: boolean;
   readonly host?: string;
-  /** If set, the server has the connection addon, with this identity of connections. */
+  /** If set, the server has the connection addon, with these connection ids. */
   readonly connectionId?: ConnectionId | undefined;
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  /** Default: the inflater of the addon. If it is `undefined`, node:zlib inflates all bodies. */
+  /** Default: the inflater of the addon. If `undefined`, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
@@ -76,8 +76,8 @@ export interface TestServerConfig {
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
 /**
- * Starts a server for one test and closes it after the test. By then all bytes in flight must have
- * been released.
+ * Starts a server for one test and closes it after the test. All bytes in flight must be released
+ * before the close.
  */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = new Admission(config.inflightBytesMax ?? inflightBytesMax);
@@ -162,9 +162,7 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   }
 }
 
-/**
- * Resolves when a drain has stopped listening, which it does in its second turn of the event loop.
- */
+/** Resolves when a drain has stopped listening, in the second turn of the event loop. */
 export async function untilItListensNoMore(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
 }

@@ -21,7 +21,7 @@ interface Taken {
   /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** The measured maximum of each line's bytes, before it was written. */
+  /** For each line, the upper bound of its bytes that was computed before the line was written. */
   readonly measured: readonly number[];
   readonly warnings: readonly string[];
   readonly details: readonly string[];

@@ -88,7 +88,8 @@ function encode(text: string): string {
 }
 
 /**
- * Some thousand characters that expand to about this many spaces, before `text`, which is ASCII.
+ * Some thousand characters that expand to about this many spaces, followed by the ASCII text
+ * `text`.
  */
 export function lzBomb(length: number, text = ""): string {
   const writer = new LzWriter();
@@ -100,7 +101,8 @@ export function lzBomb(length: number, text = ""): string {
     phrases += phrases === 3 ? 1 : 2;
   };
   for (const letter of text) {
-    // A repeated character is a phrase; which one does not matter for a bomb, so it is omitted.
+    // A repeated character is a phrase. Any phrase has the same effect in a bomb, so the character
+    // is omitted.
     if (!seen.has(letter.charCodeAt(0))) literal(letter.charCodeAt(0));
   }
   literal(0x20);

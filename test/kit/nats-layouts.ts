@@ -51,7 +51,8 @@ export async function startNode({
 }
 
 /**
- * Whether the server makes an fsync before each acknowledgement, according to its monitoring port.
+ * Returns whether the server makes an fsync before each acknowledgement, according to its
+ * monitoring port.
  */
 export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   const [, address = ""] = /Starting http monitor on (\S+)/.exec(server.log()) ?? [];
@@ -69,7 +70,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** `binaries` has the nats-server of each node that does not use the newest one. */
+/** `binaries` contains the nats-server of each node that does not use the newest version. */
 export async function startCluster(
   binaries: readonly (string | undefined)[] = [],
 ): Promise<TestNatsServer[]> {
@@ -91,8 +92,8 @@ interface Hub {
   readonly server: TestNatsServer;
   gather(...leaves: string[]): Promise<string>;
   /**
-   * Makes the hub contact the leaves now, by removing its sources and adding them again. After a
-   * restart, the hub by itself retries an absent leaf only after 40 s.
+   * Makes the hub contact the leaves immediately, by removing its sources and adding them again.
+   * The hub itself retries an absent leaf only 40 s after a restart.
    */
   askAgain(...leaves: string[]): Promise<void>;
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;

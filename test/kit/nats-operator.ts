@@ -24,13 +24,16 @@ const limits = {
   consumer: unlimited,
 };
 
-/** A server's trust, and the credentials of a user it accepts; different for each call. */
+/**
+ * The trust configuration of a server, and the credentials of an accepted user. Each call creates
+ * different keys.
+ */
 export async function operatorMode(): Promise<{ config: string; creds: Uint8Array }> {
   const [operator, account, system] = [createOperator(), createAccount(), createAccount()];
   const user = createUser();
   const signed = { signer: operator };
   const accountJwt = await encodeAccount("events", account, { limits }, signed);
-  // JetStream does not start without an account of the server's own.
+  // JetStream does not start without a system account.
   const systemJwt = await encodeAccount("system", system, {}, signed);
   const accounts = [
     `${account.getPublicKey()}: ${accountJwt}`,

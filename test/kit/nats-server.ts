@@ -1,5 +1,5 @@
-// A real nats-server on a random port with its own store. Tests may kill, freeze and restart it; a
-// restart keeps port, store and settings.
+// A real nats-server on a random port with its own store. Tests may kill, freeze and restart the
+// server, which keeps its port, store and settings.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -19,7 +19,10 @@ import { findNatsServer as findBinary } from "../../src/platform/embedded/find-n
 import { freePort } from "../../src/platform/embedded/server-access.ts";
 
 export interface TestNatsServerOptions {
-  /** `always` (the default) makes an fsync before each PubAck; else a duration such as "2m". */
+  /**
+   * `always` (the default) makes an fsync before each PubAck. Other values are durations such as
+   * "2m".
+   */
   syncInterval?: string;
   token?: string;
   /** Largest message in bytes, headers included. Default 8 MiB. */
@@ -29,36 +32,33 @@ export interface TestNatsServerOptions {
   jetstream?: boolean;
   extraConfig?: string;
   /**
-   * JetStream's data folder; may already hold data, and the caller deletes it. Default: a new
-   * folder, removed by `remove`.
+   * JetStream's data folder. The caller deletes it, and may fill it before the start. Default: a
+   * new folder, removed by `remove`.
    */
   storeDir?: string;
   binary?: string;
   /**
-   * A whole configuration instead of the kit's, which the settings above do not change; its client
+   * A complete configuration instead of the kit's; the settings above do not affect it. Its client
    * address must be `listen: "127.0.0.1:$PORT"`.
    */
   config?: string;
   /** Environment variables for the configuration, in addition to NATS_STORE, which the kit sets. */
   env?: Readonly<Record<string, string>>;
   /**
-   * Where the server runs if it is not on this host's network; there it listens on all addresses.
+   * The location of a server outside this host's network. The server listens on all addresses
+   * there.
    */
   place?: NatsServerPlace;
 }
 
 interface NatsServerPlace {
-  /**
-   * Prefix of the server's command line; it must exec the server, as `ip netns exec` does.
-   */
+  /** Prefix of the server's command line; must exec the server, as `ip netns exec` does. */
   readonly command: readonly string[];
   readonly host: string;
 }
 
 export interface TestNatsServer {
-  /**
-   * `nats://127.0.0.1:port`, or with the address of its place; unchanged by a restart.
-   */
+  /** `nats://127.0.0.1:port`, or a URL with the address of its location; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
   /** The pid of the current server process; changes with a restart. */
@@ -69,15 +69,15 @@ export interface TestNatsServer {
   kill(): Promise<void>;
   /** Sends SIGTERM, and waits until the server has ended. */
   stop(): Promise<void>;
-  /** Sends SIGSTOP: the connections stay open and nothing answers. */
+  /** Sends SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
   /**
-   * Kills it if it runs, and starts it again on the same port and store, with changed settings if
-   * given.
+   * Kills the server if it runs, and starts it again on the same port and store, with changed
+   * settings if given.
    */
   restart(changed?: TestNatsServerOptions): Promise<void>;
-  /** Kills it if it runs, and deletes its folder. */
+  /** Kills the server if it runs, and deletes its folder. */
   remove(): Promise<void>;
   log(): string;
 }
@@ -88,8 +88,8 @@ const goneMsMax = 10_000;
 const found = new Map<string, string>();
 
 /**
- * The nats-server for the tests: the configured one, the one on PATH, or the newest fetched one.
- * Throws if there is none of 2.10 or newer.
+ * Returns the nats-server for the tests: the configured program, the program on PATH, or the newest
+ * fetched program. Throws if no program is version 2.10 or newer.
  */
 export function findNatsServer(): string {
   const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
@@ -103,8 +103,8 @@ export function findNatsServer(): string {
 }
 
 /**
- * A nats-server of the oldest supported line, 2.10; fetched if necessary. Throws if none is
- * available.
+ * Returns a nats-server of the oldest supported line, 2.10; fetches it if necessary. Throws if it
+ * is not available.
  */
 export function oldestNatsServer(): string {
   const file = found.get("oldest") ?? fetchOldest();
@@ -145,8 +145,8 @@ function configText(port: number, folder: string, options: TestNatsServerOptions
 }
 
 /**
- * Polls for the ports file of this process. Throws with the log if the process dies or stays
- * silent.
+ * Waits for the ports file of this process. Throws with the log if the process ends or times out
+ * before it writes the file.
  */
 async function portOf(child: ChildProcess, folder: string, readLog: () => string): Promise<number> {
   const portsFile = path.join(folder, `nats-server_${child.pid}.ports`);
@@ -165,8 +165,8 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
 }
 
 /**
- * Waits until SIGSTOP has reached every thread of the process: until then a server can still
- * answer. Does not wait if there is no /proc.
+ * Waits until SIGSTOP has reached every thread of the process, because a running thread can still
+ * answer. Does not wait without /proc.
  */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
@@ -177,9 +177,8 @@ export function untilStopped(pid: number | undefined): void {
 }
 
 /**
- * Waits until nothing is left of deleted streams: nats-server empties their folders after its
- * answer, and until then messages may reappear in a new stream of the same name. Rejects after 10
- * s.
+ * Waits until the files of deleted streams are removed. nats-server removes them after its answer,
+ * and messages may reappear in a new stream of the same name before that. Rejects after 10 s.
  */
 export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,
@@ -215,8 +214,8 @@ export async function startNatsServer(
 
   async function start(current: TestNatsServerOptions): Promise<void> {
     writeFileSync(configFile, configText(port, folder, current));
-    // Uses standard error instead of --log, because configuration errors are printed there before a
-    // log file is opened.
+    // Uses standard error instead of --log, because nats-server prints configuration errors there
+    // before it opens a log file.
     const log = openSync(logFile, "a");
     const command = [
       ...(current.place?.command ?? []),
@@ -239,20 +238,20 @@ export async function startNatsServer(
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    // SIGKILL ends a frozen server as it is. If it were resumed first, it would answer earlier
+    // SIGKILL ends a frozen server without resuming it. A resumed server would answer earlier
     // requests.
     if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }
 
-  // A process that ends early must not leave servers or their folders.
+  // Removes the servers and their folders if the process ends early.
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {
-      // The server may still write for a moment.
+      // The server may write for a short time after the signal.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
-      // If a folder cannot be removed, the other servers must still be stopped.
+      // Stops the other servers even if a folder cannot be removed.
     }
   };
   process.once("exit", endWithProcess);

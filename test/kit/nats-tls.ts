@@ -7,8 +7,8 @@ import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 import { recordingLog } from "./publisher-rig.ts";
 
 /**
- * The `tls` block of a server that presents `own` and only accepts clients with a certificate of
- * the authority.
+ * The `tls` block of a server that presents the certificate `own` and accepts only clients with a
+ * certificate of the authority.
  */
 export function mutualTls(authority: TestAuthority, own: PemPair): string {
   const files = { cert_file: own.certFile, key_file: own.keyFile, ca_file: authority.caFile };
@@ -47,7 +47,7 @@ export function tryToConnect(access: NatsAccess): Attempt {
   return { log, link };
 }
 
-/** The error with which the attempt ends. Fails if it connects or keeps waiting. */
+/** Returns the error that ends the attempt. Fails if the attempt connects or keeps waiting. */
 export async function refusalOf({ log, link }: Attempt): Promise<NatsRefusedError> {
   const error = await link.then(
     () => new Error("it is connected"),

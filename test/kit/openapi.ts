@@ -37,8 +37,8 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
   /**
-   * The request has two Host headers. A proxy that uses the other header forwards a different
-   * request.
+   * The request has two Host headers. A proxy may read the second header, and so forward a
+   * different request.
    */
   readonly isFramedBadly?: boolean;
 }
@@ -59,8 +59,8 @@ class ApiFile {
   readonly #checks = new Map<string, ValidateFunction>();
 
   /**
-   * `closed` names the schemas to which fields may be added later, according to the document. In
-   * the tests, they may have only the documented fields.
+   * `closed` names the schemas to which, according to the document, fields may be added later. In
+   * the tests, these schemas may have only the documented fields.
    */
   constructor(file: string, closed: readonly string[]) {
     this.file = file;
@@ -131,8 +131,8 @@ export function isA(name: string, value: unknown): boolean {
 }
 
 /**
- * The path in the document that matches a request's path: a literal one before a template, and
- * `/{other}` last.
+ * Returns the path in the document that matches a request's path. Literal paths precede templates,
+ * and `/{other}` is last.
  */
 function templateOf({ api }: ApiFile, path: string): string {
   const [plain = ""] = path.split("?", 1);

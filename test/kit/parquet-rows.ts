@@ -16,8 +16,8 @@ async function connected() {
 }
 
 /**
- * Returns the rows of a query, in which `events`, `rejected` and `incidents` are all files of the
- * folder.
+ * Returns the rows of a query. The tables `events`, `rejected` and `incidents` contain all files of
+ * the folder.
  */
 export async function askedOfParquet(
   folder: string,

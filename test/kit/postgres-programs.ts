@@ -15,7 +15,7 @@ import path from "node:path";
 import { type TestProgram, testProgram } from "./test-program.ts";
 
 const cacheDir = path.resolve(import.meta.dirname, "../../.cache");
-/** Part of the template's name: changes when the folder would be created differently. */
+/** Part of the template's name. Must change if the folder is created differently. */
 const templateForm = 1;
 
 export const postgresUser = "penstock";
@@ -28,15 +28,15 @@ interface Account {
 
 export interface PostgresPrograms {
   readonly version: string;
-  /** The user that the server runs as; undefined: the current one. */
+  /** The user that runs the server; undefined: the current user. */
   readonly account: Account | undefined;
   command(program: string, args: readonly string[]): string[];
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Fetches PostgreSQL if necessary; rejects with the ways to get it if that fails. `folder` was
- * created by `newFolder`, and may receive a copy of the programs.
+ * Fetches PostgreSQL if necessary. If the fetch fails, rejects with instructions for installing
+ * PostgreSQL. `folder` was created by `newFolder`, and may receive a copy of the programs.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const found = await testProgram("postgres");
@@ -52,7 +52,7 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
     env: {
       ...Object.fromEntries(inherited),
       LC_ALL: "C",
-      // Fetched programs may run on a host without time zone files. GMT is built in.
+      // Fetched programs may run on a host without time zone files. GMT needs no files.
       TZ: "GMT",
       ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
     },
@@ -64,7 +64,7 @@ function ownAccount(): Account | undefined {
   return process.getuid?.() === 0 ? unprivileged() : undefined;
 }
 
-/** initdb asks for the account's name, so the account must exist. */
+/** initdb looks up the account's name, so the account must exist. */
 function unprivileged(): Account {
   const found = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
   if (found === null) throw new Error("run PostgreSQL as root: there is no account `nobody`");
@@ -88,7 +88,8 @@ function canRun(prefix: readonly string[], { path: bin }: TestProgram): boolean 
 }
 
 /**
- * A checkout below root's home is not accessible to the account, nor is what was fetched into it.
+ * The account can access neither a checkout below root's home nor programs fetched into the
+ * checkout.
  */
 function copied(
   { path: bin, libraries, ...rest }: TestProgram,
@@ -114,7 +115,7 @@ export async function newDataFolder(programs: PostgresPrograms, parent: string):
   return data;
 }
 
-/** Copies a data folder that no server uses, for the server's account. */
+/** Copies a data folder that no server uses; the copy belongs to the server's account. */
 export function copyFolder(from: string, to: string, { account }: PostgresPrograms): void {
   execFileSync("cp", ["-R", from, to]);
   execFileSync("chmod", ["-R", "go-rwx", to]);
@@ -145,7 +146,7 @@ function makeTemplate(programs: PostgresPrograms, template: string): void {
       renameSync(next, template);
     } catch (error) {
       rmSync(next, { recursive: true, force: true });
-      // Another test file has created the template first.
+      // Another test file has created the template.
       if (!existsSync(template)) throw error;
     }
   } finally {

@@ -1,6 +1,6 @@
 // A real PostgreSQL server on a loopback port with its own data folder. Tests may kill, freeze and
-// restart it, and restore an older copy. The server and its folder are removed when the test
-// process ends.
+// restart the server, and restore an older copy of its data. The server and its folder are removed
+// when the test process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -22,8 +22,8 @@ import { leashScript } from "./test-program.ts";
 
 export interface TestPostgresOptions {
   /**
-   * True if writes must reach the disk, as for measurements. Default: a commit reaches the kernel,
-   * so a kill loses nothing.
+   * True if writes must reach the disk, as for measurements. Default: a commit reaches only the
+   * kernel, which a kill of the server does not affect.
    */
   durable?: boolean;
   settings?: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ export interface TestPostgresOptions {
 }
 
 export interface TestPostgres {
-  /** With user and password; unchanged by a restart. */
+  /** URL with user and password; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
   readonly user: string;
@@ -39,18 +39,22 @@ export interface TestPostgres {
   readonly version: string;
   readonly folder: string;
   readonly pid: number;
-  /** Sends SIGKILL to all its processes together; waits until they have ended. */
+  /** Sends SIGKILL to all processes of the server; waits until they have ended. */
   kill(): Promise<void>;
   /** A fast shutdown: transactions are rolled back, and the data on disk is complete. */
   stop(): Promise<void>;
-  /** Kills it if it runs, and starts it on the same data. */
+  /** Kills the server if it runs, and starts it on the same data. */
   restart(changed?: TestPostgresOptions): Promise<void>;
-  /** SIGSTOP to all its processes: connections stay open and nothing answers. */
+  /**
+   * SIGSTOP to all processes of the server: connections stay open, and the server does not answer.
+   */
   freeze(): void;
   thaw(): void;
-  /** Stops it, copies the data folder, and starts it again. Returns the copy's path. */
+  /**
+   * Stops the server, copies the data folder, and starts the server again. Returns the copy's path.
+   */
   copyData(): Promise<string>;
-  /** Kills it, replaces its data with a copy, and starts it. The copy may be used again. */
+  /** Kills the server, replaces its data with a copy, and starts it. The copy can be used again. */
   restoreData(copy: string): Promise<void>;
   remove(): Promise<void>;
   log(): string;
@@ -215,7 +219,7 @@ class Server {
     return this.#shell?.exitCode === null && this.#shell.signalCode === null;
   }
 
-  /** The first process would treat a child that is killed later as a crash and recover. */
+  /** The first process would treat a later kill of a child as a crash, and recover. */
   async kill(): Promise<void> {
     if (!this.#isRunning()) return;
     const children = childrenOf(this.#pid);
@@ -242,7 +246,7 @@ class Server {
     for (const pid of [this.#pid, ...childrenOf(this.#pid)]) untilStopped(pid);
   }
 
-  /** The first process comes first, so that it starts no other process meanwhile. */
+  /** Signals the first process first, so that it starts no other process. */
   signalAll(name: NodeJS.Signals): void {
     const children = childrenOf(this.#pid);
     for (const pid of [this.#pid, ...children]) signal(pid, name);

@@ -1,5 +1,5 @@
-// An upstream that answers like PostHog's capture over real HTTP, and fails when a test requests
-// it.
+// An upstream that answers like PostHog's capture over real HTTP, and fails when a test requests a
+// failure.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -52,7 +52,7 @@ export interface TestUpstream {
   /** Keys without a configuration. */
   readonly unknownKeys: Set<string>;
   events(key?: string): UpstreamEvent[];
-  /** Closes the server, so that connections are refused. `start` opens the same port again. */
+  /** Closes the server and refuses connections. `start` opens the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// Processes of this host. Reads /proc, or uses ps if there is none.
+// The processes of this host. Reads /proc, or runs ps if there is no /proc.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export function childrenOf(parent: number): number[] {
     .map(({ pid }) => pid);
 }
 
-/** A process that has ended but was not waited for does not count as running. */
+/** Excludes a process that has ended but was not waited for. */
 export function isRunningStill(pid: number): boolean {
   return hasProc() ? seen(String(pid)) !== undefined : running().some((one) => one.pid === pid);
 }
@@ -39,13 +39,13 @@ function running(): Seen[] {
 
 function seen(name: string): Seen | undefined {
   try {
-    // The program's name, in parentheses, may contain anything.
+    // The program's name, in parentheses, may contain any character.
     const text = readFileSync(`/proc/${name}/stat`, "utf8");
     const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (state === "Z" || state === "X") return undefined;
     return { pid: Number(name), parent: Number(parent) };
   } catch {
-    // The process has ended meanwhile.
+    // The process has ended since the list was read.
     return undefined;
   }
 }

@@ -18,9 +18,7 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/**
- * Starts an embedded server, which is stopped when the test ends, unless the test has stopped it.
- */
+/** Starts an embedded server. The server is stopped at the end of the test if it still runs. */
 export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   const embedded = await startEmbeddedNats({
     dataDir,
@@ -42,7 +40,7 @@ interface Said {
 export type SpeakingProcess = ChildProcess & { said: Said };
 
 /**
- * Runs `node src/main.ts` with the arguments, and without settings from the environment except the
+ * Runs `node src/main.ts` with the arguments. The only settings from the environment are the
  * nats-server and a free port for the effects.
  */
 export function penstock(...args: string[]): SpeakingProcess {
@@ -57,11 +55,11 @@ export function penstockWith(
 }
 
 /**
- * Like penstock, as in a container: the first process of a pid namespace, whose end also ends all
- * others in it.
+ * Runs penstock as the first process of a pid namespace, as in a container. When it ends, all other
+ * processes of the namespace end.
  */
 export function inPidNamespace(...args: string[]): SpeakingProcess {
-  // Root needs no user namespace, and some hosts forbid them to others.
+  // Root needs no user namespace, and some hosts forbid user namespaces for other users.
   const unshare = [
     "unshare",
     ...(process.getuid?.() === 0 ? [] : ["-Ur"]),
@@ -73,8 +71,8 @@ export function inPidNamespace(...args: string[]): SpeakingProcess {
 }
 
 /**
- * Like penstock, with an empty in-memory file system at the folder. Its files are visible here
- * below `/proc/<pid>/root`.
+ * Runs penstock with an empty in-memory file system at the folder. The test reads its files below
+ * `/proc/<pid>/root`.
  */
 export function onSmallDisk(
   folder: string,
@@ -100,7 +98,7 @@ function speaking(
   );
 }
 
-/** The output of the process from now on. */
+/** Collects the output of the process from now on. */
 export function saidBy(child: ChildProcessByStdio<null, Readable, Readable>): Said {
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -14,7 +14,10 @@ type ProxyName = (typeof proxyNames)[number];
 
 type Found = Record<ProxyName, Awaited<ReturnType<typeof findTestProgram>>>;
 
-/** The programs, fetched if necessary; `why` if one is not available on this host. */
+/**
+ * The programs, fetched if necessary; `why` contains the reason if a program is not available on
+ * this host.
+ */
 export async function findProxies(): Promise<Found> {
   return {
     haproxy: await findTestProgram("haproxy"),
@@ -36,7 +39,7 @@ export async function startProxy(
 }
 
 /**
- * Starts the proxy with the configuration from `configOf`, which gets the port and a new folder.
+ * Starts the proxy with the configuration that `configOf` returns for the port and a new folder.
  */
 export async function startConfigured(
   name: ProxyName,
@@ -73,7 +76,8 @@ function haproxyConfig(port: number, gatewayPort: number): string {
   const shipped = readFileSync(path.join(root, "deploy/compose/haproxy.cfg"), "utf8");
   return (
     shipped
-      // The shipped limit assumes the container's descriptors; here HAProxy has those of the test.
+      // The file descriptor limit of the shipped configuration is for the container. Here HAProxy
+      // has the limit of the test process.
       .replace("maxconn 20000", "maxconn 500")
       .replace("bind :8000", `bind 127.0.0.1:${port}`)
       .replace(/^resolvers names\n(?: .*\n)+/m, "")
@@ -86,7 +90,9 @@ function haproxyConfig(port: number, gatewayPort: number): string {
   );
 }
 
-/** Bodies are forwarded as they arrive, so that the two may read them differently. */
+/**
+ * The proxy forwards bodies as they arrive, so the proxy and the gateway may read them differently.
+ */
 function nginxConfig({
   port,
   gatewayPort,

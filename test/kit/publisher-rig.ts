@@ -36,8 +36,8 @@ interface RigOptions {
   frameScope?: FrameScope;
   pingIntervalMs?: number;
   /**
-   * The interval at which each stream is read. Default: at the start, at a reconnect, and when a
-   * test checks.
+   * The interval between two reads of each stream. Default: streams are read at the start, at a
+   * reconnect, and when a test checks.
    */
   watchEveryMs?: number;
   /** Replaces the link that the publisher gets. */
@@ -87,7 +87,7 @@ export interface Rig {
   ): Promise<Settled>;
   /** Everything in the stream, in order. */
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
-  /** Checks that nothing counts as in flight, and closes. */
+  /** Checks that nothing counts as in flight, and closes the publisher. */
   close(): Promise<void>;
 }
 
@@ -187,7 +187,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ...settings,
       frameScope: options.frameScope ?? "project",
       framesUnackedMax: options.framesUnackedMax ?? 64,
-      // Fixed, because a measured value would depend on the machine.
+      // A fixed value, because a measured value would depend on the machine.
       batchesFrom: batchFramesMin,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },

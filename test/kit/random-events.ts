@@ -14,7 +14,7 @@ const startMs = Date.UTC(2026, 10, 20, 12);
 let frames = 0;
 let events = 0;
 
-/** Frames of random events in both lanes: links, writes, groups, and events sent twice. */
+/** Frames of random events in both lanes: links, writes, groups, and repeated events. */
 export function randomFrames(
   random: () => number,
   { count, partitions = 1, linkedLanes = ["live"], mayRefuse = true }: RandomFrames,
@@ -41,11 +41,11 @@ interface RandomFrames {
   readonly count: number;
   readonly partitions?: number;
   /**
-   * The lanes that have links; by default only the live one. Only the refused links depend on how
-   * the lanes interleave.
+   * The lanes that have links; by default only the live lane. Only refused links depend on the
+   * order in which the lanes are read.
    */
   readonly linkedLanes?: readonly Lane[];
-  /** False: no link is refused, so that the order of events does not matter. */
+  /** False: no link is refused, so the result does not depend on the order of events. */
   readonly mayRefuse?: boolean;
 }
 

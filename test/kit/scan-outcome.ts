@@ -12,11 +12,9 @@ import {
 
 interface Outcome {
   readonly status: ScanStatus;
-  /**
-   * The header, then the rows, each with its extra if it has one, of `scan` and of each `scanMore`.
-   */
+  /** The header and the rows of `scan` and of each `scanMore`. An extra follows its row. */
   readonly tables: readonly (readonly number[])[];
-  /** The body after the scan: text, so that a difference is readable. */
+  /** The body after the scan, as text, so that a difference is readable. */
   readonly body: string;
 }
 

@@ -60,8 +60,8 @@ export async function rejectedAt(url: string): Promise<{ count: number; places: 
 }
 
 /**
- * Returns the number of rows of the same line of the same message that were not merged yet. For
- * files, returns the number of events that a client sent again.
+ * Returns the number of rows that repeat a line of a message and are not merged yet. For files,
+ * returns the number of events that a client sent again.
  */
 export async function twiceAt(url: string): Promise<number> {
   if (isParquet(url)) {

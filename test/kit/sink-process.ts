@@ -1,6 +1,7 @@
 // A sink as a separate process, which tests kill: `node test/kit/sink-process.ts <NATS url>
 // <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files for
-// `parquet:`, or an upstream for `posthog+http:` whose state is in the folder that `state` names.
+// `parquet:`, or for `posthog+http:` an upstream. The parameter `state` names the folder of the
+// upstream's state.
 
 import { connect } from "@nats-io/transport-node";
 import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-target.ts";
@@ -11,7 +12,7 @@ import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { SinkCounts, SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
-/** So few that most batches end a segment, which then becomes files. */
+/** The number is so small that most batches end a segment, which then becomes files. */
 const segmentBytesMax = 4_096;
 
 function say(line: string): void {

@@ -1,4 +1,4 @@
-// An event as the sinks hold it, for tests that read none from a stream.
+// An event in the format of the sinks, for tests that read no stream.
 
 import type { SinkRecord } from "../../src/readers/sinks/sink-records.ts";
 

@@ -62,7 +62,7 @@ export async function storeFrames(
   const js = jetstream(connection);
   const sequences: number[] = [];
   for (let from = 0; from < frames.length; ) {
-    // The first one checks the connection; after it the others may be sent together.
+    // The first frame checks the connection; afterwards the other frames are sent together.
     const some = frames.slice(from, from === 0 ? 1 : from + ahead);
     sequences.push(...(await Promise.all(some.map((frame) => store(js, frame)))));
     from += some.length;
@@ -80,7 +80,10 @@ function store(js: JetStreamClient, frame: TestFrame): Promise<number> {
   return publish(js, subject, { text: frame.text ?? storedText(frame), headers: head });
 }
 
-/** Frames sent during a reconnect are lost, so they are repeated. Their ids prevent duplicates. */
+/**
+ * A frame that is sent during a reconnect is lost, so it is sent again. Its id prevents a
+ * duplicate.
+ */
 async function publish(
   js: JetStreamClient,
   subject: string,

@@ -1,5 +1,5 @@
-// Preloaded into the processes that tests start: caches TypeScript files without their types, which
-// Node otherwise strips at each start. A gateway then starts with half the CPU.
+// Preloaded into the processes that tests start. Caches TypeScript files without their types, which
+// Node otherwise strips at each start. With the cache, the start of a gateway needs half the CPU.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ function stripped(text) {
   }
 }
 
-/** Suppresses the warning that Node prints at each start for an experimental function. */
+/** Suppresses the warning that Node prints at each start about an experimental function. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -48,5 +48,5 @@ function keep(file, source) {
   }
 }
 
-// Tests also start the host's own Node, which may be too old for this.
+// Tests also start the host's own Node, which may be too old for this function.
 module.registerHooks?.({ load });

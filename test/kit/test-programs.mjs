@@ -1,6 +1,6 @@
-// Prints the path of a program that tests run next to a gateway: the configured one, else the
-// host's, else a fetched one. Prints it as JSON on the last line of standard output, `{ "path": … }`
-// or, for a program that tests can do without, `{ "why": … }`.
+// Prints the path of a program that tests run next to a gateway: the configured program, else the
+// host's, else a fetched program. The last line of standard output is JSON: `{ "path": … }`, or
+// `{ "why": … }` for an optional program that is not available.
 //   node test/kit/test-programs.mjs NAME
 
 import { spawnSync } from "node:child_process";
@@ -30,11 +30,11 @@ const pythonPackages = {
 };
 
 /**
- * - `variable`: names the program, or the folder of the programs
- * - `onHost`: where the host may have it
- * - `inPackage`: where the unpacked Debian package has it
- * - `faultOf`: what keeps one from being used, or undefined
- * - `isOptional`: if it cannot be had, the answer has a reason in `why` and the tests print that
+ * - `variable`: the environment variable with the path of the program, or of the programs' folder
+ * - `onHost`: the possible paths on the host
+ * - `inPackage`: the possible paths in the unpacked Debian package
+ * - `faultOf`: returns the reason for which a program cannot be used, or undefined
+ * - `isOptional`: if the program is not available, `why` has the reason, which the tests print
  */
 const packaged = {
   clickhouse: {
@@ -46,7 +46,7 @@ const packaged = {
     faultOf(one) {
       const args = one.path.endsWith("server") ? ["--version"] : ["server", "--version"];
       const { status, stdout, stderr } = output(one.path, args, one.libraries);
-      // Older versions print that they do not have this option.
+      // Older versions do not have this option, and print an error.
       const runs = status === 0 ? /version \d/.test(stdout) : stderr?.includes("Unknown option");
       return runs ? undefined : `${one.path} does not run as a ClickHouse`;
     },
@@ -56,7 +56,7 @@ const packaged = {
   postgres: {
     variable: "PENSTOCK_TEST_POSTGRES",
     packageName: "postgresql",
-    // Excludes the compiler of queries, which is larger than the rest.
+    // Excludes the compiler of queries, which is larger than all other files together.
     parts: /^(postgresql-\d+$|lib(?!llvm|perl|.*-perl$))/,
     onHost: postgresFolders,
     inPackage: (folder) => versionsIn(join(folder, "usr/lib/postgresql")),
@@ -79,7 +79,7 @@ const packaged = {
   prometheus: {
     variable: "PENSTOCK_TEST_PROMETHEUS",
     packageName: "prometheus",
-    // From Debian 13 on promtool is a package of its own.
+    // In Debian 13 and newer, promtool has its own package.
     also: ["promtool"],
     onHost: () => [findOnPath("prometheus")].filter(Boolean).map((found) => dirname(found)),
     inPackage: (folder) => [join(folder, "usr/bin")],
@@ -128,7 +128,7 @@ const programs = {
 
 /**
  * Returns `{ path }`, with the `libraries` of a fetched program; or `{ why }`. Throws a SetupError
- * if the named program does not run, or if one that is needed cannot be had.
+ * if the configured program does not run, or if a required program is not available.
  */
 async function testProgram(name, runner) {
   const { find, fetch, isOptional = false, facts } = programs[name];
@@ -136,7 +136,7 @@ async function testProgram(name, runner) {
   if (found !== undefined) return { ...found, ...facts };
   const giveBack = await takeLock(runner);
   try {
-    // Another process may have fetched the program meanwhile.
+    // Another process may have fetched the program since the first check.
     if (find() === undefined) {
       announce(`tests run ${name}: it is fetched, once`);
       await fetch(runner);
@@ -202,7 +202,7 @@ function postgresFolders() {
   const onPath = findOnPath("postgres");
   return [
     ...homes.flatMap(versionsIn),
-    // initdb is next to the program, but not next to a link on PATH.
+    // initdb is in the folder of the program, but not in the folder of a symbolic link on PATH.
     ...(onPath === undefined ? [] : [dirname(realpathSync(onPath))]),
   ];
 }
@@ -221,7 +221,10 @@ function postgresVersion({ path, libraries }) {
 const kubectlDir = join(cacheDir, "kubectl");
 const kubectlKept = join(kubectlDir, "bin", "kubectl");
 
-/** Finds kubectl. The kustomize of older versions does not know all fields of the manifests. */
+/**
+ * Finds kubectl. Older versions are rejected, because their kustomize does not know all fields of
+ * the manifests.
+ */
 function findKubectl() {
   const isNewEnough = (file) => {
     const { stdout } = output(file, ["version", "--client"]);

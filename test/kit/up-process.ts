@@ -26,15 +26,13 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   return { child, url, adminUrl };
 }
 
-/** The results of the events, by the `id` of each. Every id was posted once. */
+/** The results of the events, by the `id` of each event. Every id was posted once. */
 export interface LoadResult {
-  /** Ids that were in a 200, and not among its errors. */
+  /** Ids that a 200 accepted without an error. */
   readonly stored: Set<string>;
-  /**
-   * Ids that were in a 4xx, in a 503 sent before the body is read, or in the errors of a 200.
-   */
+  /** Ids in a 4xx, in a 503 that was sent before the body was read, or in the errors of a 200. */
   readonly refused: Set<string>;
-  /** Ids that were in any other 503, or got no answer: stored or not. */
+  /** Ids in any other 503 or without an answer: stored or not. */
   readonly unknown: Set<string>;
 }
 
@@ -82,7 +80,7 @@ async function postUntilGone(pool: Pool, connection: number, result: LoadResult)
   }
 }
 
-/** `badIds` are of events that must never be stored, whatever the answer. */
+/** `badIds` are ids of events that must never be stored, whatever the answer is. */
 function requestFor(
   connection: number,
   turn: number,
@@ -139,7 +137,10 @@ function addAll(set: Set<string>, ids: readonly string[]): void {
   for (const id of ids) set.add(id);
 }
 
-/** How often each id of the project is in the stream of the gateway running on the folder. */
+/**
+ * Returns how many times each id of the project is in the stream of the gateway that uses the
+ * folder.
+ */
 export async function storedIds(dataDir: string, project = "demo"): Promise<Map<string, number>> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) throw new Error(`read the stream: nothing runs on ${dataDir}`);

@@ -14,7 +14,7 @@ export interface TestWorkers {
   readonly process: ChildProcess;
   readonly port: number;
   readonly adminUrl: string;
-  /** The pid of the process that last reported accepting connections as this worker. */
+  /** The pid of the process that last logged that it accepts connections as this worker. */
   pid(worker: number): number;
   metrics(): Promise<Map<string, number>>;
   readyz(): Promise<[number, Record<string, unknown>]>;
@@ -22,7 +22,7 @@ export interface TestWorkers {
 
 export type Started = ReturnType<typeof penstock>;
 
-/** A nats-server with one project registered; removed when the test ends. */
+/** A nats-server with one registered project; removed when the test ends. */
 export async function natsWithProject(): Promise<TestNatsServer> {
   const nats = await startNatsServer({ token: "a-secret-token" });
   onTestFinished(() => nats.remove());
@@ -32,7 +32,9 @@ export async function natsWithProject(): Promise<TestNatsServer> {
   return nats;
 }
 
-/** Runs `penstock serve` against this nats-server, on free ports unless the arguments set them. */
+/**
+ * Runs `penstock serve` with this nats-server. Uses free ports unless the arguments set the ports.
+ */
 export function serve(nats: TestNatsServer, ...args: string[]): Started {
   return serveWith({}, nats, ...args);
 }
@@ -127,7 +129,8 @@ export interface Load {
 }
 
 /**
- * Clients that send one event after another, each on its own persistent connection, until stopped.
+ * Clients that send one event after another until stopped, each client on its own persistent
+ * connection.
  */
 export function startLoad(port: number, clientCount: number): Load {
   let stopped = false;
@@ -143,7 +146,7 @@ export function startLoad(port: number, clientCount: number): Load {
       if (status === 200) client.acknowledged.push(id);
       else if (status > 0) client.refused.push(status);
       else client.failed++;
-      // The pause prevents a busy loop while nothing answers.
+      // The pause prevents a busy loop while no server answers.
       if (status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     agent.destroy();
@@ -156,7 +159,7 @@ export function startLoad(port: number, clientCount: number): Load {
   return { clients, stop };
 }
 
-/** Posts one event and returns the status. Rejects if the connection ends before it. */
+/** Posts one event and returns the status. Rejects if the connection ends before the answer. */
 export function postOne(port: number, agent: Agent, distinctId: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(

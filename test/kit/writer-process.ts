@@ -9,11 +9,11 @@ import { urlOf } from "./effects-databases.ts";
 
 export interface WriterProcess {
   readonly child: ChildProcessByStdio<null, Readable, null>;
-  /** Resolves at the next line that matches. Rejects if the process ends first. */
+  /** Resolves at the next line that matches. Rejects if the process ends before such a line. */
   said(wanted: RegExp): Promise<void>;
   /**
-   * Kills it after this many further lines and this delay, or when it has printed nothing for a
-   * while. Returns the number of lines.
+   * Kills the process after this many further lines and this delay, or after a period without
+   * output. Returns the number of lines.
    */
   killedAfter(lines: number, afterMs?: number): Promise<number>;
 }
@@ -25,7 +25,7 @@ interface WriterProcessOptions {
   readonly changedBytes?: number | undefined;
 }
 
-/** The process prints nothing for this long when there is nothing left to apply. */
+/** A period without output of this length means that nothing is left to apply. */
 const idleMs = 10_000;
 
 interface SinkProcessOptions {

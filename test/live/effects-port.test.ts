@@ -97,7 +97,7 @@ describe("the live page of a gateway with effects", () => {
     const failing = readerOf({ totals: reader.totals, usage });
     const gateway = await gatewayBeside(new URL(await effectsHttp(failing, { status })).port);
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
-    // Snapshots that were taken before the project was watched have no usage of it.
+    // Snapshots from before the project was watched do not contain its usage.
     await until(() => asked > 1);
     const before = viewer.said<State>("state").length;
     await until(() => viewer.said<State>("state").length > before + 1);
@@ -107,7 +107,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("is not delayed by effects that do not respond, nor are requests for a person", async () => {
+  test("is not delayed by effects that do not respond, and neither are requests for a person", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);

@@ -22,7 +22,7 @@ async function post(
 const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
 
 describe("a viewer of the live page", () => {
-  test("gets events as they are stored, of all projects or of one", async () => {
+  test("gets events of all projects or of one project as the events are stored", async () => {
     await post(alpha, "before");
     const all = await watch(gateway.adminUrl);
     const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
@@ -56,7 +56,7 @@ describe("a viewer of the live page", () => {
     await until(() => names(later).includes("alpha last"));
   });
 
-  test("gets some events of a flood, and the number of the others", async () => {
+  test("gets some events of a flood, and the number of omitted events", async () => {
     const events = 3_000;
     const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
     await post(beta, "one");
@@ -69,12 +69,12 @@ describe("a viewer of the live page", () => {
     expect((await gateway.post("/batch/", { api_key: beta.key, batch })).status).toBe(200);
     await until(() => viewer.events().length + viewer.skipped() >= before + events);
     expect(viewer.events().length + viewer.skipped()).toBe(before + events);
-    // Within one second or the next few.
+    // The events arrive within a few seconds, so the limit of the rate applies.
     expect(viewer.events().length).toBeLessThan(events / 2);
     expect(viewer.events().length).toBeGreaterThan(before);
   });
 
-  test("gets a note if the watched project does not exist, and none if it exists", async () => {
+  test("gets a note if the watched project does not exist, and no note if it exists", async () => {
     const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
     await until(() => unknown.said("unknown").length > 0);
     expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
@@ -84,7 +84,7 @@ describe("a viewer of the live page", () => {
     expect(known.said("unknown")).toEqual([]);
   });
 
-  test("gets a mark on events that were stored before it joined", async () => {
+  test("gets a mark on events that were stored before the viewer connected", async () => {
     const gamma = await gateway.project();
     await post(gamma, "was there");
     const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });

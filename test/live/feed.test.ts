@@ -18,7 +18,7 @@ describe("the live feed", () => {
       feed.take(message);
       expect(feed.flush()).toMatchObject({ events: [{ event: "e" }], skipped: 0 });
       for (let index = 0; index < 50; index++) feed.take(message);
-      // There is room for fifty events a second.
+      // The feed shows at most fifty events per second.
       expect(feed.flush()).toMatchObject({ events: { length: 49 }, skipped: 1 });
     },
   );

@@ -18,7 +18,7 @@ export interface ShownEvent {
 export interface TestViewer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
-  /** Data of all messages with the given name, in order. */
+  /** The data of all messages with the given name, in order. */
   said<T>(name: "state" | "clientWarnings" | "events" | "unknown" | "history" | "projects"): T[];
   events(): ShownEvent[];
   skipped(): number;

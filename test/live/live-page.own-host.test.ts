@@ -39,7 +39,7 @@ describe("the live page", () => {
       expect(texts.at(-1)?.length).toBeGreaterThan(1_000);
       expect(await statusOf(`/page/${name}`, { Host: "evil.example:9464" })).toBe(403);
     }
-    // The page must create text nodes from text, and fetch only these files.
+    // The page must create text nodes from event text, and fetch only these files.
     const own = String.raw`metrics"|readyz"|data:|page/page\.(?:css|js)"`;
     for (const text of texts) {
       expect(text).not.toMatch(
@@ -86,7 +86,7 @@ describe("the live page", () => {
     ["localhost.evil.example", 403],
     ["user@127.0.0.1", 403],
     ["[::1", 403],
-  ])("answers a request with the Host %s by %i", async (host, status) => {
+  ])("answers a request with the Host %s with the status %i", async (host, status) => {
     expect(await statusOf("/", { Host: host })).toBe(status);
     expect(await statusOf("/live", { Host: host })).toBe(status);
     expect(await statusOf("/livez", { Host: host })).toBe(200);

@@ -33,7 +33,7 @@ interface ClientWarning {
 }
 
 describe("the state on the live page", () => {
-  test("has counts, warnings, the store and readiness", async () => {
+  test("contains counts, warnings, the store and readiness", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -74,7 +74,7 @@ describe("the state on the live page", () => {
     expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}] });
     expect(said.counts.problems).toMatchObject({
       too_deep: 1,
-      // The wait for the project's key may count further requests.
+      // The gateway may answer 401 while the test waits for the project's key.
       unknown_api_key: expect.any(Number),
       invalid_json: 1,
     });
@@ -102,7 +102,7 @@ describe("the state on the live page", () => {
     expect(everything).not.toContain(key);
   });
 
-  test("counts the dropped events of a request that got a 503 only when a retry succeeds", async () => {
+  test("counts the dropped events of a request with a 503 only after a retry succeeds", async () => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -130,7 +130,7 @@ describe("the state on the live page", () => {
     );
   });
 
-  test("reports that the store is lost, and that it is back", async () => {
+  test("shows that the store is lost, and later that it is available again", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);
@@ -145,7 +145,7 @@ describe("the state on the live page", () => {
     await until(() => state()?.store.connected === true && state()?.ready === 1);
   });
 
-  test("has the path of each warning, and the SDK from the body or the User-Agent", async () => {
+  test("contains the path of each warning, and the SDK from the body or the User-Agent", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -195,7 +195,7 @@ describe("the state on the live page", () => {
     expect(JSON.stringify(clientWarnings)).not.toContain("secret");
   });
 
-  test("has each requested path without its keys, and the SDK of v1 requests from PostHog-Sdk-Info", async () => {
+  test("contains each requested path without its keys, and the SDK of v1 requests from PostHog-Sdk-Info", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);
@@ -249,7 +249,7 @@ interface Sent {
   readonly method?: string;
 }
 
-/** On a new connection, of which a User-Agent is read once. */
+/** Sends on a new connection, because the User-Agent is read once per connection. */
 async function alone(
   port: number,
   path: string,

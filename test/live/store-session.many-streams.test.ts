@@ -5,7 +5,7 @@ import { StoreSession } from "../../src/live/store-session.ts";
 import { natsServerForFile } from "../kit/for-file.ts";
 
 const server = await natsServerForFile();
-/** More than the 256 that nats-server describes in one answer. */
+/** More than the 256 streams that nats-server describes in one answer. */
 const partitions = 300;
 
 test("the live page counts streams that it does not list", async () => {

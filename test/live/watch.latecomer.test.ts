@@ -76,7 +76,7 @@ describe("a viewer who joins later", () => {
       ...sources,
       connect: () => connect({ servers: gateway.nats.url }),
       monotonicMs() {
-        // The feed asks for the time while it takes an event. After that, the event waits.
+        // The feed reads the time when it receives an event. After that, the event waits.
         queueMicrotask(() => onTake());
         return performance.now();
       },
@@ -87,7 +87,7 @@ describe("a viewer who joins later", () => {
     await until(async () => (await consumersOn(gateway.nats)) === 1);
     let isAdded = false;
     onTake = () => {
-      // The feed may ask more than once while it takes the event.
+      // The feed may read the time more than once per event.
       if (isAdded) return;
       isAdded = true;
       expect(first.events).toEqual([]);
@@ -116,7 +116,7 @@ describe("a viewer who joins later", () => {
     await watch.close();
     const tookMs = performance.now() - startMs;
     gateway.nats.thaw();
-    // The client waits for an answer ten times as long.
+    // The client's timeout for an answer is ten times as long.
     expect(tookMs).toBeLessThan(3_500);
   });
 });

@@ -32,7 +32,7 @@ describe("conversion to text", () => {
       ).toBe("");
     });
 
-    test("of up to 400 characters is stored unchanged; a longer one is shortened with a hash", () => {
+    test("of up to 400 characters is stored unchanged, and a longer distinct id is shortened with a hash", () => {
       fc.assert(
         fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 820 }), (sent) => {
           fc.pre(sent.trim() !== "");
@@ -43,7 +43,7 @@ describe("conversion to text", () => {
     });
 
     test.each(["x", "é", "€", "😀", "\n", '"'])(
-      "of 400 characters %j is stored unchanged, and one of 401 is shortened",
+      "of 400 characters %j is stored unchanged, and a distinct id of 401 characters is shortened",
       (letter) => {
         const whole = `a${letter.repeat(399)}`;
         const long = `${whole}${letter}`;
@@ -54,7 +54,7 @@ describe("conversion to text", () => {
       },
     );
 
-    test("of more than 400 characters remains different if one character differs", () => {
+    test("of more than 400 characters stays distinct if one character differs", () => {
       for (const length of [401, 4_000, 8_190, 8_191, 20_000]) {
         const one = "x".repeat(length);
         const places = [...new Set([0, 199, 200, 355, 356, 399, 400, length - 1])];
@@ -76,7 +76,7 @@ describe("conversion to text", () => {
     );
 
     test("is parsed only at its start if it is a large object or array", () => {
-      // The rest is not JSON: parsing it would throw.
+      // The rest is not JSON, so parsing it would throw.
       const numbers = `[ ${"1 , ".repeat(4_000)} ?`;
       const { text, cut } = textOf(numbers, TokenType.Array);
       expect([text.slice(0, 356), cut]).toEqual([`[${"1,".repeat(200)}`.slice(0, 356), true]);

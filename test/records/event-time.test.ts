@@ -100,7 +100,7 @@ describe("the time of an event", () => {
       );
     });
 
-    test("is not corrected and has no sent_at if the request has none", () => {
+    test("is not corrected and has no sent_at if the request has no time of sending", () => {
       for (const sentAt of [undefined, null]) {
         const { record, warnings } = stored({ timestamp: "2026-06-15T11:00:00Z" }, sentAt);
         expect(warnings).toEqual([]);
@@ -110,7 +110,7 @@ describe("the time of an event", () => {
       }
     });
 
-    test("is also corrected for historical events", () => {
+    test("is corrected for historical events too", () => {
       const body = {
         sent_at: at(receivedAtMs + 60_000),
         batch: [{ event: "e", distinct_id: "u", timestamp: "2019-05-01T00:01:00Z" }],
@@ -143,7 +143,7 @@ describe("the time of an event", () => {
       });
     });
 
-    test("is corrected by the sent_at of a single event, also if both timestamps have escapes", () => {
+    test("is corrected by the sent_at of a single event, even if both timestamps have escapes", () => {
       const event = {
         event: "e",
         distinct_id: "u",
@@ -285,7 +285,7 @@ describe("the time of an event", () => {
       [{ offset: -1e300 }, undefined, undefined],
       [{ timestamp: at(receivedAtMs + 100 * hourMs) }, at(receivedAtMs + 99 * hourMs), hourMs],
     ])(
-      "is stored if it is up to 23 hours ahead, and otherwise replaced with a warning: %j, sent at %s",
+      "is stored if it is up to 23 hours ahead, and is otherwise replaced with a warning: %j, sent at %s",
       (said, sentAt, aheadMs) => {
         const { record, warnings } = stored(said, sentAt);
         expect(warnings).toEqual(aheadMs === undefined ? ["timestamp_in_future"] : []);

@@ -21,14 +21,14 @@ type OptionalOf<Type> = {
 type Same<One, Other> = [One, Other] extends [Other, One] ? true : never;
 
 test("the consumer's event type has the fields of the field table, and the same fields are optional", () => {
-  // The compiler checks these: a wrong one is not `true`.
+  // The compiler checks these constants: a wrong type is not assignable to `true`.
   const names: Same<keyof StoredEvent, RecordFieldName> = true;
   const optional: Same<OptionalOf<StoredEvent>, Optional> = true;
   const values = (event: Required<StoredEvent>): Expected => event;
   expect([names, optional, typeof values]).toEqual([true, true, "function"]);
 });
 
-test("a record has only fields of the table, in order; only optional ones may be missing", () => {
+test("a record has only fields of the table, in order, and lacks only optional fields", () => {
   const least = { event: "e", distinct_id: "u" };
   const most = {
     ...{ ...least, timestamp: "2026-01-02T03:04:05Z", uuid: "7", offset: "x" },

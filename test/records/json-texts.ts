@@ -1,5 +1,5 @@
-// Valid and invalid JSON texts by the rule that they follow or break. JSON.parse decides which they
-// are.
+// Valid and invalid JSON texts, grouped by the rule that they follow or break. JSON.parse decides
+// whether a text is valid.
 
 export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
   numbers: [

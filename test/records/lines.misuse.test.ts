@@ -61,7 +61,7 @@ test("reading stored lines finds no line for offsets beyond the text", () => {
   expect([words[Line.Flags], words[Line.Words + Line.Flags]]).toEqual([0, 0]);
 });
 
-test("joining stored lines counts all of them even if the array for their ends is too small", () => {
+test("joining stored lines counts all lines even if the array for their ends is too small", () => {
   const few = new Uint32Array(2);
   const lines = Buffer.from("x\na\n\nbc\n");
   expect(joinLines(lines, 1, 7, few)).toBe(4);

@@ -10,7 +10,7 @@ const scanners = [
   ["reference", createReferenceScanner(4)],
 ] as const;
 
-// Each value alone, and in bodies: different code reads a token at different places.
+// Each value alone and in bodies, because different code reads a token at different positions.
 const places: readonly ((value: string) => string)[] = [
   (value) => value,
   (value) => `[${value}]`,
@@ -35,7 +35,7 @@ describe("a scan accepts the same texts as JSON.parse", () => {
       });
     }
 
-    test(`but no malformed UTF-8 (${name})`, () => {
+    test(`but rejects malformed UTF-8 (${name})`, () => {
       const malformed = [
         ...[
           "80",

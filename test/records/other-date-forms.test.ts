@@ -22,7 +22,7 @@ describe("date formats other than ISO 8601", () => {
       ["Sun, 22 Nov 26 02:00:00 EST", seven],
       ["Wed, 02 Jun 2021 06:31:39 GMT", "2021-06-02T06:31:39.000Z"],
       ["Tue, 1 Jul 2003 10:52:37 +0200", "2003-07-01T08:52:37.000Z"],
-      // slashes, the month first
+      // slashes, month first
       ["11/22/2026 07:00", seven],
       ["11/22/2026 7:00:00 AM", seven],
       ["11/22/2026, 7:00:00\u202fAM", seven],
@@ -35,7 +35,7 @@ describe("date formats other than ISO 8601", () => {
       ["2026/11/22 07:00", seven],
       ["2014/3/31", "2014-03-31T00:00:00.000Z"],
       ["2014.03.30", "2014-03-30T00:00:00.000Z"],
-      // since 1970
+      // numbers since 1970
       ["1795330800", seven],
       ["1795330800123", "2026-11-22T07:00:00.123Z"],
       ["1795330800123456", "2026-11-22T07:00:00.123Z"],
@@ -75,7 +75,7 @@ describe("date formats other than ISO 8601", () => {
       ["Sun Nov 22 07:00:00 2026", seven],
       ["Sun Nov  1 07:00:00 2026", "2026-11-01T07:00:00.000Z"],
       ["Sun Nov 22 07:00:00 UTC 2026", seven],
-      // dashes with a zone's name, or half a day
+      // dashes with a zone name, or a 12-hour clock
       ["2026-11-22 07:00:00 UTC", seven],
       ["2026-11-22 07:00 GMT", seven],
       ["2026-11-22 07:00:00.257000000 utc", "2026-11-22T07:00:00.257Z"],
@@ -91,7 +91,7 @@ describe("date formats other than ISO 8601", () => {
       ["12 Feb 2006, 19:17", "2006-02-12T19:17:00.000Z"],
       ["14 May 2019 19:11:40.164", "2019-05-14T19:11:40.164Z"],
       ["7 oct 70", "1970-10-07T00:00:00.000Z"],
-      // without marks, and in Chinese
+      // no separators, and Chinese
       ["20261122T070000Z", seven],
       ["20261122T0900+02", seven],
       ["2014年04月08日11时25分18秒", "2014-04-08T11:25:18.000Z"],
@@ -126,7 +126,7 @@ describe("date formats other than ISO 8601", () => {
         "11/22/2026 0:30 AM",
         "20260229T000000Z",
       ],
-      // digits of unknown length, and years that no record holds
+      // digits of unknown length, and years that a record cannot hold
       ...[
         "179533080",
         "17953308001",
@@ -134,7 +134,7 @@ describe("date formats other than ISO 8601", () => {
         "99999999999999999999",
         "01/01/0000 00:00 +01:00",
       ],
-      // text that only begins like one
+      // text that only begins with a date
       ...["", "now", "Sun", "22 Novem 2026", "11/22/2026 07:00 and more", "-1795330800"],
       ...["1795330800.", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(120)}Nov 2026`],
       // Date.parse would accept these, with a result that depends on the machine
@@ -210,7 +210,7 @@ describe("date formats other than ISO 8601", () => {
       }
     });
 
-    test("may contain escapes; any text gives a time or NaN", () => {
+    test("may contain escapes, and any text gives a time or NaN", () => {
       const escaped = [..."11/22/2026 07:00"].map(
         (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
@@ -261,7 +261,7 @@ describe("date formats other than ISO 8601", () => {
       expect(records[0]).not.toHaveProperty("timestamp_sent");
     });
 
-    test("is corrected by the client's clock; the original time is stored in the standard form", () => {
+    test("is corrected by the client's clock, and the original time is stored in the standard form", () => {
       const sentAt = new Date(receivedAtMs + 3_600_000).toISOString();
       const event = { event: "e", distinct_id: "u", timestamp: "06/07/2026 07:00" };
       expect(take({ sent_at: sentAt, batch: [event] }).records[0]).toMatchObject({

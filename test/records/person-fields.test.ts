@@ -73,7 +73,7 @@ describe("person fields", () => {
       expect(record[field]).toEqual(JSON.parse(expected));
     });
 
-    test("is not in the record if it is null or missing", () => {
+    test("is absent from the record if it is null or missing", () => {
       for (const said of [{}, { [field]: null }, { properties: { [field]: null } }]) {
         expect(stored(said).record).not.toHaveProperty(field);
       }
@@ -102,7 +102,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("fails only its own event if both occurrences together exceed 512 KiB", () => {
+    test("fails only its own event if its two occurrences together exceed 512 KiB", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -138,7 +138,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual(properties);
     });
 
-    test.each([null, undefined])("is not in the record if it is %j", (value) => {
+    test.each([null, undefined])("is absent from the record if it is %j", (value) => {
       expect(stored({ $unset: value, properties: { $unset: null } }).record).not.toHaveProperty(
         "$unset",
       );
@@ -156,7 +156,7 @@ describe("person fields", () => {
       });
     });
 
-    test("keeps the names of an array; other values are ignored with a warning", () => {
+    test("keeps the names of an array, and ignores other values with a warning", () => {
       const { record, warnings } = stored({
         $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
       });
@@ -182,7 +182,7 @@ describe("person fields", () => {
     expect(stored({ event: "$settled" }).record["kind"]).toBe("custom");
   });
 
-  test("of one event do not appear in the next one", () => {
+  test("of one event do not appear in the next event", () => {
     const person = { $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"] };
     const both = { event: "both", distinct_id: "u", ...person, properties: person };
     const none = { event: "none", distinct_id: "u" };
@@ -201,7 +201,7 @@ describe("person fields", () => {
   describe("of an object", () => {
     const engaged = { isEngage: true };
 
-    test("make it a $identify event on /engage if it has no event name", () => {
+    test("on /engage become a $identify event if the object has no event name", () => {
       const said = { token: "t", $distinct_id: "u", $set: { email: "a@b.c" } };
       const { records, warnings } = take(said, engaged);
       expect(warnings).toEqual([]);
@@ -219,7 +219,7 @@ describe("person fields", () => {
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 
-    test("leave its event name unchanged on /engage; if the name is wrong, the object is dropped", () => {
+    test("on /engage leave the event name unchanged, and the object is dropped if the name is invalid", () => {
       expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
         event: "e",
         kind: "custom",
@@ -229,7 +229,7 @@ describe("person fields", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("do not make it an event on other paths if it has no event name", () => {
+    test("on other paths do not become an event if the object has no event name", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });

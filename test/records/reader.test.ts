@@ -164,7 +164,7 @@ test("the reader finds the members by their offsets in each record that the gate
   fc.assert(
     fc.property(eventLikeJson, (body) => {
       const lines = linesOf(body);
-      // If a name has an escape, the table does not know which name it is.
+      // The table does not identify a name that contains an escape.
       for (const [index, isTaken] of agreed(lines).entries())
         expect(isTaken || lines[index]!.includes("\\")).toBe(true);
     }),

@@ -82,7 +82,7 @@ describe("the identity of an event without a uuid is the same on a retry", () =>
   });
 });
 
-test("the identity of an event differs from that of any event with different content", () => {
+test("the identity of an event differs from the identity of any event with different content", () => {
   const base = { receivedAtMs: firstMs, timestamp };
   const all: Sent[] = [
     base,

@@ -36,7 +36,7 @@ const ways: readonly (Circumstances & { sent_at?: string })[] = [
 
 describe("a record of a batch", () => {
   test.each(ways)(
-    "has the same content as if it were sent alone: %o",
+    "has the same content as if the event were sent alone: %o",
     ({ sent_at, ...circumstances }) => {
       const alone = events.flatMap(
         (event) => take({ sent_at, batch: [event] }, circumstances).lines,

@@ -23,8 +23,8 @@ function flagNames(flags: Readonly<Record<string, number>>, word: number): strin
   return Object.keys(flags).filter((name) => (word & flags[name]!) !== 0);
 }
 
-// The table in words: "Type text" for a part with a span, "Type" for one without, absent parts
-// omitted.
+// The table in words: "Type text" for a part with a span, and "Type" for a part without a span.
+// Absent parts are omitted.
 export function inWords(
   scanner: Scanner,
   text: string,

@@ -7,8 +7,8 @@ import { join } from "node:path";
 const threads = Number(process.env["UV_THREADPOOL_SIZE"] ?? 4);
 
 /**
- * Each thread opens a named pipe without a writer, and waits there until the returned function ends
- * it.
+ * Each thread opens a named pipe without a writer, and waits until the returned function ends the
+ * wait.
  */
 export function occupyThreadPool(): () => Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "penstock-test-pool-"));
@@ -16,7 +16,7 @@ export function occupyThreadPool(): () => Promise<void> {
   execFileSync("mkfifo", [pipe]);
   const opened = Array.from({ length: threads }, () => open(pipe, "r"));
   return async () => {
-    // With this process as a reader, opening for writing does not block.
+    // Because this process is a reader, opening for writing does not block.
     const writer = openSync(pipe, constants.O_RDWR);
     for (const handle of await Promise.all(opened)) await handle.close();
     closeSync(writer);

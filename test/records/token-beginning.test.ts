@@ -13,7 +13,7 @@ const request = {
   skewMs: 0,
 };
 
-/** `spoil` is invalid JSON beyond the start of a string, so reading it would throw. */
+/** `spoil` is invalid JSON after the start of a string, so reading it would throw. */
 function judged(fields: string): Verdict {
   const body = Buffer.from(`{"distinct_id":"u",${fields}}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
@@ -59,7 +59,7 @@ describe("only the start of a long value is read", () => {
     ["survey sent", Kind.Survey],
     ["survey shown", Kind.Survey],
     ["survey dismissed", Kind.Survey],
-  ])("to find the reserved name %s; similar names are not reserved", (name, kind) => {
+  ])("to find the reserved name %s, and similar names are not reserved", (name, kind) => {
     const properties = '"properties":{"alias":"a","$group_type":1,"$group_key":1,"$survey_id":1}';
     expect(judged(`"event":"${name}",${properties}`)).toMatchObject({
       drop: undefined,

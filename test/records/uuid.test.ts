@@ -32,7 +32,7 @@ describe("uuids", () => {
       );
     });
 
-    test("differs from all others of its millisecond", () => {
+    test("differs from all other uuids of its millisecond", () => {
       const uuids = new Set(Array.from({ length: 20_000 }, () => newUuid(1_790_000_000_000)));
       expect(uuids.size).toBe(20_000);
       for (const at of [15, 16, 17, 19, 20, 21, 22, ...range(24, 36)]) {

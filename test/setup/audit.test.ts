@@ -44,7 +44,7 @@ function finding(
   };
 }
 
-test("npm run audit checks every lock file that set-up installs from", () => {
+test("npm run audit checks every lock file from which set-up installs packages", () => {
   const { askedIn } = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
   const root = path.resolve(import.meta.dirname, "../..");
   expect(askedIn).toEqual([root, path.join(root, "scripts/duckdb")]);
@@ -64,7 +64,7 @@ describe("npm run audit", () => {
     });
   });
 
-  test("fails for high and critical vulnerabilities, and names each", () => {
+  test("fails for high and critical vulnerabilities, and names each vulnerability", () => {
     const vulnerabilities = {
       ...finding("mild", "low"),
       ...finding("bad", "high"),

@@ -110,7 +110,7 @@ describe("set-up", () => {
     expect(host.asked()).toEqual([]);
   });
 
-  test("fetches nats-server from the next suite if the newest suite has none", () => {
+  test("fetches nats-server from the next suite if the newest suite lacks nats-server", () => {
     const host = hostWith("trixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.10.27"]);
@@ -133,7 +133,7 @@ describe("set-up", () => {
     expect(other.setUp().said).toContain("the host's apt sources name no main archive");
   });
 
-  test("reports that nats-server is missing if there is no apt", () => {
+  test("reports that nats-server is missing if apt is not available", () => {
     const host = hostWith("", { hasApt: false });
     const { said, status } = host.setUp();
     expect(status).toBe(1);
@@ -141,7 +141,7 @@ describe("set-up", () => {
     expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
   });
 
-  test("continues without nats-server if PENSTOCK_NATS_URL names one that runs elsewhere", () => {
+  test("continues without nats-server if PENSTOCK_NATS_URL names an external server", () => {
     const env = { PENSTOCK_NATS_URL: "nats://nats-1:4222" };
     const said = expect.stringContaining("PENSTOCK_NATS_URL names one that runs elsewhere");
     expect(hostWith("", { hasApt: false }).setUp(env)).toEqual({ said, status: 0 });
@@ -149,7 +149,8 @@ describe("set-up", () => {
     write(path.join(host.folder, "away"), "");
     expect(host.setUp(env)).toEqual({ said, status: 0 });
     expect(host.setUp({ PENSTOCK_NATS_URL: "" }).status).toBe(1);
-    // An available one is fetched as usual: the tests and `up` need it.
+    // If a nats-server is available, set-up fetches it as usual, because the tests and `up` need
+    // it.
     rmSync(path.join(host.folder, "away"));
     expect(host.setUp(env).status).toBe(0);
     expect(host.versions()).toEqual(["2.15.1"]);

@@ -16,8 +16,8 @@ export function write(file: string, text: string): void {
 }
 
 /**
- * The scripts with a tiny program and a tiny addon, in a folder of that name; `npm` is the content
- * of the npm stand-in.
+ * The scripts with a small program and a small addon, in a folder of the given name. `npm` is the
+ * content of the npm stand-in.
  */
 export function smallProject({ name = "project", npm }: { name?: string; npm: string }): string {
   const folder = path.join(temporaryFolder(), name);
@@ -67,8 +67,8 @@ export function setUp(folder: string, env = setupEnvironment(folder)): SetUp {
 }
 
 /**
- * A process that ended but was not waited for counts as ended: not every container has an init that
- * waits.
+ * A process that ended but was not waited for counts as ended, because some containers have no init
+ * that waits.
  */
 export function stillRuns(pid: number): boolean {
   try {

@@ -9,7 +9,7 @@ const failing = "#!/bin/sh\necho npm was called\nexit 1\n";
 function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<string> {
   const command = [process.execPath, path.join(folder, "scripts/setup.mjs")];
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
-  // The same folder, mounted onto itself read-only.
+  // The same folder, mounted onto itself as read-only.
   const script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"';
   const wrapped = readOnly ? [...unshare, "sh", "-c", script, "sh", folder, ...command] : command;
   const options = {
@@ -22,7 +22,7 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
 }
 
 describe("set-up", () => {
-  test("reports a read-only checkout with the fix, even to root, but only if there is something to do", () => {
+  test("reports a read-only checkout with the fix, even to root, but only if something must be written", () => {
     const folder = smallProject({ npm: failing });
     linkPackages(folder);
     const { stdout, stderr, status } = setUp(folder, { readOnly: true });

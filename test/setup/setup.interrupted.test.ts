@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ended } from "../kit/processes.ts";
 import { root, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
 
-/** A set-up starts several programs, for which a busy machine may have little time. */
+/** A set-up starts several programs, which are slow on a busy machine. */
 const soonMs = 80_000;
 const patience = { timeout: 3 * soonMs };
 
@@ -33,7 +33,7 @@ done
 function slowProject(): string {
   const folder = smallProject({ npm });
   write(path.join(folder, "slow"), "");
-  // The stand-in ends by itself when this file is removed, so that a failed test leaves no process.
+  // The stand-in ends when this file is removed, so that a failed test leaves no process.
   onTestFinished(() => rmSync(path.join(folder, "slow"), { force: true }));
   return folder;
 }

@@ -33,7 +33,7 @@ test("set-up waits for a concurrent set-up, does nothing if nothing changed, and
   const beganMs = performance.now();
   const second = script("setup.mjs");
   expect(second).toMatchObject({ status: 0, stdout: "", stderr: "" });
-  // It takes half a second alone, and several times that alongside other tests.
+  // The second run takes half a second alone, and several times as long alongside other tests.
   expect(performance.now() - beganMs).toBeLessThan(5_000);
   expect(script("run.mjs", "x")).toMatchObject({ status: 3, stdout: "one x\n" });
 

@@ -61,21 +61,24 @@ async function bothOf(folder: string): Promise<number[]> {
 }
 
 describe("set-up with npm and apt-get at the same time", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("ends both after %s", async (signal) => {
-    const folder = slowProject();
-    const run = start(folder);
-    const pids = await bothOf(folder);
-    run.kill(signal);
-    expect(await ended(run)).toBe(128 + constants.signals[signal]);
-    expect(run.said()).toContain(`stopped: interrupted by ${signal}`);
-    expect(pids.filter(stillRuns)).toEqual([]);
-    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
-  });
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "ends both programs after %s",
+    async (signal) => {
+      const folder = slowProject();
+      const run = start(folder);
+      const pids = await bothOf(folder);
+      run.kill(signal);
+      expect(await ended(run)).toBe(128 + constants.signals[signal]);
+      expect(run.said()).toContain(`stopped: interrupted by ${signal}`);
+      expect(pids.filter(stillRuns)).toEqual([]);
+      expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+    },
+  );
 
   test.each([
     ["npm", "npm ci failed"],
     ["apt-get", "nats-server could not be fetched"],
-  ] as const)("ends both if %s fails, and reports the error", async (program, message) => {
+  ] as const)("ends both programs if %s fails, and reports the error", async (program, message) => {
     const folder = slowProject();
     const run = start(folder);
     const pids = await bothOf(folder);
@@ -88,7 +91,7 @@ describe("set-up with npm and apt-get at the same time", () => {
     expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
   });
 
-  test("waits for both if an earlier set-up was killed by SIGKILL", async () => {
+  test("waits for both programs if an earlier set-up was killed by SIGKILL", async () => {
     const folder = slowProject();
     const first = start(folder);
     await bothOf(folder);

@@ -19,7 +19,7 @@ function folderOf(...programs: string[]): string {
 }
 
 /**
- * Runs the script in a separate tree, which has fetched nothing, with only these programs and a
+ * Runs the script in a separate tree without fetched programs. PATH has only these programs and a
  * shell.
  */
 function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
@@ -57,7 +57,7 @@ describe("Prometheus for the tests", () => {
     });
   });
 
-  test("is missing if the configured folder is unusable, even if PATH has one", () => {
+  test("is missing if the configured folder is unusable, even if PATH contains Prometheus", () => {
     const onPath = folderOf("prometheus", "promtool");
     const half = folderOf("prometheus");
     const { status, stderr } = ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });

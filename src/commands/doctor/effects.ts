@@ -63,7 +63,9 @@ async function checkDatabase(
   const answer = await Promise.race([asked, late]);
   if (answer === undefined) {
     const found = `${shown} does not respond within ${databaseTimeoutMs / 1_000} s`;
-    return [check.fail(found, "check the database, or set PENSTOCK_EFFECTS_URL to another one")];
+    return [
+      check.fail(found, "check the database, or set PENSTOCK_EFFECTS_URL to another database"),
+    ];
   }
   const [totals, applied] = answer;
   // The checks of NATS report a server that does not respond.
@@ -73,7 +75,7 @@ async function checkDatabase(
   if (foreign.length > 0)
     return [
       check.warn(
-        `${shown} was built from streams of another NATS, or they were created again since: ${foreign.join(", ")}`,
+        `${shown} was built from other streams (of another NATS, or recreated since): ${foreign.join(", ")}`,
         "set PENSTOCK_EFFECTS_URL (or PENSTOCK_DATA_DIR) to the database of this NATS",
       ),
       ...checkTrouble(totals),
@@ -139,7 +141,7 @@ function checkLag(streams: readonly StreamStatus[]): Finding {
       "start `penstock effects`, or see its log and /status",
     );
   return lag.ok(
-    messages === 0 ? "everything is applied" : `lag ${counted(messages, "message")}, catching up`,
+    messages === 0 ? "all events are applied" : `lag ${counted(messages, "message")}, catching up`,
   );
 }
 

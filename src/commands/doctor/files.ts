@@ -41,10 +41,10 @@ export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
     nowMs,
   });
   if (all.level !== "ok" || ended === 0) return all;
-  const found = `${ended} of the ${times.length} authorities in ${setting} have expired: servers whose certificates they signed are rejected; the last of the others ${all.found.slice(setting.length + 1)}`;
+  const found = `${ended} of the ${times.length} CA certificates in ${setting} have expired, so servers with certificates signed by them are rejected; the last valid CA certificate ${all.found.slice(setting.length + 1)}`;
   return certificates.warn(
     found,
-    `remove the expired ones from ${file}: the file is reloaded without a restart`,
+    `remove the expired certificates from ${file}: the file is reloaded without a restart`,
   );
 }
 
@@ -99,7 +99,7 @@ function expiry(
   setting: string,
   { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
 ): Finding {
-  const fix = `renew ${file}: a new one is loaded without a restart`;
+  const fix = `renew ${file}: the new file is loaded without a restart`;
   if (endsMs <= nowMs) return certificates.fail(`${setting} expired ${shownDay(endsMs)}`, fix);
   const found = `${setting} expires ${shownDay(endsMs)}`;
   if (endsMs - nowMs > soonMs) return certificates.ok(found);
@@ -153,7 +153,7 @@ export function checkScripts(
 ): Finding {
   const check = checkOf("scripts");
   const fix =
-    "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off if no page loads it from here";
+    "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off if no page loads posthog-js from this gateway";
   try {
     const scripts = read();
     if (scripts !== undefined)

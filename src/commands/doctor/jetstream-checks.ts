@@ -44,7 +44,7 @@ export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding
     return check.fail(`the account has no JetStream: ${fault}`, enable);
   return check.fail(
     `does not respond: ${fault}`,
-    "check nats-server's log: a cluster needs a leader (most of its nodes up), and the user needs the permission to publish to $JS.API.>",
+    "check the log of nats-server. A cluster needs a leader, and so most of its nodes; the user needs the permission to publish to $JS.API.>",
   );
 }
 

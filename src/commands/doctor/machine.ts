@@ -51,7 +51,7 @@ export function checkMemory({
   const fix = `${lower}; or raise the memory limit (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
   return workers * restBytes > bytes
     ? check.fail(found, fix)
-    : check.warn(`${found}: it may be killed under load`, fix);
+    : check.warn(`${found}: the system may kill it under load`, fix);
 }
 
 /** Returns the limit of the control group, or the memory of the machine if it is smaller. */
@@ -91,6 +91,7 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
   const found = `the streams may grow by ${shownBytes(toCome)}, and ${dataDir} has ${shownBytes(freeBytes)} free`;
   if (freeBytes >= toCome) return check.ok(found);
   if (isNew) return check.fail(`${found}: the gateway does not start`, fix);
-  if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, fix);
+  if (freeBytes < streamBytesTotal / 20)
+    return check.fail(`${found}: the disk is nearly full`, fix);
   return check.warn(`${found}: the disk may fill up first`, fix);
 }

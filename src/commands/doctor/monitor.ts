@@ -78,7 +78,7 @@ export function checkSync(known: {
     return [check.ok("always, set by the configuration of the embedded nats-server")];
   if (known.embedded === false) {
     const found = "the configuration in the data folder was changed";
-    return [check.fail(found, "restart Penstock: it rewrites the file")];
+    return [check.fail(found, "restart Penstock, which rewrites the file")];
   }
   if (known.monitors.length === 0)
     return [
@@ -90,7 +90,7 @@ export function checkSync(known: {
   return known.monitors.map(({ url, serverName, jetStream }) => {
     const who = serverName === "" ? url : `${serverName} (${url})`;
     if (jetStream === undefined) {
-      const fix = "add a jetstream block to its configuration";
+      const fix = "add a jetstream block to the configuration of nats-server";
       return check.fail(`${who} runs without JetStream`, fix);
     }
     if (jetStream.isDurable) return check.ok(`always, at ${who}`);

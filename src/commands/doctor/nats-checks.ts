@@ -28,7 +28,7 @@ export function checkConnection({
   if (roundTripMs === undefined) {
     return check.fail(
       `${what}, but no longer responds`,
-      "check its log and its machine; a frozen or overloaded nats-server accepts connections and does not respond",
+      "check the log and the machine of nats-server; a frozen or overloaded nats-server accepts connections but does not respond",
     );
   }
   const found = `${what}, round trip ${roundTripMs.toFixed(1)} ms`;
@@ -67,14 +67,14 @@ export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number
     "set `max_payload: 8MB` in nats-server's configuration and reload it (`nats-server --signal reload`)";
   if (messageBytesMax < eventBytesMax) {
     return check.fail(
-      `${shownBytes(messageBytesMax)}: larger events are rejected (413 event_too_large), and frames are limited to it`,
+      `${shownBytes(messageBytesMax)}: larger events are rejected (413 event_too_large), and frames are limited to this size`,
       fix,
     );
   }
   if (messageBytesMax >= frame)
     return check.ok(`${shownBytes(messageBytesMax)}; a full frame has ${shownBytes(frame)}`);
   return check.warn(
-    `${shownBytes(messageBytesMax)}, less than a full frame of ${shownBytes(frame)}: frames are limited to it`,
+    `${shownBytes(messageBytesMax)}, less than a full frame of ${shownBytes(frame)}: frames are limited to this size`,
     `${fix}, or lower PENSTOCK_FRAME_BYTES_MAX to ${messageBytesMax - headerBytesMax}`,
   );
 }
@@ -83,7 +83,7 @@ export function checkClock(clock: ClockReading | undefined): Finding {
   const check = checkOf("clock");
   if (clock === undefined)
     return check.ok(
-      "not compared: NATS reports its time only with a stream, and there is no stream yet",
+      "not compared: NATS reports its time only with a stream, and no stream exists yet",
     );
   const { askedMs, serverMs, answeredMs } = clock;
   const aheadMs =

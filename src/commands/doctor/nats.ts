@@ -176,8 +176,8 @@ async function open(
       return { finding: check.fail(`${error.server}: ${error.reason}`, error.fix) };
     const fix =
       config.natsUrl === undefined
-        ? `check its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
-        : "start nats-server, or correct PENSTOCK_NATS_URL, the route to it (firewall, TLS) or the credentials";
+        ? `check ${config.dataDir}/nats/nats-server.log; nats-server may be frozen or short of CPU`
+        : "start nats-server, or correct PENSTOCK_NATS_URL, the route to nats-server (firewall, TLS) or the credentials";
     return { finding: check.fail((error as Error).message, fix) };
   }
 }
@@ -187,7 +187,7 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
     return await readMonitor(url, questionMsMax);
   } catch (error) {
     const fix =
-      "give the address under which this machine reaches the monitoring port (`http: 8222` in nats-server's configuration)";
+      "give the address of the monitoring port, as reachable from this machine (`http: 8222` in nats-server's configuration)";
     return checkOf("sync_interval").warn(
       `cannot be read: ${shownMonitor(url)}: ${(error as Error).message}`,
       fix,

@@ -100,8 +100,8 @@ async function otherThan(mine: Mine, body: string | undefined): Promise<string |
 function otherOne({ name, setting }: PortCheck, port: number, other: string): Finding {
   if (other === unnamed) {
     return checkOf(name).warn(
-      `${port} is taken by an older Penstock, which does not name its installation`,
-      "upgrade and restart it, then run doctor again",
+      `${port} is taken by an older Penstock, which does not report its installation`,
+      "upgrade and restart that Penstock, then run doctor again",
     );
   }
   return checkOf(name).fail(
@@ -119,10 +119,10 @@ async function unready(
   const ready = await answerOf({ ...question, path: "/readyz" });
   if (ready?.status === 200) return undefined;
   const reasons = fieldOf(ready?.body, "reasons");
-  const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
+  const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "no reason is reported";
   return checkOf(name).fail(
     `${who} and is not ready: ${why}`,
-    "see the other findings, and its log",
+    "see the other findings, and the log of the gateway",
   );
 }
 
@@ -228,7 +228,7 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const answer = await ask("/status");
   const status = answer?.status === 200 ? reportedStatus(answer.body) : undefined;
   if (status === undefined)
-    return check.fail(`${who} but does not report what it has applied`, "see its log");
+    return check.fail(`${who} but does not report its position`, "see its log");
   const { state, totals, lag } = status;
   const trouble = `${counted(totals.incidents, "incident")}, ${totals.rejected} rejected`;
   if (!lag.isKnown) return check.warn(`${who}, and its lag is unknown; ${trouble}`, "see its log");
@@ -236,7 +236,7 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   if (lag.seconds < lagSecondsMax) return check.ok(found);
   return check.warn(
     `${found}; the oldest is ${Math.round(lag.seconds)} s old`,
-    "wait if it was down; otherwise see `penstock effects status` and its log",
+    "if the process was down, wait; otherwise see `penstock effects status` and the log of the process",
   );
 }
 

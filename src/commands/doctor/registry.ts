@@ -44,14 +44,15 @@ export async function checkRegistry(
   if (!isThere && mirror !== undefined)
     return [
       check.ok(
-        "does not exist yet: the gateway creates it, and listens once it has copied everything from the hub",
+        "does not exist yet: the gateway creates it, and listens after all projects are copied from the hub",
       ),
     ];
   try {
     return await inTime(findingsOf(connection, question), timeoutMs);
   } catch (error) {
     const found = `${bucketName(prefix)} cannot be read: ${(error as Error).message}`;
-    const fix = "check the permissions of the user: it needs $JS.API.> and $KV.> of this account";
+    const fix =
+      "check the permissions of the user, which needs $JS.API.> and $KV.> of this account";
     return [check.fail(found, fix)];
   }
 }
@@ -73,7 +74,7 @@ async function findingsOf(
     return [await emptyFinding(connection, question, "empty")];
   if (projects.length === 0)
     return [
-      check.warn("it has no projects: every key gets a 401", mirror === undefined ? add : addAtHub),
+      check.warn("it has no projects: every key gets 401", mirror === undefined ? add : addAtHub),
     ];
   const disabled = projects.filter(({ enabled }) => !enabled).length;
   const count = counted(projects.length, "project");
@@ -81,12 +82,12 @@ async function findingsOf(
 }
 
 const incomplete = check.fail(
-  "it has lost projects, and no operator has confirmed that all were added again: gateways that did not know them reject unknown keys with 503",
+  "it has lost projects, and no operator has confirmed that all projects were added again: gateways reject unknown keys with 503",
   "add each project again with the key of its clients, then run `penstock project complete`",
 );
 
 const addAtHub = "add projects at the hub: the leaf copies them";
-const add = `add one with ${firstProject}`;
+const add = `add a project with ${firstProject}`;
 
 /** Returns a finding for an empty bucket. The installation is new, or has lost its registry. */
 async function emptyFinding(
@@ -95,13 +96,13 @@ async function emptyFinding(
   state: "gone" | "empty",
 ): Promise<Finding> {
   if (!(await haveEventsBeenStored(connection, prefix))) {
-    return check.warn("there are no projects yet: every key gets a 401", add);
+    return check.warn("there are no projects yet: every key gets 401", add);
   }
   return check.fail(
-    `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a running gateway continues with the ` +
-      `projects that it knew and rejects other keys with 503; one that starts now rejects all keys with 503`,
-    "restart no gateway; restore it from a backup, or add each project again with the key of its clients: " +
-      "`penstock project add <id> --key <key>`, then `penstock project complete`; a gateway's log lists the projects that it knew (`missing`)",
+    `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a running gateway accepts the ` +
+      `projects that it already knows, and rejects other keys with 503; a gateway that starts now rejects all keys with 503`,
+    "restart no gateway; restore the registry from a backup, or add each project again with the key of its clients: " +
+      "`penstock project add <id> --key <key>`, then `penstock project complete`; the log of a gateway lists the projects (`missing`)",
   );
 }
 
@@ -143,7 +144,7 @@ function clashes(projects: readonly Project[]): Finding[] {
   const shared = [...holders.values()].filter((ids) => ids.length > 1);
   return shared.map((ids) =>
     check.fail(
-      `projects ${ids.join(" and ")} have the same key: its events are rejected (503) until one of them gets another key`,
+      `projects ${ids.join(" and ")} have the same key: its events are rejected (503) until one project gets another key`,
       `\`penstock project rotate ${ids.at(-1)}\` gives that project a new key`,
     ),
   );
@@ -158,11 +159,11 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   };
   return [
     ...findingOf(
-      "entries that cannot be read: a key of no known project gets a 503, because it may be in one of them",
+      "entries that cannot be read: unknown keys get 503, because the entries may contain them",
       damaged.filter(({ isNobodys }) => !isNobodys),
     ),
     ...findingOf(
-      "entries whose id is not a project id: keys in them get a 401",
+      "entries whose id is not a project id: keys in them get 401",
       damaged.filter(({ isNobodys }) => isNobodys),
     ),
   ];
@@ -181,12 +182,12 @@ interface Mirror {
 function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
-    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for the mirror forever`;
-    const fix = `check its content (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway creates the mirror`;
+    const found = `${name} is not a mirror of the registry in domain ${hubDomain}: the gateway waits for the mirror forever`;
+    const fix = `check its content (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway then creates the mirror`;
     return check.fail(found, fix);
   }
   if (isFilled(info.config)) return undefined;
-  const found = `${name} has not copied everything from the hub yet: the gateway does not listen until then`;
+  const found = `${name} has not copied all projects from the hub yet: the gateway does not listen before that`;
   return check.warn(
     found,
     "start the gateway, and check that the hub responds; the log states what the gateway waits for",
@@ -209,10 +210,10 @@ export async function checkHub(
     }
     const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
     if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
-      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror copies nothing`;
+      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was recreated: the mirror copies nothing`;
       return hubCheck.warn(
         found,
-        `\`nats stream rm ${name}\` here, and start the gateway again: it creates the mirror`,
+        `\`nats stream rm ${name}\` here, and restart the gateway, which creates the mirror`,
       );
     }
     return hubCheck.ok(`domain ${hubDomain} responds`);

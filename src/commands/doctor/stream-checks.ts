@@ -42,7 +42,9 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   const pairs = pairsOf(question);
   if (pairs.length === 0)
     return [
-      check.ok(`none of the ${wanted.length} exists yet: the gateway creates them at its start`),
+      check.ok(
+        `none of the ${wanted.length} streams exists yet: the gateway creates them at its start`,
+      ),
     ];
   const findings: Finding[] = [];
   const warn = (found: string, fix: string): void => void findings.push(check.warn(found, fix));
@@ -50,7 +52,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   if (missing.length > 0)
     warn(
       `${pairs.length} of ${wanted.length} exist; missing: ${shownList(missing)}`,
-      "start or restart the gateway: it creates them",
+      "start or restart the gateway, which creates them",
     );
   for (const { wanted: config, info } of pairs) {
     const { name } = config;
@@ -63,7 +65,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     if (raised.length > 0)
       warn(
         `${name} has smaller limits than the settings: ${raised.join(", ")}`,
-        "restart the gateway with these settings: it raises the limits",
+        "restart the gateway with these settings, which raises the limits",
       );
     const ageSeconds = info.config.max_age / nanosPerSecond;
     if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds)
@@ -102,7 +104,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   const isForGood =
     config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
   if (isForGood) {
-    return `this cannot be changed: read the events in it, then \`nats stream rm ${name}\`, and the gateway creates it again; or set another PENSTOCK_SUBJECT_PREFIX`;
+    return `this cannot be changed: read the events of the stream, then run \`nats stream rm ${name}\` (the gateway creates it again); or set another PENSTOCK_SUBJECT_PREFIX`;
   }
   const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
@@ -156,11 +158,11 @@ function replicasFault(question: ReplicaQuestion, pairs: readonly Pair[]): Findi
   else if (replicas > size && size > 1)
     return replicaCheck.warn(
       `${replicas} are set, but only ${size} nodes of the cluster are up`,
-      `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`,
+      `start the nodes that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`,
     );
   if (replicas === 2 || replicas === 4)
     return replicaCheck.warn(
-      `${replicas} replicas survive the loss of no more nodes than ${replicas - 1} would, but each write waits for one node more`,
+      `${replicas} replicas survive the loss of as many nodes as ${replicas - 1} replicas, but each write waits for one more node`,
       `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`,
     );
   if (cluster === undefined || replicas > 1 || size < 3) return undefined;
@@ -173,7 +175,7 @@ function peerFaults({ info: { config, cluster } }: Pair): Finding[] {
   const findings: Finding[] = [];
   const peers = cluster.replicas ?? [];
   if ((cluster.leader ?? "") === "" && config.num_replicas > 1) {
-    const fix = `bring its nodes back: it needs ${Math.floor(config.num_replicas / 2) + 1} of ${config.num_replicas}`;
+    const fix = `start its nodes again: it needs ${Math.floor(config.num_replicas / 2) + 1} of ${config.num_replicas}`;
     const found = `${config.name} has no leader: nothing can be stored in it`;
     findings.push(replicaCheck.fail(found, fix));
   }
@@ -187,7 +189,7 @@ function peerFaults({ info: { config, cluster } }: Pair): Finding[] {
   if (behind.length > 0) {
     const shown = behind.map(({ name, lag = 0 }) => (lag > 0 ? `${name} (${lag} messages)` : name));
     const fix =
-      "if this persists, check that nats-server: it may be frozen or disconnected, or its disk may be too slow";
+      "if this persists, check the nats-server: it may be frozen or disconnected, or its disk may be too slow";
     findings.push(replicaCheck.warn(`${config.name}: ${shownList(shown)} not up to date`, fix));
   }
   return findings;

@@ -91,7 +91,7 @@ function ageText({ applied, hasWriter, streams }: Age): string | undefined {
     streams === undefined ? "the lag is unknown, because NATS did not respond" : behindText(lag);
   return hasWriter
     ? `${asOf}; ${behind}`
-    : `${asOf}; no \`penstock effects\` runs on this database, so nothing is being applied; ${behind}`;
+    : `${asOf}; no \`penstock effects\` runs on this database, so no events are being applied; ${behind}`;
 }
 
 function asOfText(applied: readonly AppliedStream[]): string {

@@ -109,8 +109,8 @@ function personLines(found: Person): string[] {
     [
       "known",
       found.known
-        ? "yes: an anonymous id was linked to it"
-        : "no: no anonymous id was linked to it",
+        ? "yes: an anonymous id was linked to this id"
+        : "no: no anonymous id was linked to this id",
     ],
     ["created", shownTime(found.createdAtMs)],
     ["last seen", `${shownTime(found.lastSeenAtMs)}, to the hour`],

@@ -123,7 +123,7 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
       command,
       isSame
         ? `the database matches the streams (${counted(messages, "message")})`
-        : `the database differs from the streams (${counted(messages, "message")}). First differing lines (- in the database, + rebuilt):`,
+        : `the database differs from the streams (${counted(messages, "message")}). First differing lines (- database, + rebuilt):`,
     );
     for (const line of [...differences, ...explained]) say(command, line);
   }

@@ -97,7 +97,7 @@ async function appliedUntilMs(
     return nowMs - lagOf(await askedStreams(command, applied)).seconds * 1_000;
   } catch (error) {
     throw new CommandError(
-      `cannot check which days are fully applied, so none is exported: ${(error as Error).message}; to export every day that is over by the clock, even if events of it are not applied yet, use --unchecked`,
+      `cannot check which days are fully applied: ${(error as Error).message}. No day was exported. To export all past days without this check, use --unchecked`,
     );
   }
 }

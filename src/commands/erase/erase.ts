@@ -79,7 +79,7 @@ export async function erase(command: ConfiguredCommand, options: EraseOptions): 
   const given = idsOf(options);
   if (config.hubDomain !== undefined)
     throw new CommandError(
-      "erase: the hub has copied the events of this leaf node: run the command at the hub. The events on the leaf expire by age",
+      "cannot erase at a leaf node, because the hub has copies of its events: run the command at the hub. The events on the leaf expire by age",
     );
   await withNats(command, async (connection) => {
     await mustBeKnown(connection, config, { command: "erase", project });
@@ -117,7 +117,7 @@ function listed(ids: readonly string[]): string {
 function unappliedText(streams: readonly UnappliedStream[]): string {
   const messages = streams.reduce((sum, { appliedTo, end }) => sum + end - appliedTo, 0);
   const each = streams.map(({ stream, appliedTo, end }) => `${stream}: ${appliedTo} of ${end}`);
-  return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
+  return `the effects lag behind the streams by ${counted(messages, "message")} (${each.join(", ")})`;
 }
 
 /** Turns errors that an operator can fix into CommandErrors, which are shown without a stack. */
@@ -197,7 +197,7 @@ class Erasing {
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
         this.#note(
-          "the lock was lost, because another erasure took it or this process was suspended: starting again",
+          "restarting the erasure: its lock was lost, because another erasure took it or this process was suspended",
         );
       } finally {
         await log.unlock();
@@ -264,13 +264,15 @@ class Erasing {
     const fix = hasWriter
       ? "Wait until `penstock effects status` shows a lag of 0, and try again"
       : "No effects process runs on this database: start `penstock effects` and try again";
-    const orElse = "To erase only the ids that are known now, use --allow-behind";
+    const orElse = "To erase only the currently known ids, use --allow-behind";
     if (options.dryRun) {
       this.#note(`${behind}. ${unknown}, so an erasure would be rejected. ${fix}`);
       return;
     }
     const done =
-      this.#receipt === undefined ? "Nothing was removed" : "What was erased before stays erased";
+      this.#receipt === undefined
+        ? "Nothing was removed"
+        : "Events that were already erased stay erased";
     throw new CommandError(`erase: ${behind}. ${unknown}. ${done}. ${fix}. ${orElse}`);
   }
 
@@ -406,7 +408,7 @@ class Erasing {
     if (late.length === 0) return false;
     // Printed first, because the database no longer has the link.
     this.#note(
-      `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`,
+      `ids that were linked to the person during the erasure, and are erased too: ${late.join(", ")}`,
     );
     this.#ids = [...this.#ids, ...late];
     addIds(receipt, late);
@@ -447,7 +449,7 @@ class Erasing {
     const doubtful = sum("doubtful");
     if (doubtful > 0)
       this.#note(
-        `unreadable lines that contain one of the ids: ${doubtful}. They are not erased, because their owner cannot be determined`,
+        `unreadable lines that contain one of the ids: ${doubtful}. They were not erased, because their person cannot be determined`,
       );
   }
 }
@@ -457,7 +459,9 @@ function replacedDatabases(place: StorePlace): string[] {
   const { dir, base } = path.parse(place.file);
   return readdirSync(dir)
     .filter((name) => name.startsWith(`${base}.before-rebuild`))
-    .map((name) => `the person in ${path.join(dir, name)}, a database that a rebuild replaced`);
+    .map(
+      (name) => `the person in ${path.join(dir, name)}, a database that was replaced by a rebuild`,
+    );
 }
 
 function progressOf(

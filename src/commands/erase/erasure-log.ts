@@ -106,7 +106,7 @@ export class ErasureLog {
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not responded for ${silenceMs} ms` : undefined);
     if (why !== undefined)
-      throw new LostLockError(`erase: the lock is lost: ${why}. Run the command again`);
+      throw new LostLockError(`erase: the lock was lost (${why}): run the command again`);
   }
 
   async unlock(): Promise<void> {
@@ -190,7 +190,7 @@ export class ErasureLog {
       if (now.revision !== first?.revision) throw anotherRuns(holder);
       if (performance.now() >= untilMonotonicMs) break;
       if (now === first)
-        say(`waiting up to ${silenceMs / 1_000} s: the erasure of ${holder} may still run`);
+        say(`waiting up to ${silenceMs / 1_000} s, because the erasure of ${holder} may still run`);
       await delay(pollMs);
       now = await this.#kv.get(lockKey);
     }

@@ -49,7 +49,7 @@ interface Started {
 
 /** Data that no erasure can reach. */
 const outOfReach = [
-  "events that are stored later: they are accepted and create a new person",
+  "events that are stored later: they create a new person",
   "properties of other events, and of groups, that name the person",
   "copies made by sinks and readers: databases, Parquet files, warehouses",
   "exported files, and files that were imported",

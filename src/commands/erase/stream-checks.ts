@@ -18,9 +18,9 @@ function hindranceOf(config: StreamConfig): string | undefined {
   if (config.deny_delete)
     return "its deny_delete is set, which nats-server cannot unset: its messages can only expire, be purged, or be removed with the stream";
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0)
-    return "it has a message limit, so a frame that is stored again would evict another one: remove the limit (max_msgs, max_msgs_per_subject: -1)";
+    return "it has a message limit, so a frame that is stored again would evict another frame: remove the limit (max_msgs, max_msgs_per_subject: -1)";
   if (config.discard !== DiscardPolicy.New && config.max_bytes > 0)
-    return "it discards its oldest messages when it is full, so a frame that is stored again might evict another one: set discard to new";
+    return "it discards its oldest messages when it is full, so a frame that is stored again might evict another frame: set discard to new";
   return undefined;
 }
 
@@ -48,7 +48,7 @@ export async function checkStream(
     const head = headers();
     head.set("Nats-Expected-Stream", `not_${stream}`);
     await js.publish(subject, "", { headers: head });
-    throw new Error("it accepts a message that is meant for another stream");
+    throw new Error("it accepts messages for another stream");
   } catch (error) {
     if (!isApiError(error, apiCodes.streamNotMatch))
       throw refused(`this user may not store messages in it (${reasonOf(error)})`);
@@ -85,7 +85,9 @@ export async function copiesOf(
         found.push(`the stream ${config.name}, which copies ${copied.join(", ")}`);
     }
   } catch (error) {
-    found.push(`streams that copy these, which could not be listed: ${(error as Error).message}`);
+    found.push(
+      `streams that copy these streams, which could not be listed: ${(error as Error).message}`,
+    );
   }
   return found;
 }

@@ -238,18 +238,20 @@ export class StreamEraser {
         .publish(message.subject, cut.data, { headers: head })
         .catch((error: Error) => {
           throw new CommandError(
-            `erase: ${stream} rejected the replacement of message ${message.seq}: ${error.message}. What was erased before stays erased, and nothing else is lost: run the command again`,
+            `erase: ${stream} rejected the replacement of message ${message.seq}: ${error.message}. Events that were already erased stay erased, and no other events are lost: run the command again`,
           );
         });
       if (ack.stream !== stream)
         throw new CommandError(
-          `erase: ${ack.stream} stored a message that was meant for ${stream}`,
+          `erase: ${ack.stream} stored a message for ${stream}: give the streams different subjects, and run the command again`,
         );
       const isThere =
         !ack.duplicate || (await manager.streams.getMessage(stream, { seq: ack.seq })) !== null;
       if (isThere) return ack.seq;
     }
-    throw new CommandError(`erase: ${stream} does not retain stored messages`);
+    throw new CommandError(
+      `erase: ${stream} acknowledges replacements but does not store them. Nothing more was erased: check the log of nats-server, and run the command again`,
+    );
   }
 
   #headersOf(message: JsMsg, root: number, { kept }: CutFrame): MsgHdrs {
@@ -273,7 +275,7 @@ export class StreamEraser {
       // The message has expired.
       if (isNoMessage(error)) return;
       throw new CommandError(
-        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. Nothing is lost: run the command again`,
+        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. No other event is lost: run the command again`,
       );
     }
   }

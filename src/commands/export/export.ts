@@ -81,7 +81,7 @@ export async function exportEvents(
     mustBeFree(options.out, options.force === true);
     for (const part of othersParts(options.out))
       say(
-        `${part} belongs to another export to this file: remove it if no other export is running`,
+        `${part} belongs to another export to the same file: if no other export is running, remove it`,
       );
   }
   const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
@@ -108,9 +108,12 @@ async function parquetExport(
   { out, compress }: ExportOptions,
 ): Promise<ParquetExport> {
   const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
-  if (out === undefined) throw wrong("--format parquet needs --out: it is written as one file");
+  if (out === undefined)
+    throw wrong("--format parquet needs --out, because the output is one file");
   if (compress !== undefined)
-    throw wrong("--format parquet takes no --compress: its columns are compressed already");
+    throw wrong(
+      "--format parquet cannot be combined with --compress: its columns are already compressed",
+    );
   const { duckdb } = await import("../../readers/sinks/parquet/parquet-maker.ts");
   try {
     duckdb();
@@ -172,14 +175,14 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
       say(`${stream} begins with message ${firstSequence}: earlier messages have expired`);
     const lost = (first: number, last: number) =>
       say(
-        `messages ${first} to ${last} left ${stream} during the export: those that had not been read are missing from the output`,
+        `messages ${first} to ${last} left ${stream} during the export: unread messages are missing from the output`,
       );
     // The server cannot compare a time long before 1970 with the times of messages.
     const storedFromMs =
       from === undefined ? undefined : Math.max(0, Date.parse(from) - clocksApartMsMax);
     const missed = (messages: number) =>
       say(
-        `${messages} replacements of erased messages have left ${stream}: the events in them, of this project or others, are missing`,
+        `${messages} replacements of erased messages have left ${stream}: their events, of this project or others, are missing`,
       );
     const options = { prefix, project, storedFromMs, stop, lost, missed };
     for await (const message of wholeMessages(connection, one, options)) {

@@ -52,7 +52,7 @@ type JsonFields = Readonly<Record<string, unknown>>;
 function stored(fields: JsonFields, text: string): Answer {
   const { accepted, dropped } = fields;
   if (typeof accepted !== "number" || typeof dropped !== "number") {
-    const why = `200, but the response is not from a Penstock gateway: ${text.slice(0, whyCharactersMax)}`;
+    const why = `status 200, but the response is not from a Penstock gateway: ${text.slice(0, whyCharactersMax)}`;
     return { kind: "refused", why, isNothingStored: false };
   }
   const [errors, warnings] = [notesOf(fields["errors"]), notesOf(fields["warnings"])];
@@ -68,8 +68,8 @@ export function refusedText({
   why,
 }: Extract<Answer, { kind: "refused" }>): string {
   return isNothingStored
-    ? `were rejected, and none of them is stored: ${why}`
-    : `got a response that does not state what happened to them: ${why}`;
+    ? `were rejected, and none was stored: ${why}`
+    : `may be stored or not, because the response does not state it: ${why}`;
 }
 
 /** Interprets a rejection of all events. For a single event, the code is the code of the event. */

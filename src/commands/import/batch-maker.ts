@@ -304,7 +304,7 @@ const nonFiniteNumber = { detail: warningTable.non_finite_number.detail, isStore
 
 const invalidUuid = {
   detail:
-    "uuid is not a UUID, or is the nil or the max UUID: stored with one derived from the line",
+    "uuid is not a UUID, or is the nil or the max UUID: stored with a uuid derived from the line",
   isStored: true,
 } as const;
 

@@ -147,7 +147,7 @@ export class Batches {
   #otherFile(why: string): CommandError {
     const { name, done } = this.#options;
     return new CommandError(
-      `cannot import ${name}: this is not the file of the earlier run, of which ${done?.lines} lines are done: ${why}. Use --restart to import it from the beginning`,
+      `cannot resume the import of ${name}: it is not the file of the earlier run, which imported ${done?.lines} lines (${why}). Use --restart to import it from the beginning`,
     );
   }
 

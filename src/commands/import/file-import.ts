@@ -155,7 +155,7 @@ export class FileImport {
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
-        `cannot resume ${this.#name}: the earlier run that wrote ${stateFile.name} read it as ${state.format}, not ${format.name}. Use --format ${state.format}, or --restart to import from the beginning`,
+        `cannot resume ${this.#name}: the earlier run (${stateFile.name}) used the format ${state.format}, not ${format.name}. Use --format ${state.format}, or --restart to import from the beginning`,
       );
     }
     if (!state.finished && state.lines > 0)
@@ -297,7 +297,8 @@ export class FileImport {
     const isListed = this.#options.sender === undefined && isLoss(note);
     if (noted > listedPerCode && !isListed) return;
     const fate = note.isStored ? "stored" : "not stored";
-    const more = noted === listedPerCode && !isListed ? "; more of these are only counted" : "";
+    const more =
+      noted === listedPerCode && !isListed ? "; further lines of this kind are only counted" : "";
     this.#options.progress.say(
       `${this.#name}:${note.line}: ${fate}: ${note.code}: ${note.detail}${more}`,
     );

@@ -72,7 +72,7 @@ export class TimeZone {
   constructor(text: string) {
     const offset = /^[+-](\d\d):?(\d\d)$/.exec(text);
     if (offset !== null && Number(offset[1]) * 60 + Number(offset[2]) > offsetMinutesMax)
-      throw new RangeError(`no time zone is ${text} from UTC`);
+      throw new RangeError(`no time zone has the offset ${text}`);
     this.#format = new Intl.DateTimeFormat("en-US", {
       ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
       ...{ year: "numeric", month: "numeric", day: "numeric" },

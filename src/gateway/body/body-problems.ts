@@ -23,12 +23,12 @@ export const tooManyToConvert: Problem = {
 };
 export const manyChunks: Problem = {
   code: "overloaded",
-  detail: "The body arrives in too many small chunks: send larger ones, or a Content-Length",
+  detail: "The body arrives in too many small chunks: send larger chunks, or a Content-Length",
 };
 
 export const tinyChunks: Problem = {
   code: "invalid_framing",
-  detail: "The body arrives in chunks of a few bytes each: send larger ones, or a Content-Length",
+  detail: "The body arrives in chunks of a few bytes each: send larger chunks, or a Content-Length",
 };
 
 export const emptyBody: Problem = { code: "empty_body", detail: "The request has no body" };
@@ -43,7 +43,7 @@ export const emptyPayload: Problem = {
 
 export const duplicateData: Problem = {
   code: "invalid_payload",
-  detail: "The form has more than one field data: send only one",
+  detail: "The form has several fields named data: send only one",
 };
 export const compressedTwice: Problem = {
   code: "invalid_encoding",

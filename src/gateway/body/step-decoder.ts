@@ -134,5 +134,5 @@ function isLineBreak(byte: number): boolean {
 
 const notBase64 = invalidEncoding(
   "base64",
-  "it is cut short, or has a character that is not base64",
+  "it is truncated, or has a character that is not base64",
 );

@@ -122,7 +122,7 @@ export class CertificateWatch {
       this.#failure = failure;
       log.error(
         { ...files, err: error },
-        "certificate not renewed: the new files are not usable, so the old certificate stays in use",
+        "certificate not renewed: the new files are not usable; the old certificate stays in use",
       );
     }
   }

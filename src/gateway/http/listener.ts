@@ -141,7 +141,7 @@ function whyNot(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     probe.once("error", (error: NodeJS.ErrnoException) => resolve(portFault(error, port, "PORT")));
     probe.listen({ host, port, exclusive: true }, () => {
-      probe.close(() => resolve("the HTTP library cannot open it, and Node can"));
+      probe.close(() => resolve("the HTTP library cannot open the port, although Node can"));
     });
   });
 }

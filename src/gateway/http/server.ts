@@ -82,7 +82,7 @@ const CONTINUE = "100-continue";
 const NOTHING_SENT: Problem = {
   code: "empty_body",
   detail:
-    "A GET must have its events in the query, as data=...: add them, or send them in the body of a POST",
+    "A GET must have its events in the query, as data=...: add data, or send the events in the body of a POST",
 };
 
 export class HttpServer {

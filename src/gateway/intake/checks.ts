@@ -105,7 +105,7 @@ export class Checks {
 
 const tooLate: Problem = {
   code: "timeout",
-  detail: "The request timed out before any of it was stored: send it again",
+  detail: "The request timed out before any event was stored: send it again",
 };
 
 export class RefusalHints {

@@ -62,7 +62,7 @@ export function readEnvelope(
   if (key === "") return { code: "missing_api_key", detail: missingKey(table) };
   const other = table[Header.OtherKeyItem]!;
   if (other !== 0) {
-    const detail = `Item ${other} of the array has a different API key from an earlier item: all items must belong to one project`;
+    const detail = `Item ${other} of the array has a different API key from an earlier item: all items must belong to the same project`;
     return { code: "unknown_api_key", detail };
   }
   const project = projectOf(key, projects);
@@ -126,7 +126,7 @@ function noProject(key: string, projects: ProjectLookup): Problem {
   if (why !== undefined) return { code: "unavailable", detail: why };
   const detail = unknownKeyDetail(key);
   if (!projects.hasNone) return { code: "unknown_api_key", detail };
-  const next = `its operator adds one with ${firstProject}, which prints the key to send`;
+  const next = `its operator can add a project with ${firstProject}, which prints the key to send`;
   return { code: "unknown_api_key", detail: `${detail}. This gateway has no project yet: ${next}` };
 }
 

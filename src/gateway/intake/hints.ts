@@ -228,7 +228,7 @@ const keyMistakes: readonly (readonly [RegExp, string])[] = [
     /^<|>$|^\{|^\$|^%|your[ _-]|placeholder|^undefined$|^null$|^None$|^ph_project_api_key$/i,
     "it looks like a placeholder",
   ],
-  [/^ph[sx]_/, "it looks like a personal key: send the project's"],
+  [/^ph[sx]_/, "it looks like a personal key: send the key of the project"],
   [/^["'`]/, "it has quotes around it"],
   [/^bearer\s/i, "it has the word Bearer before it"],
   [/\s/, "it has white space inside"],

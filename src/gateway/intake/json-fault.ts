@@ -48,7 +48,7 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   const controlHint = after.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
   if (controlHint !== undefined) return controlHint;
   if (body[offset - 1] === Ascii.Backslash)
-    return "JSON has no such escape: write a backslash as two";
+    return "JSON has no such escape: write two backslashes for a backslash";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "\\u must be followed by four hexadecimal digits";
   if (character === "'" || character === "`") return "names and strings must be in double quotes";
   if ((character === "}" || character === "]") && last === ",") return "remove the comma before it";
@@ -211,11 +211,10 @@ export function kindOfBody(body: Buffer): string | undefined {
   if (text.startsWith("--"))
     return "it looks like multipart/form-data: send the JSON as the body itself";
   if (text.startsWith("<")) return "it looks like XML or HTML: send JSON";
-  if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text))
-    return "it looks like base64 that is cut or damaged";
+  if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text)) return "it looks like truncated or damaged base64";
   // No JSON text begins with an unquoted name before an equals sign.
   if (/^[\w.$%[\]+-]{1,64}=/.test(text)) {
-    return "it looks like a form: send JSON, or a form whose field data holds the JSON";
+    return "it looks like a form: send JSON, or a form with the JSON in its field data";
   }
   return undefined;
 }

@@ -212,7 +212,7 @@ export class PendingRequest implements RequestWaiter {
       Number.POSITIVE_INFINITY,
     )?.detail;
     if (!this.#isUnfit) return unfit ?? detail;
-    return `${unfit ?? "The store failed for some events"}; those in flight may be stored or not: send the request again`;
+    return `${unfit ?? "The store failed for some events"}; events in flight may be stored or not: send the request again`;
   }
 
   /** Ends the request after a bug. The caller answers. */

@@ -74,7 +74,7 @@ export class PlainForm {
       // Without other flags, the item can be read unchanged. Escaped or repeated names do not
       // prevent this. Of a distinct id that is an object or array, only the beginning is read.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
-      const detail = `The event must be normalised, and is larger than the maximum of ${slowItemBytesMax} bytes for such events`;
+      const detail = `The event must be normalised, but exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
     }
     return this.#rescanned({ body, start, end });
@@ -90,7 +90,7 @@ export class PlainForm {
     if (additions === "" || !takesAdditions(item)) return item;
     const bytes = bytesWithAdditions(item, additions);
     if (bytes > slowItemBytesMax) {
-      const detail = `The event exceeds ${slowItemBytesMax} bytes, including the members that are added to its properties`;
+      const detail = `The event, including the members that are added to its properties, exceeds ${slowItemBytesMax} bytes`;
       return refuse(verdict, "event_too_large", detail);
     }
     if (this.#addedTo.length < bytes)

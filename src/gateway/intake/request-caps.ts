@@ -109,7 +109,7 @@ function expandsTooFar(
   { expansionMax }: RequestCaps,
 ): Problem {
   const likely = cost.expansion + exchange.bytesArrived * expansionMax;
-  const detail = `${exchange.bytesArrived} bytes were sent and would be stored as about ${likely} bytes: ${cost.expansion} more than the maximum of ${expansionMax} times as many`;
+  const detail = `${exchange.bytesArrived} bytes were sent and would be stored as about ${likely} bytes: ${cost.expansion} bytes more than the maximum of ${expansionMax} times the bytes sent`;
   return waitMs === Number.POSITIVE_INFINITY
     ? { code: "expands_too_far", detail }
     : {

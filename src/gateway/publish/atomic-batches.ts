@@ -176,7 +176,7 @@ export class BatchesUnderWay {
     if (pauseMs === Number.POSITIVE_INFINITY) return;
     log.warn(
       { stream: batch.stream.name, frames: batch.frames.length, reason: why },
-      "atomic batch not stored: its frames are sent one by one",
+      "atomic batch not stored: the gateway sends its frames one by one",
     );
     // A single node checks its free space for each message, so it may have stored some messages.
     this.#fail(batch, { isRefused: isRefused && why !== "server_full", pauseMs });

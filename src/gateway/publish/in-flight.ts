@@ -227,7 +227,7 @@ export class InFlight {
     else
       this.#log.error(
         { subject: frame.queue.subject, bytes: frame.length },
-        "frame refused: it exceeds the stream's max_msg_size",
+        "frame refused: it exceeds the max_msg_size of the stream",
       );
     this.#finish(frame, outcomeUnacked(frame), code);
   }
@@ -278,7 +278,7 @@ export class InFlight {
     if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
-      "stream assigned a sequence twice: events for it are rejected until its leader has been checked",
+      "stream assigned a sequence twice: the gateway rejects its events until it has checked which messages the leader still has",
     );
     suspend(stream, { from: sequenceBefore, to }, now);
   }
@@ -303,7 +303,7 @@ export class InFlight {
       // The frame is retried after the pause. If it is a duplicate again, the check is repeated.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
-        "JetStream reported a frame as a duplicate: cannot check whether the earlier message still exists",
+        "frame reported as a duplicate: the gateway cannot check whether the earlier message still exists",
       );
       return;
     }
@@ -319,7 +319,7 @@ export class InFlight {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
       { stream: frame.queue.stream.name, sequence: originalSequence },
-      "JetStream reported a frame as a duplicate of a message that no longer exists: sending it as a new message",
+      "frame reported as a duplicate of a message that no longer exists: sending it as a new message",
     );
     if (messageId.length > messageIdLengthMax) {
       this.#finish(frame, "unknown", "unavailable");

@@ -104,7 +104,10 @@ export class Settlement {
         waiters[next]!.frameSettled(outcome, code, joins[at + 1]!, bytes, messageBytes);
       } catch (error) {
         if (!this.#isFailureLogged)
-          this.#log.error({ err: error }, "callback for the outcome of a frame threw an error");
+          this.#log.error(
+            { err: error },
+            "bug: the callback for the outcome of a frame threw an error",
+          );
         this.#isFailureLogged = true;
       }
     }

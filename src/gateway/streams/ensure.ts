@@ -203,7 +203,7 @@ async function ensureOne(
   if (kept.length > 0)
     log.warn(
       { stream: wanted.name, kept },
-      "stream has larger limits than the settings: its limits are unchanged",
+      "stream has larger limits than the settings: the gateway does not change them",
     );
   let current: StreamInfo = existing;
   if (Object.keys(raised).length > 0) {
@@ -211,10 +211,7 @@ async function ensureOne(
     current = await jsm.streams.update(wanted.name, change).catch((error: unknown) => {
       throw changeError(error, "raise the limits of", wanted);
     });
-    log.warn(
-      { stream: wanted.name, raised },
-      "stream had smaller limits than the settings: raised to the settings",
-    );
+    log.warn({ stream: wanted.name, raised }, "stream limits raised to the settings");
   }
   if (options.isStart) await enableBatches(jsm, current, options);
 }
@@ -245,7 +242,7 @@ async function enableBatches(
     const reason = (error as Error).message;
     log.warn(
       { stream, reason },
-      "stream cannot be set to accept atomic batches: its frames are stored one by one",
+      "stream cannot be set to accept atomic batches: the gateway sends its frames one by one",
     );
   }
 }

@@ -136,11 +136,11 @@ export class StreamHistory {
     log.error(
       { stream: state.name, acknowledged: from, now: to },
       isNew
-        ? "stream recreated: the events it had acknowledged are lost"
-        : "stream went back to a lower sequence: events that it had acknowledged are lost",
+        ? "stream recreated: the acknowledged events of the old stream are lost"
+        : "stream went back to a lower sequence: acknowledged events are lost",
     );
     const text = isNew
-      ? `stream ${state.name} was recreated: the events it had acknowledged, up to sequence ${from}, are not in it`
+      ? `stream ${state.name} was recreated: the acknowledged events of the old stream, up to sequence ${from}, are lost`
       : `stream ${state.name} went back from sequence ${from} to ${to}: acknowledged events are lost`;
     this.#reported = { text, untilMonotonicMs: monotonicMs() + unreadyMs };
   }

@@ -172,7 +172,7 @@ export class StoredShares {
     } catch (error) {
       this.#bucket = undefined;
       const reason = (error as Error).message;
-      this.#warning.warn({ reason }, "project shares cannot be exchanged with other gateways");
+      this.#warning.warn({ reason }, "project shares: cannot exchange counts with other gateways");
     }
   }
 

@@ -152,7 +152,7 @@ export class StreamWatch {
     this.#stuckSinceMonotonicMs ??= now;
     if (now - this.#stuckSinceMonotonicMs < this.#leaveMs || !link.tryAnotherServer()) return;
     const server = link.connection.getServer();
-    log.warn({ server }, "no stream can be reached through this NATS server: trying another one");
+    log.warn({ server }, "NATS server reaches no stream: trying another server");
     this.#stuckSinceMonotonicMs = now;
     this.#leaveMs = Math.min(2 * this.#leaveMs, leaveMsMax);
   }

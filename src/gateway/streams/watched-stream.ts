@@ -51,7 +51,7 @@ interface Asked extends Before {
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice without a restart of its server; nats-server 2.10 does this on a full disk, and then stores nothing: " +
-  "make room on the disk. Penstock restarts an embedded nats-server; if it is your own, restart nats-server";
+  "free some disk space. Penstock restarts an embedded nats-server; restart an external nats-server yourself";
 
 export class WatchedStream {
   readonly #options: WatchedStreamOptions;
@@ -153,7 +153,7 @@ export class WatchedStream {
     this.state.reading = undefined;
     this.#problems = [`stream ${this.name} is missing`];
     if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
-      this.#refuse("it is missing: a gateway creates it at its start");
+      this.#refuse("it is missing: restart the gateway, which creates it");
   }
 
   #read(info: StreamInfo, asked: Asked): void {
@@ -202,7 +202,7 @@ export class WatchedStream {
     const problems: string[] = [];
     if (certainty === "unsure")
       problems.push(
-        `stream ${name} assigned a sequence twice, and has not reported yet which messages it still has`,
+        `stream ${name} assigned a sequence twice, and the gateway has not checked yet which messages it still has`,
       );
     if (certainty === "broken")
       problems.push(
@@ -254,12 +254,12 @@ interface Fill {
 const freePart = 1 / 64;
 
 const streamIsFull =
-  "stream full: requests that do not fit into it get a 503 store_full. Raise " +
+  "stream full: requests that do not fit get 503 store_full. Raise " +
   "PENSTOCK_STREAM_BYTES_MAX and restart, or purge the messages that all readers have read " +
   '("When a stream is full" in docs/guides/operations.md)';
 const serverIsFull =
-  "NATS storage full, although the stream is below its own limit: requests get a 503 store_full. " +
-  "Check the disk, max_file_store and the limits of the account; `penstock doctor` shows which is full";
+  "NATS storage full, although the stream is below its own limit: requests get 503 store_full. " +
+  "Check the disk, max_file_store and the limits of the account; `penstock doctor` shows which limit is reached";
 
 class StreamRoom {
   readonly #options: StreamRoomOptions;
@@ -376,14 +376,14 @@ function hasQuorum({ cluster }: StreamInfo): boolean {
 function silenceOf(stream: string): string {
   return (
     `stream ${stream} answers requests but acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
-    "store nothing until they are restarted: check its log, and make room on its disk. " +
-    "Penstock restarts an embedded nats-server; if it is your own, restart nats-server"
+    "store nothing until a restart: check the log of nats-server, and free some space on its disk. " +
+    "Penstock restarts an embedded nats-server; restart an external nats-server yourself"
   );
 }
 
 function noQuorumOf(stream: string): string {
   return (
-    `stream ${stream} has no quorum: its leader cannot reach most of the servers that hold it, ` +
-    "and stores nothing until it can: check that they run and can reach one another"
+    `stream ${stream} has no quorum: its leader cannot reach most of the servers with its replicas, ` +
+    "and stores nothing until then: check that the servers run and can reach each other"
   );
 }

@@ -116,7 +116,8 @@ export function startWorkerProcess({
     void ended.then((end) => {
       reject(
         new Error(
-          end.reason ?? `cannot start worker ${start.index}: it ended with ${wordsFor(end)}`,
+          end.reason ??
+            `cannot start worker ${start.index}: the process ended with ${wordsFor(end)}`,
         ),
       );
       for (const settle of pending.values()) settle(undefined);

@@ -22,21 +22,21 @@ export const errorTable = {
   invalid_framing: {
     status: 400,
     title: "Invalid Content-Length or chunk framing",
-    when: "Content-Length, Transfer-Encoding or Host is repeated or empty, both Content-Length and Transfer-Encoding are present, the transfer coding is not chunked, or the body arrives in chunks of a few bytes. The gateway closes the connection. Some of these errors are caught by the HTTP library, which returns its own 400 page",
+    when: "Content-Length, Transfer-Encoding or Host is repeated or empty, both Content-Length and Transfer-Encoding are present, the transfer coding is not chunked, or the body arrives in chunks of a few bytes. The gateway closes the connection. The HTTP library catches some of these errors and returns its own 400 page",
     remedy:
       "Use a standard HTTP library, and send Content-Length, Transfer-Encoding and Host at most once each. If there is a proxy, check whether it adds a second header.",
   },
   invalid_encoding: {
     status: 400,
     title: "The body does not match its declared encoding",
-    when: "the body cannot be decompressed, is compressed twice, or is not in the base64 or lz64 that it declares; or it is not UTF-8 and is not a JSON object after the malformed bytes are replaced, or it has malformed bytes at more than a million positions",
+    when: "the body cannot be decompressed, is compressed twice, or does not match the base64 or lz64 that it declares. The gateway replaces malformed UTF-8; it returns this error if the result is not a JSON object, or if more than a million positions are malformed",
     remedy:
       "Send UTF-8. Compress it at most once, and name the compression in Content-Encoding. The detail states the position at which decoding failed, and what the bytes look like.",
   },
   invalid_json: {
     status: 400,
     title: "The body is not valid JSON",
-    when: "the body is not JSON; the detail names the position and the error, and shows a few characters around it, never an API key",
+    when: "the body is not JSON. The detail names the position and the error, and shows a few characters around the position, but never an API key",
     remedy:
       "Check the position that the detail names. Create the body with a JSON library instead of by hand.",
   },
@@ -49,7 +49,7 @@ export const errorTable = {
   invalid_payload: {
     status: 400,
     title: "The body is not an event or a batch",
-    when: "the body is neither an event nor a batch, or takes too much time or memory to convert; the detail names the field or the reason",
+    when: "the body is neither an event nor a batch, or its conversion takes too much time or memory. The detail names the field or the reason",
     remedy:
       'Send one event, as {"api_key": ..., "event": ..., "distinct_id": ...}, or a batch, as {"api_key": ..., "batch": [...]}. The detail names the field.',
   },
@@ -62,14 +62,14 @@ export const errorTable = {
   event_name_too_long: {
     status: 400,
     title: "The event name is too long",
-    when: "in the newer protocol, an event name has more than 200 characters; appears only as the detail of a dropped event",
+    when: "in the newer protocol, an event name has more than 200 characters. Appears only as the detail of a dropped event",
     remedy:
       "Send a name of at most 200 characters. Put values that differ between events into properties.",
   },
   distinct_id_too_long: {
     status: 400,
     title: "The distinct id is too long",
-    when: "in the newer protocol, a distinct id has more than 400 characters; appears only as the detail of a dropped event",
+    when: "in the newer protocol, a distinct id has more than 400 characters. Appears only as the detail of a dropped event",
     remedy: "Send an id of at most 400 characters.",
   },
   too_deep: {
@@ -87,22 +87,22 @@ export const errorTable = {
   unreadable_event: {
     status: 400,
     title: "The gateway failed to process this event",
-    when: "the event triggers a bug in the gateway, which logs it; the other events of the request are stored",
+    when: "the event triggers a bug in the gateway. The gateway logs the bug and stores the other events of the request",
     remedy: "Report the bug, with the event if possible. A retry returns the same error.",
   },
   missing_api_key: {
     status: 401,
     title: "No API key was sent",
-    when: "the request has no API key, or one that is not a string; in an array, no event has one",
+    when: "the request has no API key, or the key is not a string. In an array of events, no event has a key",
     remedy:
       "Send the key of the project in api_key, next to event or batch. If a member looks like a misspelt api_key, the detail names it.",
   },
   unknown_api_key: {
     status: 401,
     title: "Unknown API key",
-    when: "no project has this key, or the events of an array have different keys; the detail shows the first characters of the key (at most 8), its length, and what looks wrong with it",
+    when: "no project has this key, or the events of an array have different keys. The detail shows the length and at most the first 8 characters of the key, and the likely mistake",
     remedy:
-      "Compare the key with that of the project. The operator of the gateway lists the projects and their keys with penstock project list, and adds one with penstock project add.",
+      "Compare the key with the key of the project. The operator of the gateway can list the projects and their keys (penstock project list), and add a project (penstock project add).",
   },
   project_disabled: {
     status: 401,
@@ -113,14 +113,14 @@ export const errorTable = {
   not_found: {
     status: 404,
     title: "Path not found",
-    when: "no endpoint and no posthog-js script has this path; the detail names the path and, if there is one, a similar path",
+    when: "no endpoint and no posthog-js script has this path",
     remedy:
       "Send events to /capture/ or /batch/. The detail names the path as received and, if there is one, a similar path.",
   },
   method_not_allowed: {
     status: 405,
     title: "Method not allowed",
-    when: "the path does not support this method; the Allow header lists the supported ones",
+    when: "the path does not support this method. The Allow header lists the supported methods",
     remedy: "Use a method that the Allow header lists.",
   },
   body_too_large: {
@@ -132,19 +132,19 @@ export const errorTable = {
   inflated_too_large: {
     status: 413,
     title: "The body is too large after decompression",
-    when: "the decompressed body exceeds PENSTOCK_INFLATED_BYTES_MAX; or it is larger than 8 MiB and more than 1,032 times the compressed size, a ratio that only repeated events reach. If the first 4 KiB contain no known api_key, the ratio is limited to 200",
+    when: "the decompressed body exceeds PENSTOCK_INFLATED_BYTES_MAX. Beyond 8 MiB, the ratio of decompressed to compressed size is also limited to 1,032, which only repeated events reach. If the first 4 KiB contain no known api_key, the limit of the ratio is 200",
     remedy: "Send fewer events per request, and put api_key before batch.",
   },
   too_many_events: {
     status: 413,
     title: "The request has too many events",
-    when: "the request has more events than PENSTOCK_REQUEST_EVENTS_MAX, or than two bursts of the project's quota",
+    when: "the request has more events than PENSTOCK_REQUEST_EVENTS_MAX or than two bursts of the project's quota",
     remedy: "Send fewer events per request. The detail states the number of events and the limit.",
   },
   expands_too_far: {
     status: 413,
     title: "The body expands too far",
-    when: `the request would store more than PENSTOCK_EXPANSION_MAX times the bytes received plus ${expansionText}; only repeated events compress this well`,
+    when: `the request would store more than PENSTOCK_EXPANSION_MAX times the bytes received plus ${expansionText}. Only repeated events compress this well`,
     remedy: "Send fewer repeated events per request.",
   },
   event_too_large: {
@@ -156,61 +156,61 @@ export const errorTable = {
   unsupported_encoding: {
     status: 415,
     title: "The content encoding is not supported",
-    when: "Content-Encoding names more than one coding, or a coding other than gzip, deflate, br and zstd, and the body is not readable without it",
+    when: "Content-Encoding names several codings, or a coding other than gzip, deflate, br and zstd. The gateway ignores the header if the body is readable without decompression",
     remedy: "Use gzip, deflate, br or zstd, or send the body uncompressed.",
   },
   rate_limited: {
     status: 429,
     title: "The project is over its quota",
-    when: "the project exceeds its quota; nothing of the request is stored; the detail names the quota",
+    when: "the project exceeds its quota. Nothing of the request is stored. The detail names the quota",
     remedy:
       "Retry after the seconds in Retry-After. The operator of the gateway can raise the quota (penstock project limit).",
   },
   overloaded: {
     status: 503,
     title: "The gateway is overloaded",
-    when: "the budget of bytes in flight is used up; or the request timed out while it waited for earlier large bodies to be decompressed, converted or scanned; or the body arrives in too many small chunks; or there is not enough memory to scan it",
+    when: "the budget of bytes in flight is used up. Or the request timed out while it waited for earlier large bodies to be decompressed, converted or scanned. Or the body arrives in too many small chunks, or there is not enough memory to scan it",
     remedy:
       "Retry after the seconds in Retry-After. The detail names the cause. If the error persists, raise PENSTOCK_INFLIGHT_BYTES_MAX or add a gateway.",
   },
   unavailable: {
     status: 503,
     title: "The store is unavailable",
-    when: "JetStream is unreachable or accepts no events; a request of up to 256 KiB waits up to PENSTOCK_REQUEST_TIMEOUT_MS for JetStream before it gets this error. Or the stream is missing, or its configuration would not retain acknowledged events. Or the project registry may have lost the key, or two projects have the same key",
+    when: "JetStream is unreachable or accepts no events. A request of up to 256 KiB first waits for JetStream for PENSTOCK_REQUEST_TIMEOUT_MS. Other causes: the stream is missing; its configuration would not retain acknowledged events; the project registry may have lost the key; two projects have the same key",
     remedy:
-      "Retry after the seconds in Retry-After, which grow with the outage. If the error persists, the operator of the gateway checks /readyz on the admin port.",
+      "Retry after the seconds in Retry-After, which grow with the outage. If the error persists, ask the operator of the gateway to check /readyz on the admin port.",
   },
   store_full: {
     status: 503,
     title: "The store is full",
-    when: "the stream is full; or it is full except for its last tenth, and the project has used its part of that tenth",
+    when: "the stream is full. Or only its last tenth is free, and the project has already used its share of this reserve",
     remedy:
       "Retry after the seconds in Retry-After. The operator of the gateway can make room (PENSTOCK_STREAM_BYTES_MAX).",
   },
   project_full: {
     status: 503,
     title: "The project has filled its share of the store",
-    when: `the project has filled its share of a stream; or its events expand to more than PENSTOCK_EXPANSION_MAX times the bytes received, and it has used up the ${expansionText} per minute allowed beyond that. Other projects are not affected`,
+    when: `the project has filled its share of a stream. Or its events expand to more than PENSTOCK_EXPANSION_MAX times the bytes received, and the excess is more than ${expansionText} per minute. Other projects are not affected`,
     remedy:
-      "Retry after the seconds in Retry-After. The operator of the gateway can raise the share of the project (penstock project limit --stream-share, PENSTOCK_PROJECT_SHARE) or, for bodies that expand far, PENSTOCK_EXPANSION_MAX.",
+      "Retry after the seconds in Retry-After. The operator of the gateway can raise the share of the project (penstock project limit --stream-share, PENSTOCK_PROJECT_SHARE). For bodies that expand far, the operator can raise PENSTOCK_EXPANSION_MAX.",
   },
   upstream_unavailable: {
     status: 503,
     title: "The upstream is unavailable",
-    when: "the request is not an event and is forwarded to PENSTOCK_UPSTREAM_URL, but the upstream is unreachable, fails or has too many requests in flight, and no cached answer exists; events are still stored",
+    when: "the gateway forwards the request to PENSTOCK_UPSTREAM_URL, because it is not an event. The upstream is unreachable, fails or has too many requests in flight, and no cached answer exists. Events are still stored",
     remedy:
-      "Retry after the seconds in Retry-After. SDKs keep using the flags that they have. The operator of the gateway checks penstock_passed_requests_total.",
+      "Retry after the seconds in Retry-After. SDKs keep using the flags that they have. If the error persists, ask the operator of the gateway to check penstock_passed_requests_total.",
   },
   draining: {
     status: 503,
     title: "The gateway is shutting down",
     when: "the gateway is shutting down",
-    remedy: "Retry: another gateway, or this one after its restart, accepts the request.",
+    remedy: "Retry. Another gateway accepts the request, or this gateway after its restart.",
   },
   timeout: {
     status: 503,
     title: "The store did not acknowledge in time",
-    when: "the store did not acknowledge in time, so it is unknown whether the events are stored; or the request timed out before anything was stored. The detail states which",
+    when: "the store did not acknowledge in time, so it is unknown whether the events are stored. Or the request timed out before any event was stored. The detail names the case",
     remedy:
       "Retry the unchanged request after the seconds in Retry-After, which grow with the outage. For two minutes the same gateway process recognizes the events and stores them once. After that, or on another gateway, readers deduplicate by project_id, uuid, event and distinct_id.",
   },

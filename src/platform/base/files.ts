@@ -32,7 +32,7 @@ export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
     throw new StoreError(
-      `cannot open ${file}: it is not a regular file, but a link, a folder or similar: move it away`,
+      `cannot open ${file}: it is not a regular file, but a link or a folder: move it away`,
     );
 }
 
@@ -42,7 +42,7 @@ function mustBeSingle(file: string): void {
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links > 1)
     throw new StoreError(
-      `cannot open ${file}: the file has ${links} hard links, but must have one: remove the others (find -samefile finds them)`,
+      `cannot open ${file}: the file has ${links} hard links, but must have only one: remove the other links (find -samefile lists them)`,
     );
 }
 

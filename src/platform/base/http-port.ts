@@ -52,7 +52,7 @@ export class HttpPort {
       const failed = (error: Error): void => {
         const fault = portFault(error, port, portName);
         reject(
-          new Error(`cannot listen for ${purpose} on ${host} port ${port}: ${fault}`, {
+          new Error(`cannot listen on ${host} port ${port} for ${purpose}: ${fault}`, {
             cause: error,
           }),
         );
@@ -113,9 +113,9 @@ export function portFault(error: NodeJS.ErrnoException, port: number, name: Port
     case "EADDRINUSE":
       return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
     case "EACCES":
-      return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ones`;
+      return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ports`;
     case "EADDRNOTAVAIL":
-      return `this host does not have the address: set ${host} to one of its addresses`;
+      return `this host does not have this address: set ${host} to an address of this host`;
     case "ENOTFOUND":
       return `unknown host name: set ${host} to an address of this host`;
     default:

@@ -45,7 +45,7 @@ export const warningTable = {
     detail: "the event has no $group_type or no $group_key: stored without changing a group",
     when: "$groupidentify without properties.$group_type or $group_key: stored without changing a group",
     remedy:
-      'Send both in properties, for example $group_type "company" and $group_key with the id of the company.',
+      'Send $group_type and $group_key in properties, for example $group_type "company" and $group_key with the id of the company.',
   },
   missing_survey_id: {
     detail: "the survey event has no $survey_id",
@@ -79,20 +79,20 @@ export const warningTable = {
   },
   invalid_timestamp: {
     detail:
-      'timestamp is invalid, and must be ISO 8601 text, such as "2026-11-22T07:00:00.000Z": stored with the time of receipt, minus offset if that is present',
+      'timestamp is invalid, and must be ISO 8601 text, such as "2026-11-22T07:00:00.000Z": stored with the time of receipt, minus offset if present',
     when: "timestamp is invalid: stored with the time of receipt; the record retains the original value",
     remedy: "Send timestamp as text in ISO 8601, for example 2026-01-31T23:59:59.999Z.",
   },
   zero_timestamp: {
     detail:
-      "timestamp is a zero time, which usually means that it was never set: stored with the time of receipt, minus offset if that is present",
+      "timestamp is a zero time, which usually means that it was never set: stored with the time of receipt, minus offset if present",
     when: "timestamp is in year 0 or 1, is 1970-01-01T00:00:00Z or the number 0: stored with the time of receipt",
     remedy: "Set the time before sending the event, or omit timestamp.",
   },
   timestamp_in_future: {
     detail: "timestamp is more than 23 hours in the future: stored with the time of receipt",
     when: "timestamp is more than 23 hours in the future, after correction: stored with the time of receipt",
-    remedy: "Set the clock of the client, or send sent_at, which corrects its error.",
+    remedy: "Set the clock of the client, or send sent_at, which corrects the error of the clock.",
   },
   invalid_sent_at: {
     detail:
@@ -108,7 +108,7 @@ export const warningTable = {
   },
   id_shortened: {
     detail:
-      "an id in distinct_id, alias, $anon_distinct_id, $group_type, $group_key or $groups has more than 400 characters: replaced by its first 356 characters and a hash",
+      "an id in distinct_id, alias, $anon_distinct_id, $group_type, $group_key or $groups has more than 400 characters: shortened with a hash",
     when: "a distinct id, alias, $anon_distinct_id, group type or group key has more than 400 characters: replaced by its first 356 characters, a tilde and a hash of the whole id",
     remedy: "Send ids of at most 400 characters.",
   },
@@ -128,15 +128,15 @@ export const warningTable = {
     remedy: "Send options as an object, and session_id and window_id as strings, or omit them.",
   },
   invalid_uuid: {
-    detail: "uuid is not a UUID, or is the nil or the max UUID: stored with a new one",
-    when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): stored with a new one",
+    detail: "uuid is not a UUID, or is the nil or the max UUID: stored with a new uuid",
+    when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): stored with a new uuid",
     remedy: "Send a unique UUID per event, so that readers can deduplicate retries, or omit it.",
   },
   reused_uuid: {
     detail:
       "the previous event has the same uuid but a different name or distinct id: stored as a separate event",
     when: "the previous event in the request has the same uuid but a different name or distinct id: stored as a separate event",
-    remedy: "Give each event its own uuid, and retry it with the same one.",
+    remedy: "Give each event its own uuid, and use the same uuid in a retry.",
   },
   invalid_person_profile: {
     detail: "$process_person_profile is not a boolean: taken as true",

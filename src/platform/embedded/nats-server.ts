@@ -323,7 +323,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
     throw new EmbeddedError(folderFault(dataDir, error));
   }
   if (!isNew && freeBytes < streamBytesTotal / 20)
-    log.warn({ freeBytes, dataDir }, "the disk of the data folder is nearly full");
+    log.warn({ freeBytes, dataDir }, "disk of the data folder nearly full");
   return Math.max(disk.blocks * disk.bsize, streamBytesTotal);
 }
 

@@ -50,7 +50,7 @@ export async function accessOf({
     ];
     log.warn(
       { file: natsConfigFile(dataDir), lost },
-      "embedded nats-server configuration damaged: the values in `lost` are unreadable; new ones are used unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN are set",
+      "embedded nats-server configuration damaged: unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN are set, new values replace the unreadable values in `lost`",
     );
   }
   const found = { token: token ?? last?.token ?? randomBytes(24).toString("base64url") };
@@ -64,7 +64,7 @@ export async function accessOf({
     if (await isFree(last.port)) return { ...found, port: last.port };
     log.warn(
       { port: last.port },
-      "the port of the embedded nats-server is taken by another process: using a new port",
+      "embedded nats-server port is in use by another process: using a new port",
     );
   }
   return { ...found, port: await freePort() };

@@ -60,7 +60,7 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 }
 
 export const noRoomFault =
-  "the disk of the data folder is full: free some space; Penstock then restarts its nats-server";
+  "disk of the data folder full: free some space; Penstock then restarts its nats-server";
 
 /** Returns how much free space a folder has. `little` is less than nats-server needs to start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {

@@ -87,7 +87,7 @@ export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: num
   const { from, to } = wentBack;
   state.wentBack = wentBack;
   state.wentBackMonotonicMs = monotonicMs;
-  const detail = `Stream ${state.name} assigned sequence ${to} after ${from}: checking which messages it still has`;
+  const detail = `Stream ${state.name} assigned sequence ${to} after ${from}: the gateway checks which messages it still has`;
   state.refusal ??= { code: "unavailable", detail };
   noteAway(state, monotonicMs);
   state.ask();

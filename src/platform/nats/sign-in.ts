@@ -254,7 +254,7 @@ function tlsRefusal(
       }
     : {
         reason: `the server rejects the client certificate (${alert})`,
-        fix: "set PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY to a pair that its `ca_file` signed",
+        fix: "set PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY to a pair that a CA in its `ca_file` signed",
       };
 }
 

@@ -53,7 +53,7 @@ const rows: readonly Row[] = [
     inClusterOnly: true,
     isGrave: true,
     bites:
-      "loses acknowledged messages when one node's disk is lost while another one lags (7038, fixed in 2.12)",
+      "loses acknowledged messages when the disk of a node is lost while another node lags (7038, fixed in 2.12)",
   },
   {
     from: beginning,
@@ -77,7 +77,7 @@ const rows: readonly Row[] = [
     isQuietOnOneNode: true,
     isGrave: false,
     bites:
-      "compacts without the fsync that `sync_interval: always` requires, so that a power failure right after it can lose acknowledged messages (8475, 8456, fixed in 2.14.7)",
+      "compacts without the fsync that `sync_interval: always` requires, so that a power failure soon after can lose acknowledged messages (8475, 8456, fixed in 2.14.7)",
   },
 ];
 
@@ -115,7 +115,7 @@ export function logVersionFaults(
     const wanted = isClustered ? { wanted: clusterVersionsWanted } : {};
     log.warn(
       { version, faults, ...wanted },
-      "nats-server has known bugs that can lose acknowledged events or let replicas diverge (see `faults`): upgrade it",
+      "nats-server has known bugs that can lose acknowledged events or let replicas diverge (see `faults`): upgrade nats-server",
     );
   };
   tell();

@@ -58,7 +58,7 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
-    "the server offers no TLS: turn it on there, or use sslmode=prefer or sslmode=disable",
+    "the server does not support TLS: enable TLS on the server, or use sslmode=prefer or sslmode=disable",
   ],
   [/client password must be a/, "the server requires a password, but the URL has none"],
   [/timeout expired|connection timeout/i, "no response"],

@@ -60,7 +60,7 @@ export const settings = {
     parse: oneOf("auto", "true", "false"),
     fallback: "auto",
     unit: "auto/true/false",
-    why: "whether the live page on the admin port shows events in addition to counts; auto: only if that port is on loopback",
+    why: "whether the live page on the admin port shows events in addition to counts; auto: only if the admin port is on loopback",
   }),
   natsUrl: setting({
     parse: natsUrl,
@@ -78,7 +78,7 @@ export const settings = {
     parse: certificateFile,
     fallback: undefined,
     unit: "PEM file",
-    why: "CA certificates for the NATS servers; requires TLS if set; unset: the CAs that Node trusts",
+    why: "CA certificates for the NATS servers; if set, TLS is required; unset: the CAs that Node trusts",
   }),
   natsCert: setting({
     parse: certificateFile,
@@ -96,7 +96,7 @@ export const settings = {
     parse: text,
     fallback: undefined,
     unit: "secret",
-    why: "NATS token, also for the embedded nats-server; unset: the embedded nats-server uses a random token, which is stored in the data folder",
+    why: "NATS token, for an external or the embedded nats-server; unset: the embedded nats-server uses a random token, which is stored in the data folder",
   }),
   hubDomain: setting({
     parse: jetStreamDomain,
@@ -108,13 +108,13 @@ export const settings = {
     parse: text,
     fallback: undefined,
     unit: "file",
-    why: "nats-server binary to embed; unset: the one on PATH if it is 2.10 or newer, else the one that setup downloaded",
+    why: "nats-server binary to embed; unset: the nats-server on PATH if it is 2.10 or newer, else the downloaded nats-server of setup",
   }),
   natsPort: setting({
     parse: wholeNumber(1, 65_535),
     fallback: undefined,
     unit: "port",
-    why: "port of the embedded nats-server on 127.0.0.1; unset: its previous port, or a free one at the first start",
+    why: "port of the embedded nats-server on 127.0.0.1; unset: its previous port, or a free port at the first start",
   }),
   dataDir: setting({
     parse: text,
@@ -126,7 +126,7 @@ export const settings = {
     parse: subjectPrefix,
     fallback: "penstock",
     unit: "name",
-    why: "first token of subjects, stream names and the bucket name; installations that share one NATS need different prefixes",
+    why: "first token of subjects, stream names and the bucket name; installations that share a NATS need different prefixes",
   }),
   partitions: setting({
     parse: wholeNumber(1, 1_024),
@@ -144,13 +144,13 @@ export const settings = {
     parse: wholeNumber(MIB, 2 ** 50),
     fallback: String(4_096 * MIB),
     unit: "bytes per stream",
-    why: "maximum size of a stream; a full stream rejects events (503 store_full); the NATS server must be able to reserve this much for each stream",
+    why: "maximum size of a stream; a full stream rejects events (503 store_full); the NATS server must be able to reserve this size for each stream",
   }),
   projectShare: setting({
     parse: wholeNumber(1, 100),
     fallback: "75",
     unit: "per cent of a stream",
-    why: "maximum share of a stream per project, in per cent (503 project_full), unless the project has its own (project limit --stream-share); 100: the whole stream except its last tenth, which all projects share",
+    why: "maximum share of a stream per project, in per cent (503 project_full), unless project limit --stream-share sets another share; 100: the whole stream except its last tenth, which all projects share",
   }),
   liveAgeMax: setting({
     parse: durationMs,
@@ -180,7 +180,7 @@ export const settings = {
     parse: wholeNumber(16, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "maximum open connections per process; a further connection replaces the oldest idle one of the address that has the most; unset: the limit of open files minus 256",
+    why: "maximum open connections per process; a further connection replaces the oldest idle connection of the address with the most connections; unset: the limit of open files minus 256",
   }),
   addressConnectionsMax: setting({
     parse: wholeNumber(1, 10_000_000),
@@ -192,19 +192,19 @@ export const settings = {
     parse: wholeNumber(1, 100_000_000),
     fallback: "500000",
     unit: "events",
-    why: "maximum events per request; more return 413 too_many_events",
+    why: "maximum events per request; above it, requests get 413 too_many_events",
   }),
   expansionMax: setting({
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: `maximum stored bytes per received byte; a project may store ${expansionText} per minute beyond it, then gets 503 project_full; a single request that stores more than ${expansionText} beyond it gets 413 expands_too_far`,
+    why: `maximum stored bytes per received byte; a project may exceed it by ${expansionText} per minute, and then gets 503 project_full; a single request that exceeds it by more than ${expansionText} gets 413 expands_too_far`,
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),
     fallback: String(256 * MIB),
     unit: "bytes per process",
-    why: "maximum bytes in flight, which are bodies in memory and unacknowledged lines; beyond it, requests get 503 overloaded; requests of up to 256 KiB may use an eighth more",
+    why: "maximum bytes in flight, which are bodies in memory and unacknowledged lines; above it, requests get 503 overloaded; requests of up to 256 KiB may use an additional eighth",
   }),
   frameBytesMax: setting({
     parse: wholeNumber(1_024, 64 * MIB),
@@ -216,7 +216,7 @@ export const settings = {
     parse: oneOf("project", "partition"),
     fallback: "project",
     unit: "project/partition",
-    why: "which small live requests share a message: those of one project, or those of a partition",
+    why: "scope in which small live requests share a message: a project, or a partition",
   }),
   atomicBatches: setting({
     parse: flag,
@@ -228,7 +228,7 @@ export const settings = {
     parse: wholeNumber(1, 65_536),
     fallback: "64",
     unit: "frames per lane",
-    why: "maximum unacknowledged frames per process, divided between the streams, at least 8 each; while the window is full, lines are gathered into larger frames",
+    why: "maximum unacknowledged frames per process, divided between the streams, with at least 8 per stream; while the window is full, lines are gathered into larger frames",
   }),
   ackTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
@@ -280,13 +280,13 @@ export const settings = {
     parse: flag,
     fallback: "false",
     unit: "true/false",
-    why: "whether trusted proxies send the PROXY protocol (v2); all of them must then send it",
+    why: "whether trusted proxies send the PROXY protocol (v2); if set, all trusted proxies must send it",
   }),
   posthogJs: setting({
     parse: posthogJsFolder,
     fallback: undefined,
     unit: "folder/off",
-    why: "folder of the npm package posthog-js, whose scripts are served at /static/ for the HTML snippet; off: not served; unset: the one in node_modules or in the bundle",
+    why: "folder of the npm package posthog-js, whose scripts are served at /static/ for the HTML snippet; off: not served; unset: the package in node_modules or in the bundle",
   }),
   upstreamUrl: setting({
     parse: originUrl,
@@ -298,13 +298,13 @@ export const settings = {
     parse: wholeNumber(100, 120_000),
     fallback: "5000",
     unit: "ms",
-    why: "timeout of a request to the upstream; after it, the gateway returns a cached response, or 503 upstream_unavailable",
+    why: "timeout of a request to the upstream; then the gateway returns a cached response, or 503 upstream_unavailable",
   }),
   upstreamRequestsMax: setting({
     parse: wholeNumber(1, 10_000),
     fallback: "128",
     unit: "requests",
-    why: "maximum concurrent requests to the upstream per process; more get a cached response, or 503 upstream_unavailable",
+    why: "maximum concurrent requests to the upstream per process; further requests get a cached response, or 503 upstream_unavailable",
   }),
   upstreamKeptBytesMax: setting({
     parse: wholeNumber(0, 2 ** 32),
@@ -340,13 +340,13 @@ export const settings = {
     parse: wholeNumber(0, 1_073_741_824),
     fallback: "67108864",
     unit: "bytes",
-    why: "maximum total bytes, per project, of people and groups that have more than 64 KiB of properties each; a write to one of them delays all other projects by milliseconds. A rebuild and verify need the same value",
+    why: "maximum total bytes, per project, of the properties of people and groups with more than 64 KiB each; a write to such a person or group delays all other projects by milliseconds; rebuild and verify need the same value",
   }),
   sinkTo: setting({
     parse: text,
     fallback: undefined,
     unit: "url",
-    why: "target of `penstock sink`; a password in an argument is visible in the process list, but not one in this variable",
+    why: "target of `penstock sink`; unlike a password in an argument, a password in this variable is not visible in the process list",
   }),
   sinkHost: setting({
     parse: text,
@@ -364,7 +364,7 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "10000",
     unit: "events",
-    why: "maximum events per commit of `penstock sink`; the next two settings also end a batch",
+    why: "maximum events per commit of `penstock sink`; PENSTOCK_SINK_BATCH_BYTES and PENSTOCK_SINK_BATCH_AGE_MS also end a batch",
   }),
   sinkBatchBytes: setting({
     parse: wholeNumber(65_536, 268_435_456),
@@ -382,7 +382,7 @@ export const settings = {
     parse: wholeNumber(65_536, 68_719_476_736),
     fallback: "536870912",
     unit: "bytes",
-    why: "uncompressed bytes of events at which `penstock sink parquet` writes files; it needs up to three times as much disk space for them",
+    why: "uncompressed bytes of events at which `penstock sink parquet` writes files; the sink needs up to three times as much disk space",
   }),
   sinkFileSeconds: setting({
     parse: wholeNumber(1, 86_400),

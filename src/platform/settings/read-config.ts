@@ -137,7 +137,7 @@ function publicPortFaults({
   }
   if (proxyProtocol && trustedProxies.length === 0)
     faults.push(
-      "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; without it any client could claim any address",
+      "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; otherwise any client could claim any address",
     );
   if (proxyProtocol && cert !== undefined) {
     // A proxy sends its PROXY header before the TLS handshake. A header inside the TLS stream would
@@ -178,7 +178,7 @@ function natsFaults(config: Config): string[] {
   const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
   if (identities.filter((identity) => identity !== undefined).length > 1)
     faults.push(
-      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one of them",
+      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one",
     );
   return faults;
 }

@@ -30,7 +30,8 @@ export const waitMsMax = 2_147_483_647;
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;
-  if (nats === undefined) wrong("nats must be connection options or a function that returns them");
+  if (nats === undefined)
+    wrong("nats must be connection options or a function that returns connection options");
   if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? ""))
     wrong("durable must match [A-Za-z0-9_-]{1,128}");
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(prefix)) wrong("prefix must match [a-z][a-z0-9_]{0,31}");

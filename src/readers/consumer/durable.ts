@@ -81,7 +81,7 @@ export async function matchDurable(
   }
   if (read.join() !== wanted.join()) {
     throw new ConsumeError(
-      `cannot use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options ask for ${words(wanted)}: choose another durable name`,
+      `cannot use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options request ${words(wanted)}: choose another durable name`,
     );
   }
   const loss = lossBy(config);

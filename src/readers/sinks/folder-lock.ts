@@ -27,7 +27,7 @@ function holderText(file: string): string {
   try {
     const { pid, host, since } = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
     if (!Number.isInteger(pid)) return "";
-    return `: process ${pid} on ${host}, since ${since}. If that process is frozen, end it (kill -KILL ${pid}): this one takes over`;
+    return `: process ${pid} on ${host}, since ${since}. If that process is frozen, end it (kill -KILL ${pid}); this process then takes over`;
   } catch {
     return "";
   }

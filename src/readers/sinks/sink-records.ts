@@ -107,7 +107,7 @@ export class SinkRecords {
           reject(
             record,
             "wrong_project",
-            `its project_id is ${record.projectId}, not the project of its message`,
+            `its project_id ${record.projectId} is not the project of its message`,
           );
         else visitor.record(new FrameRecord({ frame, body }, record, origin));
       },

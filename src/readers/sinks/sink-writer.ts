@@ -57,8 +57,8 @@ const idleMs = 10_000;
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
-  stays: "their events stay in the target",
-  reread: () => "a target that recognises events by their uuid stores none of them twice",
+  stays: "their events remain in the target",
+  reread: () => "targets that deduplicate by uuid store no event twice",
 };
 
 export class SinkWriter {
@@ -148,9 +148,7 @@ export class SinkWriter {
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
-    return [
-      `the target has accepted none of the last ${refusedInRow} events: they are rejected, each with the reason`,
-    ];
+    return [`the target has rejected the last ${refusedInRow} events, each with its reason`];
   }
 
   /** Logs an error. Returns the pause before the next session; undefined for the default. */
@@ -162,7 +160,7 @@ export class SinkWriter {
     if (error instanceof StandbyError) {
       this.#written.clear();
       if (this.#standsByFor !== reason)
-        log.info({ reason }, "standing by: another sink writes to the target");
+        log.info({ reason }, "sink standing by: another sink writes to the target");
       this.#standsByFor = reason;
       this.#logged = undefined;
       return standbyMs;
@@ -173,7 +171,7 @@ export class SinkWriter {
     if (error instanceof MovedError)
       log.warn(
         { reason },
-        "another program wrote to the target: starting again from the positions in the target",
+        "sink restarting from the positions in the target: another program wrote to the target",
       );
     else this.#logHindered(reason);
     return undefined;
@@ -183,7 +181,7 @@ export class SinkWriter {
   #logHindered(reason: string): void {
     const { shown: target } = this.#options.target;
     if (this.#logged?.isWriting === false && this.#logged.reason === reason) return;
-    if (this.#warning.warn({ reason, target }, "writing failed; retrying until it succeeds"))
+    if (this.#warning.warn({ reason, target }, "sink write failed: retrying until it succeeds"))
       this.#logged = { isWriting: false, reason };
   }
 
@@ -193,7 +191,7 @@ export class SinkWriter {
     this.#fault = undefined;
     if (this.#logged?.isWriting === true) return;
     this.#logged = { isWriting: true, reason: "" };
-    log.info({ target: target.shown }, "writing events");
+    log.info({ target: target.shown }, "sink writing events");
   }
 
   /** Counts 10 s without a write as success, because the failed batch may have been written. */
@@ -285,7 +283,7 @@ export class SinkWriter {
     if (reason.length > 0)
       this.#refusals.warn(
         { reason: reason.join("; "), target: target.shown },
-        "the target accepts no events: check its table",
+        "sink target accepts no events: check its table",
       );
     batch.release();
   }

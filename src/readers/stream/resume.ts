@@ -167,7 +167,7 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
       epoch,
       sequence: state.firstSequence - 1,
       messages: 0,
-      detail: `the stream was recreated at ${state.created}; it had been read up to message ${position.sequence}`,
+      detail: `the stream was recreated at ${state.created}; the old stream was read up to message ${position.sequence}`,
     } as const;
     return begin({ ...facts, epoch }, state, [incident]);
   }
@@ -188,7 +188,7 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
     epoch: back.epoch,
     sequence,
     messages,
-    detail: `the stream has lost ${messages} messages that were read, from ${sequence + 1} to ${position.sequence}; ${words.stays}`,
+    detail: `the stream has lost ${messages} read messages, from ${sequence + 1} to ${position.sequence}; ${words.stays}`,
   } as const;
   return checkExpired(back, state, facts, [incident]);
 }
@@ -235,10 +235,10 @@ function uncertain(
   ].join(" and ");
   const is =
     predatesTrail && position.created !== created
-      ? `it was created at ${created}, before the last of them was stored, so it is another stream, such as one of another NATS, or an older copy`
+      ? `it was created at ${created}, before the last of these messages was stored, so it is an older copy or a stream of another NATS`
       : "it is an older copy or another stream";
   const unknown = held + gone > 0 ? `, and it is unknown whether ${those} were read` : "";
-  const what = `the stream was read up to ${position.sequence} and has none of the newest messages that were read: ${is}${unknown}`;
+  const what = `the stream was read up to ${position.sequence}, but has none of the newest read messages: ${is}${unknown}`;
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {

@@ -196,7 +196,7 @@ export class BatchLimit {
       if (!(error instanceof TooSlowError)) throw error;
       this.#tooSlow(events);
       const less = `at most ${this.events} events, or one message`;
-      throw new TooSlowError(`${error.message}; the next ${what} are smaller: ${less}`, {
+      throw new TooSlowError(`${error.message}. The next ${what} have ${less}`, {
         cause: error,
       });
     }

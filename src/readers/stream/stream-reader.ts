@@ -67,8 +67,7 @@ const sayAgainMs = 30_000;
 /** Number of checks that must find no stream before it counts as removed, not as recreated. */
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
-const lostText =
-  "replacements of erased messages have left the stream: the events in them are not read";
+const lostText = "stream replacements of erased messages are gone: their events are not read";
 
 class StoppedError extends Error {}
 
@@ -207,7 +206,7 @@ export class StreamReader {
     if (isStopped)
       this.#options.log.warn(
         fields,
-        "reading the stream stopped: an operator must decide how to continue (see `reason`)",
+        "stream reading stopped: an operator must decide how to continue (see `reason`)",
       );
     else if (isConnected(this.#options.connection))
       this.#warning.warn(fields, "stream read failed; retrying");
@@ -269,7 +268,7 @@ export class StreamReader {
     const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
     if (unread > 0)
       return new Error(
-        `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
+        `the stream does not exist, and ${unread} of its messages were not read: restore the stream, or restart this program to continue without these messages`,
       );
     const isGone = this.#lastSequence >= 0 && ++this.#misses >= missesMax;
     return new (isGone ? GoneError : Error)("the stream does not exist");
@@ -310,7 +309,7 @@ export class StreamReader {
     const erased = await this.#fill({ from: due, to: sequence - 1 }, share, false);
     if (erased === sequence - due) return;
     const gap = { stream: this.name.stream, from: due, to: sequence - 1 };
-    this.#options.log.info(gap, "messages were deleted from the stream before they were read");
+    this.#options.log.info(gap, "stream messages were deleted before they were read");
   }
 
   /** Delivers the replacements of erased messages. Returns the number of erased messages. */

@@ -21,7 +21,7 @@ export interface DoctorRun {
   readonly exitCode: number | NodeJS.Signals | null;
   readonly out: string;
   readonly err: string;
-  /** By the name of the check; empty if the output is not JSON. */
+  /** The findings by the name of their check; empty if the output is not JSON. */
   of(check: string): Finding[];
 }
 
@@ -35,8 +35,8 @@ const standard = {
 };
 
 /**
- * Runs `penstock doctor` in this process, on any free ports and with small streams unless the
- * variables set them.
+ * Runs `penstock doctor` in this process. Unless the variables set them, the ports are free ports
+ * and the streams are small.
  */
 export async function doctor(
   variables: Record<string, string> = {},
@@ -79,8 +79,7 @@ export async function doctorAt(
 }
 
 /**
- * Returns the one finding of a check, which must have the given level, and a fix if it is a
- * problem.
+ * Returns the only finding of a check. It must have the given level, and a fix if it is a problem.
  */
 export function expectOne(run: DoctorRun, check: string, level: Finding["level"]): Finding {
   const found = run.of(check);
@@ -96,7 +95,7 @@ export async function serverWith(options: TestNatsServerOptions = {}): Promise<T
   return server;
 }
 
-/** A server with `http: "127.0.0.1:-1"` in its configuration. */
+/** Returns the monitoring URL of a server with `http: "127.0.0.1:-1"` in its configuration. */
 export function monitorOf({ storeDir, pid }: TestNatsServer): string {
   const ports = readFileSync(path.join(path.dirname(storeDir), `nats-server_${pid}.ports`), "utf8");
   return (JSON.parse(ports) as { monitoring: string[] }).monitoring[0] ?? "";
@@ -151,15 +150,12 @@ export async function edit(
 interface Relay {
   readonly url: string;
   /**
-   * Accepts connections but forwards nothing from now on; `after`: from this many bytes of the
-   * server on.
+   * Accepts connections but forwards no data from now on, or beginning `after` bytes of the server.
    */
   silence(afterText: string): void;
 }
 
-/**
- * Forwards everything, with the server's text changed by `change`, which must keep its length.
- */
+/** Forwards all data. `change` changes the server's text, and must keep its length. */
 export async function relayTo(
   { port }: TestNatsServer,
   change: (text: string) => string,

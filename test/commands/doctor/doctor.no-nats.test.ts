@@ -5,8 +5,8 @@ import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.ts";
 
 /**
- * The documented limit is ten seconds, which only a server reaches that answers each request at the
- * last moment.
+ * The documented limit is ten seconds. Only a server that answers each request at the last moment
+ * reaches it.
  */
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
@@ -19,7 +19,7 @@ describe("doctor", () => {
     for (const check of machine) expect(run.of(check)).toHaveLength(1);
   });
 
-  test("makes all other checks if no embedded nats-server runs on the data folder, and starts none", async () => {
+  test("makes all other checks if no embedded nats-server runs on the data folder, and does not start one", async () => {
     const dataDir = path.join(temporaryFolder(), "data");
     const run = await doctor({ PENSTOCK_DATA_DIR: dataDir });
     expect(run.exitCode, run.out).toBe(0);

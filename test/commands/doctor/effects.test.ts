@@ -48,12 +48,12 @@ test("doctor reports the streams and rejections of an effects database", async (
   await store.close();
   const run = await doctorAt(server, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 person, 0 groups`);
-  expect(expectOne(run, "effects lag", "ok").found).toBe("everything is applied");
+  expect(expectOne(run, "effects lag", "ok").found).toBe("all events are applied");
   expect(expectOne(run, "effects loss", "warn").found).toBe("1 incident with streams");
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });
 
-test("doctor warns if the effects database was built from streams of another NATS", async () => {
+test("doctor warns if the effects database was built from other streams (of another NATS", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -61,7 +61,7 @@ test("doctor warns if the effects database was built from streams of another NAT
   await store.close();
   const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   const { found } = expectOne(run, "effects", "warn");
-  expect(found).toContain("built from streams of another NATS");
+  expect(found).toContain("built from other streams (of another NATS");
   expect(found).toContain("PENSTOCK_LIVE_0");
   expect(run.of("effects lag")).toEqual([]);
 });

@@ -67,7 +67,7 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   });
   expect(mirror).toBeDefined();
   expect(expectOne(await look(), "registry", "warn").found).toContain(
-    "has not copied everything from the hub yet",
+    "has not copied all projects from the hub yet",
   );
 
   await until(isOpened);
@@ -75,7 +75,7 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   expect(expectOne(filled, "registry", "ok").found).toBe("1 project");
   expectOne(filled, "hub", "ok");
 
-  // It was recreated at the hub, so the mirror no longer follows it.
+  // The registry was recreated at the hub, so the mirror no longer follows it.
   await hub.withClient(removed);
   await hub.gather();
   expect(expectOne(await look(), "hub", "warn").fix).toContain(`nats stream rm ${stream}`);
@@ -89,7 +89,7 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   const own = await look();
   expect(own.exitCode).toBe(1);
   expect(expectOne(own, "registry", "fail").fix).toContain(`nats stream rm ${stream}`);
-  // To a gateway elsewhere it is an ordinary registry.
+  // For a gateway at another NATS server, the stream is an ordinary registry.
   expectOne(await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "" }), "registry", "ok");
 
   await hub.server.kill();

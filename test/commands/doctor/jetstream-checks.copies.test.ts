@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 const access = { PENSTOCK_NATS_TOKEN: first.token ?? "" };
 
-/** A request before there is a leader gets no answer. */
+/** JetStream does not answer a request before it has a leader. */
 async function hasLeader(monitor: string): Promise<boolean> {
   const answer = (await (await fetch(`${monitor}/jsz`)).json()) as {
     meta_cluster?: { leader?: string };

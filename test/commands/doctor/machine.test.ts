@@ -130,7 +130,7 @@ describe("doctor", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("reports when the last of several authorities expires, and when the first certificate of a chain expires", async () => {
+  test("reports when the last of several CA certificates expires, and when the first certificate of a chain expires", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -153,7 +153,7 @@ describe("doctor", () => {
     expectOne(await of(authority.ca, soon.cert, later.cert), "certificates", "ok");
     const one = expectOne(await of(old.cert, authority.ca), "certificates", "warn");
     expect(one.found).toMatch(
-      /^1 of the 2 authorities in PENSTOCK_NATS_CA have expired: .*; the last of the others expires \d{4}/,
+      /^1 of the 2 CA certificates in PENSTOCK_NATS_CA have expired, .*; the last valid CA certificate expires \d{4}/,
     );
     expect(expectOne(await of(old.cert, soon.cert), "certificates", "warn").found).toMatch(
       /in [45]\.\d days$/,

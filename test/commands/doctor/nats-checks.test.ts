@@ -56,7 +56,7 @@ describe("doctor", () => {
     expect(found).toContain("only 128.0 MiB of the server's 128.0 MiB are left");
     expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
-    // The size that it suggests does fit.
+    // The suggested size fits.
     const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(fix ?? "")?.[1] ?? "";
     const then = await doctorAt(
       server,
@@ -65,7 +65,7 @@ describe("doctor", () => {
     );
     expectOne(then, "jetstream", "ok");
     await makeStreams(server, { ...streamSettings, streamBytesMax: Number(fitting) });
-    // Existing streams are already included in the promise.
+    // The reserved space already includes existing streams.
     const promised = await doctorAt(
       server,
       { PENSTOCK_STREAM_BYTES_MAX: fitting },
@@ -121,7 +121,7 @@ describe("doctor", () => {
     ["2.10.21", "warn", "can lose a stream when it is killed"],
   ] as const)("reports a known problem of nats-server %s", async (version, level, words) => {
     const server = await serverWith();
-    // The padding after it keeps the length.
+    // The padding keeps the length of the text.
     const relay = await relayTo(server, (text) =>
       text.replace(/"version":"([^"]+)",/, (all) => `"version":"${version}",`.padEnd(all.length)),
     );
@@ -129,13 +129,13 @@ describe("doctor", () => {
   });
 
   test.each([
-    ["2.10.27", "fail", ["sequence 0", "disk is lost", "Jepsen", "stream is full"]],
-    ["2.11.17", "fail", ["disk is lost", "Jepsen", "stream is full"]],
+    ["2.10.27", "fail", ["sequence 0", "disk of a node is lost", "Jepsen", "stream is full"]],
+    ["2.11.17", "fail", ["disk of a node is lost", "Jepsen", "stream is full"]],
     ["2.12.15", "warn", ["Jepsen", "stream is full"]],
     ["2.14.6", "warn", ["stream is full", "sync_interval"]],
     ["2.14.7", "ok", []],
     ["2.15.1", "ok", []],
-  ] as const)("reports whether nats-server %s is safe in a cluster", (version, level, words) => {
+  ] as const)("reports whether a cluster with nats-server %s is safe", (version, level, words) => {
     const finding = checkVersion(version, true);
     expect(finding.level).toBe(level);
     for (const word of words) expect(finding.found).toContain(word);
@@ -152,12 +152,12 @@ describe("doctor", () => {
       expect(checkVersion(version, false).level, version).toBe("ok");
   });
 
-  test("reports an old server as unsafe if replicas are configured", async () => {
+  test("reports an old server as unsafe if more than one replica is configured", async () => {
     const server = await serverWith({ binary: oldestNatsServer() });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
-    expect(expectOne(run, "version", "fail").found).toContain("disk is lost");
+    expect(expectOne(run, "version", "fail").found).toContain("disk of a node is lost");
     expect(expectOne(await doctorAt(server), "version", "warn").found).not.toContain(
-      "disk is lost",
+      "disk of a node is lost",
     );
   }, 180_000);
 

@@ -12,7 +12,7 @@ const mine = {
   stream_created: "2026-01-01T00:00:00.000000001Z",
 };
 
-/** The findings at the two ports of a gateway of that installation. */
+/** The findings at the two ports of a gateway of the given installation. */
 async function found(instance: object | undefined) {
   const open = createServer((_, answer) => answer.end(frontPage.body));
   open.listen(0, "127.0.0.1");
@@ -35,14 +35,14 @@ async function found(instance: object | undefined) {
   return { admin: answered.finding, open: await checkPublicPort(ofPublic, answered), ofPublic };
 }
 
-test("doctor accepts a gateway with the same NATS servers and prefix, in whatever form it names the servers", async () => {
+test("doctor accepts a gateway with the same prefix and NATS servers, even if the gateway writes their addresses differently", async () => {
   for (const nats of [mine.nats, "tls://NATS-2:4222", "nats-1,nats-9"]) {
     const { admin, open } = await found({ ...mine, nats, data_folder: "/b", stream_created: null });
     expect([admin.level, open.level]).toEqual(["ok", "ok"]);
   }
 });
 
-test("doctor accepts a gateway with the same streams and another host name of NATS", async () => {
+test("doctor accepts a gateway that uses the same streams through a different host name of NATS", async () => {
   const { admin, open } = await found({ ...mine, nats: "nats://10.0.0.7:4222", data_folder: "/b" });
   expect([admin.level, open.level]).toEqual(["ok", "ok"]);
 });
@@ -64,7 +64,7 @@ test("doctor fails if the gateway has other NATS servers or another prefix, and 
 
 test("doctor warns if the gateway does not report its installation", async () => {
   const { admin, ofPublic } = await found(undefined);
-  expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not name") });
+  expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not report") });
   const unknown = { publicPort: undefined, other: undefined, finding: admin };
   expect(await checkPublicPort(ofPublic, unknown)).toMatchObject({
     level: "warn",

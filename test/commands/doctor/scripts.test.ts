@@ -24,7 +24,7 @@ describe("doctor", () => {
     expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
   });
 
-  test("warns with the setting if the SDK's scripts are missing, and fails if they are unreadable", () => {
+  test("warns if the SDK's scripts are missing and names the setting, and fails if the scripts are unreadable", () => {
     const without = checkScripts(() => undefined, undefined);
     expect([without.level, without.found]).toEqual([
       "warn",

@@ -73,7 +73,7 @@ describe("doctor", () => {
     expect(expectOne(off, "streams", "ok").found).toContain("2, as configured");
   });
 
-  test("reports a missing stream if the other one exists", async () => {
+  test("reports the live or the historical stream as missing if only the other stream exists", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
     expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(
       `missing: ${live}`,
@@ -121,34 +121,34 @@ describe("doctor", () => {
     expect(clash?.fix).toContain("project rotate second");
     expect(damaged).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/gets a 503.*: third \(it is not JSON\)$/),
+      found: expect.stringMatching(/unknown keys get 503.*: third \(it is not JSON\)$/),
     });
     expect(nobodys).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/get a 401: my\.third \(its name is not a project id\)$/),
+      found: expect.stringMatching(/get 401: my\.third \(its name is not a project id\)$/),
     });
     expect(run.out).not.toContain("phc_only_they_know");
   });
 
-  test("reports a missing or emptied registry as lost if the streams have events of its projects", async () => {
+  test("reports a missing or empty registry as lost if the streams have events of the registry's projects", async () => {
     const bucket = "KV_penstock_projects";
     const connection = await connect({ servers: server.url });
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
     await withJetStream(server, (jsm) => jsm.streams.purge(bucket));
-    // Without an event nothing shows that it ever had a project.
+    // Without an event, nothing shows that the registry ever had a project.
     expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain(
       "no projects yet",
     );
     await jetstream(connection).publish("penstock.live.0.shop", "{}");
     const emptied = expectOne(await doctorAt(server), "registry", "fail");
     expect(emptied.found).toMatch(
-      /^KV_penstock_projects is empty, .* one that starts now rejects all keys with 503$/,
+      /^KV_penstock_projects is empty, .* a gateway that starts now rejects all keys with 503$/,
     );
     expect(emptied.fix).toContain("--key <key>");
     await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
     const gone = expectOne(await doctorAt(server), "registry", "fail");
     expect(gone.found).toMatch(
-      /^KV_penstock_projects is gone, .* one that starts now rejects all keys with 503$/,
+      /^KV_penstock_projects is gone, .* a gateway that starts now rejects all keys with 503$/,
     );
     await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow(
       "stream not found",
@@ -160,7 +160,7 @@ describe("doctor", () => {
     expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain(
       "it has no projects",
     );
-    // Adding one again does not mean that all are back.
+    // One added project does not mean that all lost projects are back.
     await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
     const begun = expectOne(await doctorAt(server), "registry", "fail");

@@ -27,7 +27,7 @@ async function run(url: string, ...args: string[]): Promise<string> {
   return said.out;
 }
 
-test("penstock person reads from PostgreSQL, and names `penstock effects` if there are no tables", async () => {
+test("penstock person reads from PostgreSQL, and suggests `penstock effects` if there are no tables", async () => {
   const { url } = server;
   const early = await run(url, "person", project, "ada").catch(({ message }: Error) => message);
   expect(early).toContain("penstock effects");
@@ -50,7 +50,7 @@ test("penstock person reads from PostgreSQL, and names `penstock effects` if the
   expect(await run(url, "effects", "status")).toContain("1 person,");
 });
 
-test("effects rebuild replaces the tables in PostgreSQL and retains the old ones, unless it fails", async () => {
+test("effects rebuild replaces the tables in PostgreSQL after a success and retains the old tables after a failure", async () => {
   const { id, key } = await gateway.project();
   const url = await newDatabase(server);
   const at = ["--effects-url", url, "--nats-url", gateway.nats.url];
@@ -75,7 +75,7 @@ test("effects rebuild replaces the tables in PostgreSQL and retains the old ones
     (
       await asked(url, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock%' ORDER BY 1")
     ).map((row) => row["nspname"]);
-  // A killed rebuild has left its tables; a person was erased during another one.
+  // A killed rebuild has left its tables, and a person was erased during another rebuild.
   await asked(
     url,
     "CREATE SCHEMA penstock_effects_rebuilt; CREATE TABLE penstock_effects_rebuilt.x ()",
@@ -106,7 +106,7 @@ test("effects rebuild replaces the tables in PostgreSQL and retains the old ones
   );
 });
 
-test("penstock person names an unavailable server without its password", async () => {
+test("penstock person reports an unavailable server without the password of the server", async () => {
   const url = "postgres://me:hunter2@127.0.0.1:1/effects";
   const message = await run(url, "person", project, "ada").catch((error: Error) => error.message);
   expect(message).toContain("127.0.0.1:1");

@@ -83,20 +83,20 @@ describe("penstock person", () => {
     );
   });
 
-  test("prints the first of many ids, and the number of the others", async () => {
+  test("prints the first of many ids, and the number of ids that it omits", async () => {
     const { out } = await run("person", project, "id-7");
     expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
     expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
   });
 
-  test("prints the links that joined its ids into one person", async () => {
+  test("prints the links that merged the ids of the person", async () => {
     const { out } = await run("person", project, "ada", "links");
     expect(out.split("\n")[1]).toMatch(/^2026-11-22 12:00:0\d UTC +\w+ +merged +anon +ada/);
     const { links } = JSON.parse((await run("person", project, "ada", "links", "--json")).out);
     expect(links).toMatchObject([{ a: "anon", b: "ada", outcome: "merged" }]);
   });
 
-  test("names a missing person, or an invalid project, in an error", async () => {
+  test("fails with an error that names the missing person or the invalid project", async () => {
     await expect(run("person", project, "eve")).rejects.toThrow(
       `the project ${project} has no person "eve"`,
     );
@@ -104,7 +104,7 @@ describe("penstock person", () => {
   });
 });
 
-test("penstock group prints a group, or the existing types if it is missing", async () => {
+test("penstock group prints a group, or the existing group types if the group is missing", async () => {
   const { type } = groupRow("acme");
   expect((await run("group", project, type, "acme")).out).toContain('"seats":1.50\n');
   await expect(run("group", project, "team", "acme")).rejects.toThrow(`its types are ${type}`);
@@ -172,13 +172,16 @@ test.each([
   ["group", ["group", project, groupRow("acme").type, "acme"]],
   ["usage", ["usage", project]],
   ["spikes", ["spikes", project]],
-] as const)("%s reads as_of before it reads the data", async (method, args) => {
-  const asked = vi.spyOn(SqliteReader.prototype, "applied");
-  const read = vi.spyOn(SqliteReader.prototype, method);
-  await run(...args, "--json");
-  expect(asked.mock.invocationCallOrder[0]).toBeLessThan(read.mock.invocationCallOrder[0]!);
-  vi.restoreAllMocks();
-});
+] as const)(
+  "%s reads the age of the data (as_of) before it reads the data",
+  async (method, args) => {
+    const asked = vi.spyOn(SqliteReader.prototype, "applied");
+    const read = vi.spyOn(SqliteReader.prototype, method);
+    await run(...args, "--json");
+    expect(asked.mock.invocationCallOrder[0]).toBeLessThan(read.mock.invocationCallOrder[0]!);
+    vi.restoreAllMocks();
+  },
+);
 
 describe("the error for an unknown project", () => {
   const near = `${project}x`;
@@ -191,7 +194,7 @@ describe("the error for an unknown project", () => {
     ["usage", near, "--export", "--unchecked"],
     ["spikes", near],
     ["spikes", near, "--json"],
-  ])("has the likely name: penstock %s %s %s %s", async (...args) => {
+  ])("contains the likely name: penstock %s %s %s %s", async (...args) => {
     const { context, said } = commandWorld();
     const asked = commandLine(context).parseAsync([...args, "--data-dir", dataDir], {
       from: "user",
@@ -202,7 +205,7 @@ describe("the error for an unknown project", () => {
     expect(said.out).toBe("");
   });
 
-  test("has at most ten names, the most similar first", () => {
+  test("lists at most ten names, the most similar first", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? the projects are shop, .* and 4 more$/,
@@ -226,7 +229,7 @@ describe("the age of the data", () => {
     await old.close();
     const args = ["person", project, "ada", "--effects-url", `sqlite:${file}`];
     expect((await run(...args)).err).toBe(
-      "data as of 2026-11-22 12:00:00 UTC, PENSTOCK_LIVE_0:7; no `penstock effects` runs on this database, so nothing is being applied; the lag is unknown, because NATS did not respond\n",
+      "data as of 2026-11-22 12:00:00 UTC, PENSTOCK_LIVE_0:7; no `penstock effects` runs on this database, so no events are being applied; the lag is unknown, because NATS did not respond\n",
     );
     const { out, err } = await run(...args, "--json");
     expect(err).toBe("");
@@ -235,18 +238,18 @@ describe("the age of the data", () => {
     const { context, said } = commandWorld();
     const asked = ["person", project, "eve", ...args.slice(3), "--data-dir", dataDir];
     await expect(commandLine(context).parseAsync(asked, { from: "user" })).rejects.toThrow("eve");
-    expect(said.err).toContain("so nothing is being applied");
+    expect(said.err).toContain("so no events are being applied");
   });
 });
 
 test("penstock person names the command that creates a missing database", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
-    "`penstock effects` creates it when it first runs",
+    "start `penstock effects`, which creates it",
   );
 });
 
-test("penstock effects status prints that the lag is unknown if NATS does not respond", async () => {
+test("penstock effects status reports an unknown lag if NATS does not respond", async () => {
   const { out, err } = await run("effects", "status");
   expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);

@@ -12,7 +12,7 @@ import { commandWorld } from "../../kit/command-context.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { silent, temporaryFolder } from "../../kit/processes.ts";
 
-/** Whether a standby process could have written when the new database was renamed. */
+/** For each rename of a new database: whether the lock kept standby processes from writing. */
 const wasLocked = vi.hoisted((): boolean[] => []);
 vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), async (original) => {
   const { replaceDatabase, ...others } = await original();
@@ -32,7 +32,7 @@ vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), asy
   };
 });
 
-test("effects verify reports that it cannot create the database for the comparison", () => {
+test("effects verify reports that it cannot create the comparison database", () => {
   const file = path.join(temporaryFolder(), "file");
   writeFileSync(file, "");
   expect(() => comparisonFolder({ kind: "postgres", url: "postgres://h/d" }, file)).toThrow(
@@ -57,7 +57,7 @@ test("effects verify finds a change in the database, and effects rebuild replace
     await commandLine(context).parseAsync([...args, ...given], { from: "user" });
     return said;
   };
-  await expect(run("effects", "rebuild")).rejects.toThrow("there is no such file");
+  await expect(run("effects", "rebuild")).rejects.toThrow("the file does not exist");
   expect(existsSync(file)).toBe(false);
 
   const properties = { $anon_distinct_id: "anon", $set: { n: 1 } };
@@ -77,7 +77,7 @@ test("effects verify finds a change in the database, and effects rebuild replace
   stop.abort();
   await served;
 
-  // As in a container in which only the data folder is writable.
+  // As in a container whose only writable folder is the data folder.
   vi.stubEnv("TMPDIR", "/nowhere");
   expect((await run("effects", "verify")).out).toContain("matches the streams (1 message)");
   expect(readdirSync(path.dirname(file)).filter((name) => name.includes("verify"))).toEqual([]);
@@ -99,12 +99,12 @@ test("effects verify finds a change in the database, and effects rebuild replace
   expect((await run("person", id, "me", "links")).out).toContain("merged");
   expect((await run("effects", "status")).out).toMatch(/PENSTOCK_LIVE_0 +\d+ +\d+ +0/);
 
-  // The first retained database stays.
+  // The first retained database is unchanged.
   const original = statSync(`${file}.before-rebuild`).ino;
   expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
   expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
 
-  // A name that is a link remains one; its target is replaced.
+  // A symbolic link stays a link, and its target is replaced.
   const link = path.join(temporaryFolder(), "link.sqlite");
   symlinkSync(file, link);
   const linked = commandWorld();
@@ -117,7 +117,7 @@ test("effects verify finds a change in the database, and effects rebuild replace
   expect(lstatSync(link).isSymbolicLink()).toBe(true);
   expect(lstatSync(`${file}.before-rebuild-3`).isFile()).toBe(true);
 
-  const isOthers = `${file}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=`;
+  const isOthers = `${file}: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=`;
   for (const command of ["rebuild", "verify"])
     await expect(run("effects", command, "--subject-prefix", "other")).rejects.toThrow(isOthers);
   const serving = serveEffects(

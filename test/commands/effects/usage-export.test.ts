@@ -17,7 +17,7 @@ const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A database in which one message of that stream is applied, with usage of these days. */
+/** A database with usage of these days, in which one message of the stream is applied. */
 async function databaseOf(days: readonly string[], created: string): Promise<string> {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
@@ -57,8 +57,8 @@ async function exported(
   return { days, err: said.err };
 }
 
-test("usage --export omits, and names, all days from the first day with a message that is not applied", async () => {
-  // Two days have passed since the second message arrived.
+test("usage --export stops before the first day with a message that is not applied, and lists the omitted days", async () => {
+  // The second message arrived two days ago.
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));
   const [behind, applied] = [await natsOf(2), await natsOf(1)];
@@ -70,9 +70,9 @@ test("usage --export omits, and names, all days from the first day with a messag
   expect((await exported(file, applied.url)).days).toEqual(days);
 });
 
-test("usage --export exports nothing if NATS does not confirm what is applied", async () => {
+test("usage --export exports nothing if NATS cannot report which messages are applied", async () => {
   const file = await databaseOf([dayOf(Date.now() - 3 * dayMs)], "2026-11-22T10:00:00Z");
-  await expect(exported(file, "nats://127.0.0.1:1")).rejects.toThrow("none is exported");
+  await expect(exported(file, "nats://127.0.0.1:1")).rejects.toThrow("No day was exported");
 });
 
 test("usage --export omits a day whose events are applied while the command runs", async () => {
@@ -101,7 +101,7 @@ test("usage --export omits a day whose events are applied while the command runs
   expect((await exported(file, url)).days).toEqual(days);
 });
 
-test("usage --export accepts a project without events, and rejects an unknown one", async () => {
+test("usage --export accepts a project without events, and rejects an unknown project", async () => {
   const { url, created } = await natsOf(1);
   const connection = await connect({ servers: url });
   await addProject(connection, { id: "quiet", prefix: "penstock", replicas: 1 });

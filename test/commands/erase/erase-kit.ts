@@ -63,7 +63,7 @@ type Options = Partial<EraseOptions> & {
   readonly natsUrl: string;
   readonly ids: readonly string[];
   readonly place?: StorePlace;
-  /** The text typed on the terminal; undefined: there is no terminal. */
+  /** The text that the user types on the terminal; undefined: there is no terminal. */
   readonly typed?: string;
 };
 
@@ -114,7 +114,7 @@ export async function messagesIn(
   return found;
 }
 
-/** The lines that `penstock export` writes of the project, and its messages. */
+/** The lines that `penstock export` writes for the project, and its messages. */
 export async function exported(
   natsUrl: string,
   id = project,

@@ -22,7 +22,7 @@ async function withFrames(frames: readonly (readonly Person[])[]): Promise<NatsC
   return connection;
 }
 
-/** `end`: where the erasure is killed, or loses its lock once. */
+/** `end`: the step at which the erasure is killed, or loses its lock once. */
 async function erasing(id: Person, end?: EraseStep, by: "kill" | "lock" = "kill"): Promise<void> {
   let isDue = end !== undefined;
   const stepped = (step: string): void => {
@@ -46,7 +46,7 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
 }
 
 test.each(steps)(
-  "an erasure of an already rewritten message that is killed after the step %s is completed by the next erasure",
+  "the next erasure completes an erasure that was killed after the step %s in an already rewritten message",
   async (step) => {
     const connection = await withFrames([["ada", "bob", "eve"], []]);
     await erasing("ada");
@@ -56,7 +56,7 @@ test.each(steps)(
   },
 );
 
-test("a killed erasure can be completed after an erasure of another person", async () => {
+test("a killed erasure can be completed after the erasure of a different person", async () => {
   const connection = await withFrames([["ada", "bob", "eve"]]);
   await erasing("bob", "stored");
   await erasing("ada", "stored");
@@ -66,13 +66,13 @@ test("a killed erasure can be completed after an erasure of another person", asy
   await expectIds(connection, ["eve", "zoe"]);
 });
 
-test("an erasure that loses its lock starts again", async () => {
+test("an erasure that loses its lock restarts from the beginning", async () => {
   const connection = await withFrames([["ada", "bob"], ["ada"]]);
   await erasing("ada", "stored", "lock");
   await expectIds(connection, ["bob", "zoe", "zoe"]);
 });
 
-test("the receipt of an erasure lists what was erased before the lock was lost", async () => {
+test("the receipt of an erasure includes the events that were erased before the lock was lost", async () => {
   await withFrames([["ada"], ["ada", "bob"]]);
   let isDue = true;
   const { out, receipt } = await erased({
@@ -91,7 +91,7 @@ test("the receipt of an erasure lists what was erased before the lock was lost",
   expect(out).toContain("2 events found before the lock was lost");
 });
 
-test("erasures in any order, also if they are killed, remove the given persons and no other events", async () => {
+test("erasures in any order remove the given persons and no other events, even if the erasures are killed", async () => {
   const person = fc.constantFrom(...people);
   const end = fc.constantFrom(undefined, ...steps);
   const frames = fc.array(fc.uniqueArray(person, { minLength: 2 }), { minLength: 1, maxLength: 3 });

@@ -1,4 +1,4 @@
-// Messages rewritten by an erasure stay in the stream longer than their former neighbours.
+// Messages that an erasure has rewritten stay in the stream longer than their former neighbours.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -20,7 +20,7 @@ const postgres = await postgresForFile();
 const stream = "PENSTOCK_LIVE_0";
 const ids = ["person-to-erase"];
 const within = { timeout: 20_000 };
-/** A batch for each event. */
+/** One event per batch. */
 const single = { eventsMax: 1, bytesMax: 1_048_576, ageMsMax: 20 };
 
 const frameWith = (...names: string[]) =>
@@ -47,7 +47,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
     await untilWritten(schema, ["ann"], connection);
-    // The next message is erased, and the one after it has expired unread.
+    // The next message is erased, and the message after it expires unread.
     await storeFrames(connection, [frameWith("bob"), frameOf([eventOf("cid")]), frameWith("joe")]);
     await erased({ natsUrl, ids });
     await expireBefore(connection, 5);
@@ -70,7 +70,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
       const names = ["ann", "bob", "cid", "zoe"];
       await untilWritten(schema, names, connection, { limits: single, breaks: when });
       expect(await incidentsIn(schema)).toEqual([["begun_late", 6]]);
-      // Later expiry of unread messages is another case.
+      // If more unread messages expire later, the sink needs --accept-expired.
       await storeFrames(connection, [frameOf([eventOf("eve")]), frameOf([eventOf("joe")])]);
       const { state } = await (await jetstreamManager(connection)).streams.info(stream);
       await expireBefore(connection, state.last_seq);
@@ -92,14 +92,14 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     await erased({ natsUrl, ids });
     await expireBefore(connection, 8);
     await storeFrames(connection, [frameOf([eventOf("zoe")])]);
-    // It is reported until the sink has written one of the replacements, and no longer.
+    // The incident is reported until the sink has written one of the replacements.
     const withExpired = { acceptExpired: true, limits: single, breaks: "after one" } as const;
     await untilWritten(schema, ["ann", "bob"], connection, withExpired);
     await untilWritten(schema, ["ann", "bob", "cid", "dan", "zoe"], connection);
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild reads all messages of the streams, including those that an erasure rewrote", async () => {
+  test("a rebuild reads all messages of the streams, including messages that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);
@@ -130,7 +130,7 @@ interface SinkSettings extends Partial<SinkWriterOptions> {
   readonly breaks?: BreakingTarget["breaks"];
 }
 
-/** Each commit fails once, before or after it; or all commits after the first event do. */
+/** Commits fail once before or after their write; or all commits after the first event fail. */
 class BreakingTarget extends PostgresTarget {
   breaks: "before" | "behind" | "after one" | undefined;
   #isNext = true;

@@ -16,7 +16,7 @@ const postgres = await postgresForFile();
 const ids = ["person-to-erase"];
 const hers = () => eventOf(ids[0]!);
 
-test("a consumer receives a rewritten message once, whether or not it had read the original", async () => {
+test("a consumer receives a rewritten message once, whether or not it had received the original message", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -38,7 +38,7 @@ test("a consumer receives a rewritten message once, whether or not it had read t
   expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
 });
 
-test("a consumer does not receive again the events that it has read, however many persons are erased", async () => {
+test("a consumer never receives events again after erasures, however many persons are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [second, last] = [eventOf("zoe"), eventOf("zoe")];
@@ -66,7 +66,7 @@ test("an event that a consumer holds while its message is rewritten is not lost"
   await before.take(2);
   await erased({ natsUrl: nats.url, ids });
   await storeFrames(connection, [frameOf([third])]);
-  // It has skipped the rewritten message.
+  // The consumer has skipped the rewritten message.
   expect(idsOf(await before.takeAndAck(1))).toEqual([third.uuid]);
   await before.consumer.stop({ timeoutMs: 0 });
   const after = reader(nats, { lanes: ["live"], durable });
@@ -81,7 +81,7 @@ test("a lagging consumer receives all other events when events at the start of t
   const { take, takeAndAck, notices } = reader(nats, { maxAckPending: 1 });
   const [frame] = await take(1);
   await erased({ natsUrl: nats.url, ids });
-  // It reads the start of the stream again.
+  // The consumer reads the start of the stream again.
   await nats.restart();
   frame!.ack();
   expect(idsOf(await takeAndAck(1))).toEqual([second.uuid]);

@@ -88,10 +88,10 @@ test("erase rejects an effects database of another installation, and removes not
     onTestFinished(() => store.close());
     await store.commit(commitOf(0, { members: [personRow("ada", { projectId: "shop" })] }));
     await store.bindTo("another");
-    const said = "PENSTOCK_SUBJECT_PREFIX=another, but this one has penstock";
+    const said = "PENSTOCK_SUBJECT_PREFIX=another, but this installation has penstock";
     for (const dryRun of [false, true])
       expect(await refusal({ place, dryRun })).toMatch(
-        `erase: cannot open ${shownPlace(place)}: it has`,
+        `erase: cannot open ${shownPlace(place)}: its events`,
       );
     expect(await refusal({ place })).toContain(said);
     expect(await store.members("shop", ["ada"])).toHaveLength(1);

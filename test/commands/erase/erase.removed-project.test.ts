@@ -48,7 +48,7 @@ test("erase states what to do if an unknown project may have events in shared fr
   );
   await storeFrames(connection, [sharedFrameOf([], [eventOf("eve")])]);
   await expect(gone()).rejects.toThrow(
-    "other, shop; if the project was removed and messages shared by several projects still hold its events, add the project again first",
+    "other, shop; if the project was removed, and messages of several projects still contain its events, first add the project again",
   );
 });
 

@@ -13,7 +13,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** Large enough that its frames have names; all events of the first ones are of one person. */
+/** A body large enough for frames with names. All events of the first frames are of one person. */
 function bodyOf({ key }: TestProject): object {
   const batch = Array.from({ length: 2_000 }, (_, n) => ({
     event: "seen",

@@ -43,7 +43,7 @@ function someFrames(): TestFrame[] {
 function tests(rig: WriterRig): void {
   const { connection, nats, databases } = rig;
 
-  test("an erased person is removed from the streams and the database, and every reader gets the others' events once", async () => {
+  test("an erased person is removed from the streams and the database, and every reader receives all other persons' events once", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames);
@@ -85,7 +85,7 @@ function tests(rig: WriterRig): void {
     expect(JSON.parse(readFileSync(result.receipt, "utf8"))).toMatchObject({ project });
   });
 
-  test("an erased person's effects on others are the same in the database as in a rebuild from the streams", async () => {
+  test("an erased person's effects on other persons are the same in the database as in a rebuild from the streams", async () => {
     await addProjects(connection);
     const link = { event: "$identify", kind: "identify" } as const;
     const identify = (distinctId: string, anonymous: string, more = {}) =>
@@ -99,7 +99,7 @@ function tests(rig: WriterRig): void {
     const frames = [
       frameOf([identify(secret, `anon-${secret}`), grouped(secret, { plan: "enterprise" })]),
       frameOf([grouped("cid", { seats: 3 }), identify("dan", "anon-dan")]),
-      // A device that the person had used: refused, and it shows that "bob" is known.
+      // A device that the person had used. The link is refused, and makes "bob" known.
       frameOf([identify("bob", secret, { set: { bobs_plan: "pro" } })]),
       frameOf([
         eventOf("dan", {
@@ -167,8 +167,8 @@ function tests(rig: WriterRig): void {
     const applied = await appliedOf(await rig.openReader(place));
     await rebuild({ connection, prefix: "penstock", applied, into: again });
     expect(apart(await dumpOf(again.reader), dump)).toEqual([]);
-    // A reader that had applied everything is rebuilt without the erased events, and misses
-    // nothing.
+    // A rebuild from a database that had applied all messages omits the erased events, and reports
+    // nothing missing.
     const all = await appliedOf(store.reader);
     const rebuilt = await rig.openStore();
     const { missing } = await rebuild({
@@ -214,7 +214,7 @@ function tests(rig: WriterRig): void {
   });
 }
 
-/** The number of files below the folder that contain the text. */
+/** Returns the number of files below the folder that contain the text. */
 function filesWith(folder: string, text: string): number {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true });
   return files.filter(
@@ -226,7 +226,7 @@ function peopleOf(dump: readonly string[]): string[] {
   return dump.filter((line) => /^\{"table":"(?:persons|group|person_links)/.test(line));
 }
 
-/** What would have been stored without the person. */
+/** The streams that would have been stored without the person. */
 function withoutPerson(frames: readonly TestFrame[]): TestFrame[] {
   return frames.flatMap((frame) => {
     const text = String(frame.text ?? "");

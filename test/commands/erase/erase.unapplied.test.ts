@@ -22,7 +22,7 @@ function tests(rig: WriterRig): void {
   const linesIn = async (stream: string) =>
     (await messagesIn(connection, stream)).flatMap(({ lines }) => lines);
 
-  /** Applies everything in the streams; afterwards no process has the database open. */
+  /** Applies all messages of the streams. Afterwards no process has the database open. */
   async function apply(place: Awaited<ReturnType<typeof databases.newDatabase>>): Promise<void> {
     const store = await rig.openStore(place);
     const writer = rig.startWriter({ store });
@@ -32,7 +32,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "erase removes nothing if the effects have not applied a link of the %s stream",
+    "erase removes nothing if the effects have not applied a link from the %s stream",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);
@@ -47,11 +47,11 @@ function tests(rig: WriterRig): void {
         () => expect.unreachable(),
         (error: Error) => error,
       );
-      expect(message).toContain("erase: the effects are 2 messages behind the streams (");
+      expect(message).toContain("erase: the effects lag behind the streams by 2 messages (");
       expect(message).toContain("Nothing was removed. No effects process runs on this database");
       expect(message).toContain("--allow-behind");
       const dry = await erased({ ...options, dryRun: true });
-      expect(dry.err).toContain("the effects are 2 messages behind the streams (");
+      expect(dry.err).toContain("the effects lag behind the streams by 2 messages (");
       expect(dry.err).toContain("an erasure would be rejected");
       expect(dry.out).toContain("1 event would be erased");
       expect([await linesIn(live), await linesIn("PENSTOCK_HISTORICAL_0")]).toEqual(stored);
@@ -68,7 +68,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erase --allow-behind erases the known ids, and lists in the receipt which messages the effects have not applied", async () => {
+  test("erase --allow-behind erases the known ids; its receipt lists the messages that the effects have not applied", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);
@@ -76,7 +76,7 @@ function tests(rig: WriterRig): void {
     await storeFrames(connection, frames);
     const options = { natsUrl, ids: ["eve2"], place, allowBehind: true };
     const { out, err, receipt } = await erased(options);
-    expect(err).toContain(`the effects are 2 messages behind the streams (${live}: 0 of 2)`);
+    expect(err).toContain(`the effects lag behind the streams by 2 messages (${live}: 0 of 2)`);
     expect(out).toContain("1 event erased");
     expect(out).toContain(`not reached: other ids of the person in messages 1 to 2 of ${live}`);
     const unapplied = [{ stream: live, appliedTo: 0, end: 2 }];
@@ -115,7 +115,7 @@ function tests(rig: WriterRig): void {
       },
     });
     expect(err).toContain(
-      "ids linked to the person in the meantime, whose events are erased too: anon-eve2",
+      "ids that were linked to the person during the erasure, and are erased too: anon-eve2",
     );
     expect(out).toContain("3 events erased");
     expect((await linesIn(live)).join()).not.toContain("eve2");

@@ -18,7 +18,7 @@ async function locked(more = {}, say: (line: string) => void = () => {}): Promis
   return log;
 }
 
-test("an erasure waits for a sign of the lock's owner, and takes the lock only of a dead one", async () => {
+test("an erasure takes over the lock of another erasure only if that erasure stops its heartbeats", async () => {
   const running = await locked();
   await expect(locked({ silenceMs: 5_000 })).rejects.toThrow(
     `another erasure is running: process ${process.pid} on `,
@@ -29,12 +29,14 @@ test("an erasure waits for a sign of the lock's owner, and takes the lock only o
   await kv.put("lock", JSON.stringify(dead));
   const said: string[] = [];
   const log = await locked({ silenceMs: 1_500 }, (line) => said.push(line));
-  expect(said).toEqual(["waiting up to 1.5 s: the erasure of process 1 on here may still run"]);
+  expect(said).toEqual([
+    "waiting up to 1.5 s, because the erasure of process 1 on here may still run",
+  ]);
   log.check();
   await log.unlock();
 });
 
-test("of two erasures that wait for the lock of a dead one, only one takes it", async () => {
+test("only one of two waiting erasures takes over the lock of a dead erasure", async () => {
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "x", pid: 1, hostname: "here", beats: 1 }));
   const times = { silenceMs: 1_000, beatMs: 60_000 };
@@ -44,7 +46,7 @@ test("of two erasures that wait for the lock of a dead one, only one takes it", 
   await (await first).unlock();
 });
 
-test("an erasure keeps its lock while the server is frozen for some heartbeats", async () => {
+test("an erasure keeps its lock if the server freezes for several heartbeats", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   const beats = async () => (await kv.get("lock"))?.json<{ beats: number }>().beats ?? 0;
@@ -73,25 +75,25 @@ test("an erasure records rewritten messages between the heartbeats of its lock",
 });
 
 test("an erasure records nothing if another erasure took its lock during a pause", async () => {
-  // As if it had not noticed: its heartbeats are later.
+  // The erasure cannot detect the loss of its lock in time, because its heartbeats are rare.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));
   log.check();
-  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock was lost");
   await kv.delete("lock");
-  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock was lost");
   const keys: string[] = [];
   for await (const key of await kv.keys(`messages.PENSTOCK_LIVE_0.${log.id}.*`)) keys.push(key);
   expect(keys).toEqual([]);
   await log.unlock();
 });
 
-test("an erasure loses a lock that another erasure has taken, and does not change that lock", async () => {
+test("an erasure stops without changing the lock if another erasure has taken the lock", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));
-  await expect.poll(() => lossOf(log), within).toContain("erase: the lock is lost");
+  await expect.poll(() => lossOf(log), within).toContain("erase: the lock was lost");
   await log.unlock();
   expect((await kv.get("lock"))?.json()).toEqual({ id: "other" });
 });

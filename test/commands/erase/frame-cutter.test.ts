@@ -33,7 +33,10 @@ test.each([
   });
 });
 
-/** The rest of a line of "bob" that named another id: the value is the event's own id. */
+/**
+ * The expected line of "bob" after the erasure: the value that named another id is the event's own
+ * id.
+ */
 function withOwnId(line: string): string {
   return line.replace(
     /("(?:\$anon_distinct_id|(?:\\u0061|a)lias)":)(?:"(?:ada|x{300})"|\{"n":1\}|\d{20})/,
@@ -75,13 +78,13 @@ test.each([
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("the erased id is removed from another person's event that contains it %s", (_, line) => {
+])("the erased id is removed from another person's event that contains the id %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   const { lines, ...counts } = cut([before, line, behind]);
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
   expect(lines).toEqual([before, withOwnId(line), behind]);
   expect(lines[1]).not.toBe(line);
-  // So it is no longer found.
+  // So a second cut does not find the id again.
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
@@ -111,7 +114,7 @@ test("an erased person's event about a group keeps the group's data", () => {
 
 test.each([
   ["whose property has the id", lineOf("bob", { properties: { friend: "ada" } })],
-  ["that names it in another way", named("seen", { alias: "ada" })],
+  ["that contains the id in a different form", named("seen", { alias: "ada" })],
   ["of another project", lineOf("ada").replace(`"${project}"`, '"other"')],
 ])("an event %s is not erased", (_, line) => {
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });

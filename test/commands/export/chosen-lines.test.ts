@@ -44,7 +44,7 @@ test("export does not mistake text in an event name for a field of the record", 
   expect(chosenLines("penstock.live.0.shop", line("a", 0, "shop", event), later).events).toBe(0);
 });
 
-test("export counts a line that is not a record, and writes the others", () => {
+test("export counts a line that is not a record, and writes all other lines", () => {
   const text = `no JSON\n${line("a", 0)}{"uuid":\n`;
   const chosen = chosenLines("penstock.live.0.shop", text, all);
   expect(chosen).toEqual({ text: line("a", 0), events: 1, unreadable: 2 });

@@ -52,7 +52,7 @@ test("an export reports messages that expire while it reads the stream", async (
   expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 during the export/);
 });
 
-test("an export ends, with one report, when all unread messages leave the stream", async () => {
+test("an export ends with one report if all unread messages leave the stream", async () => {
   const { manager } = await connected();
   const { running, said, release } = await heldUpExport();
   await manager.streams.purge(stream);
@@ -66,7 +66,7 @@ test("an export fails when its stream is recreated", async () => {
   const { running, release } = await heldUpExport();
   const { config } = await manager.streams.info(stream);
   await manager.streams.delete(stream);
-  // The gateway may have been faster.
+  // Succeeds even if the gateway has already recreated the stream.
   await manager.streams.add(config);
   release();
   await expect(running).rejects.toThrow("was replaced while it was read");

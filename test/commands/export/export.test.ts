@@ -22,7 +22,10 @@ afterAll(() => connection.close());
 const hourMs = 3_600_000;
 const hours = 40;
 
-/** One event an hour by time of receipt, stored now: the range is not by time of storage. */
+/**
+ * One event per hour of receipt. All events are stored now, because the range is not by time of
+ * storage.
+ */
 function frame(projectId: string, hour: number): TestFrame {
   const messageId = `${projectId}-${hour}`;
   const receivedAtMs = Date.now() - hour * hourMs;
@@ -159,7 +162,7 @@ test("export reports how many messages have expired", async () => {
   expect(err).toContain("PENSTOCK_HISTORICAL_0 begins with message 11");
 });
 
-test("export writes one Parquet file with the columns of the sink", async () => {
+test("export writes one Parquet file with the same columns as the sink", async () => {
   const { key, id } = await gateway.project();
   await send(key, "first");
   const fromMs = Date.now() + 1;
@@ -186,7 +189,9 @@ test("export writes one Parquet file with the columns of the sink", async () => 
 
   const wrong = (options: object) => exported({ format: "parquet", ...options }, id);
   await expect(wrong({})).rejects.toThrow(/needs --out/);
-  await expect(wrong({ out, compress: "gzip" })).rejects.toThrow(/takes no --compress/);
+  await expect(wrong({ out, compress: "gzip" })).rejects.toThrow(
+    /cannot be combined with --compress/,
+  );
 });
 
 test("export does not replace an existing file without --force", async () => {
@@ -222,7 +227,7 @@ test.each(formats)(
   },
 );
 
-test("export reports the partial files of a killed export, and does not remove them", async () => {
+test("export reports the partial files of a killed export, but does not remove these files", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   const part = `${out}.${randomUUID()}.part`;
@@ -230,8 +235,8 @@ test("export reports the partial files of a killed export, and does not remove t
   mkdirSync(`${out}.making-aB3dE6`);
   writeFileSync(`${out}.mine.part`, "");
   const { err } = await exported({ out });
-  expect(err).toContain(`export: ${part} belongs to another export to this file: remove it if no`);
-  expect(err).toContain(`export: ${out}.making-aB3dE6 belongs to another export to this file`);
+  expect(err).toContain(`export: ${part} belongs to another export to the same file: if no`);
+  expect(err).toContain(`export: ${out}.making-aB3dE6 belongs to another export to the same file`);
   expect(err).not.toContain("mine.part");
   expect(readdirSync(folder).length).toBe(4);
 });

@@ -11,7 +11,7 @@ interface SlowExport {
   release(): void;
 }
 
-/** Runs until something is written, and pauses until it is released. */
+/** Runs the export until it writes, and pauses it until `release` is called. */
 export async function heldUp(
   config: Config,
   options: ExportOptions & { readonly project: string },

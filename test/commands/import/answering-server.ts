@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 
 interface AnsweringServer {
   readonly port: number;
-  /** `n` of each received event, in order. */
+  /** The property `n` of each received event, in order. */
   readonly taken: number[];
   readonly bodies: string[];
 }
@@ -13,7 +13,7 @@ interface TakenBody {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-/** `more` is added to an answer; `before` is awaited before it is sent. */
+/** Adds `more` to each answer. Waits for `before` before each answer. */
 export async function answeringServer(
   more: object = {},
   before: () => Promise<void> | void = () => {},

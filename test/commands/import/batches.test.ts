@@ -36,7 +36,7 @@ test("import treats a raw carriage return between tokens as white space", async 
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
 });
 
-test("import pads a small body, so that the gateway recognises a repetition of it", async () => {
+test("import pads a small body so that the gateway recognises a repetition of the body", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
   const many = await bodiesOf([line({ uuid }).repeat(600)]);
@@ -63,7 +63,7 @@ describe("the uuid of an imported line without a uuid", () => {
       expect(one).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   });
 
-  test("does not change if lines are added after the line, but changes if a line is added before it", async () => {
+  test("does not change if lines are added after the line, but changes if a line is added before the line", async () => {
     const uuids = await uuidsOf(text);
     expect((await uuidsOf(text + line())).slice(0, 4)).toEqual(uuids);
     const others = await uuidsOf(line({ n: 0 }) + text);
@@ -74,7 +74,7 @@ describe("the uuid of an imported line without a uuid", () => {
     ["empty", { uuid: "" }],
     ["null", { uuid: null }],
     ["only in properties", { properties: { uuid } }],
-  ])("is created if the line's own uuid is %s", async (_, members) => {
+  ])("is derived from the line if the line's own uuid is %s", async (_, members) => {
     expect((await uuidsOf(line(members)))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
@@ -84,7 +84,7 @@ describe("the uuid of an imported line without a uuid", () => {
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("is derived from the event's id at its source, and is the same in every file", async () => {
+  test("is derived from the source's event id, and is the same in every file", async () => {
     const call = JSON.stringify({ type: "track", event: "a", userId: "u", messageId: "m-1" });
     const [one, two] = await uuidsOf(`${call}\n${call}\n`);
     const [other] = await uuidsOf(`${call.replace("m-1", "m-2")}\n`);
@@ -92,7 +92,7 @@ describe("the uuid of an imported line without a uuid", () => {
     expect(other).not.toBe(one);
   });
 
-  test("is the `id` that PostHog's API exports, unless the line also has a valid `uuid`", async () => {
+  test("is the `id` that PostHog's API exports if the line has no valid `uuid`", async () => {
     const own = { id: uuid, properties: { uuid: "nested", "x uuid": '"uuid"' } };
     expect(await uuidsOf(line(own))).toEqual([uuid]);
     expect(await uuidsOf(line({ ...own, uuid: null }))).toEqual([uuid]);
@@ -114,7 +114,7 @@ describe("import", () => {
     ["a raw carriage return in a string", '{"event":"a\rb","distinct_id":"\\"x\rz"}\n', "not_json"],
     ["JSON that closes the batch", `],"batch":[${line()}`, "not_json"],
     ["a line that is too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
-  ])("reports a bad line and sends the others: %s", async (_, bad, code) => {
+  ])("reports an invalid line and sends all other lines: %s", async (_, bad, code) => {
     const { bodies, lines, notes } = await bodiesOf(
       [`\n${line({ n: 1 })}${bad}${line({ n: 2 })}`],
       {
@@ -188,7 +188,7 @@ describe("import", () => {
     ],
     ["segment", "a number", long],
   ])(
-    "reports a line in the format %s and sends the others: the line is %s",
+    "reports a line in the format %s and sends all other lines: the line is %s",
     async (name, _, bad) => {
       const format = formatNamed(name);
       const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
@@ -198,7 +198,7 @@ describe("import", () => {
     },
   );
 
-  test("reports bytes that are not UTF-8, and replaces them as the gateway does", async () => {
+  test("reports bytes that are not UTF-8, and replaces these bytes as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),

@@ -1,4 +1,4 @@
-// The requests that an import would send for a text: the whole bodies, and its reports on lines.
+// The requests that an import would send for a text: complete bodies, and the reports on lines.
 
 import { bodyHead, bodyOf, type LineNote, paddingOf } from "../../../src/commands/import/batch.ts";
 import { Batches, type BatchesOptions } from "../../../src/commands/import/batches.ts";
@@ -11,7 +11,7 @@ interface Bodies {
   /** The line of each event, body by body. */
   readonly lines: (readonly number[])[];
   readonly notes: LineNote[];
-  /** For each batch: the fingerprint of the lines up to its last one. */
+  /** For each batch: the fingerprint of all lines up to the last line of the batch. */
   readonly done: { readonly lines: number; readonly fingerprint: string }[];
 }
 

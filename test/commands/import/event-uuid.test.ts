@@ -1,4 +1,4 @@
-// A line that an older version imported keeps its uuid.
+// A line keeps the uuid that an older version derived.
 
 import { expect, test } from "vitest";
 import { isUuidText, LineHash, uuidOfSource } from "../../../src/commands/import/event-uuid.ts";

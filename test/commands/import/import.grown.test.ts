@@ -8,8 +8,8 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 const lines = (count: number): string[] => linesOf(count).split(/(?<=\n)/);
 
 test.each([
-  ["the only one", 5],
-  ["one of several", 50],
+  ["the only request", 5],
+  ["one of several requests", 50],
 ])(
   "a resumed import repeats its last request (%s) unchanged before it sends new lines",
   async (_, count) => {
@@ -62,7 +62,7 @@ test.each([
   },
 );
 
-test("the state of an import is not bound to an address that never answered", async () => {
+test("the state of an import does not record an address that never responded", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
   const other = await answeringServer();
   const file = fileWith(linesOf(5));
@@ -75,7 +75,7 @@ test("the state of an import is not bound to an address that never answered", as
   expect(out).toContain("5 events stored");
 });
 
-test("an import that was killed twice in the same request repeats the request unchanged after the file grew", async () => {
+test("an import that was killed twice in the same request repeats that request unchanged, even if the file grew", async () => {
   const all = lines(13);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;

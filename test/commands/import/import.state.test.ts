@@ -23,7 +23,7 @@ describe("the state of an import", () => {
     expect(taken).toEqual(upTo(8));
   });
 
-  test("rejects a different key, but accepts it after --same-project", async () => {
+  test("rejects a different key without --same-project, and accepts a different key with --same-project", async () => {
     const { port, taken } = await answeringServer();
     const url = `http://127.0.0.1:${port}`;
     const file = fileWith(linesOf(5));
@@ -42,7 +42,7 @@ describe("the state of an import", () => {
     expect(after.err).toContain("was imported before");
   });
 
-  test("rejects a different address, and names the earlier one", async () => {
+  test("rejects a different address, and names the recorded address", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     await runImport(["--url", `http://127.0.0.1:${one.port}`, "--key", "k", file]);
@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("omits the user and password of the address, so that they may change", async () => {
+  test("omits the user and password of the address, so that both may change", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -73,7 +73,7 @@ describe("the state of an import", () => {
   });
 });
 
-test("a second import of a file fails while the first one runs", async () => {
+test("a second import of a file fails while the first import runs", async () => {
   const { promise: released, resolve } = Promise.withResolvers<void>();
   const { promise: asked, resolve: hasAsked } = Promise.withResolvers<void>();
   const { port, taken } = await answeringServer({}, async () => {
@@ -92,7 +92,7 @@ test("a second import of a file fails while the first one runs", async () => {
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
 });
 
-test("an import sends one more request after it could not write its state, and then fails", async () => {
+test("an import sends at most one more request after it failed to write its state, and then fails", async () => {
   const file = fileWith(linesOf(100));
   let requests = 0;
   const { port } = await answeringServer({}, () => {
@@ -107,7 +107,7 @@ test("an import sends one more request after it could not write its state, and t
   expect(requests).toBe(2);
 });
 
-test("an import does not write through a link that has the name of its next state file", async () => {
+test("an import does not follow a symbolic link at the path of its next state file", async () => {
   const { port } = await answeringServer();
   const file = fileWith(linesOf(5));
   symlinkSync(`${file}.other`, `${file}.penstock-import.new`);
@@ -131,7 +131,7 @@ test("an import reports an incomplete last line, and imports the line when it is
   expect(taken).toEqual(upTo(6));
 });
 
-test("an incomplete last line stays unfinished however often the import runs", async () => {
+test("an incomplete last line stays unfinished, however often the import runs", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(2), -30];
   const file = fileWith(text.slice(0, cut));
@@ -148,7 +148,7 @@ test("an incomplete last line stays unfinished however often the import runs", a
   expect(taken).toEqual(upTo(2));
 });
 
-test("an incomplete line that is the only one stays unfinished if the format is given", async () => {
+test("a file that is one incomplete line stays unfinished if the format is given", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(1), -30];
   const file = fileWith(text.slice(0, cut));
@@ -169,7 +169,7 @@ test("an import accepts a complete last line without a line feed", async () => {
 });
 
 test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
-  "an import continues if the errors of an answer are malformed: %j",
+  "an import continues if the error list of an answer is malformed: %j",
   async (errors) => {
     const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
     const file = fileWith(linesOf(4));

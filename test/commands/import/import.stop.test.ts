@@ -7,7 +7,7 @@ interface TakenBatch {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-test("a stopped import waits for the pending answer, and later resumes after it", async () => {
+test("a stopped import waits for the pending answer, and resumes after that request", async () => {
   const taken: number[] = [];
   let stopping: AbortController | undefined;
   const server = createServer((request, response) => {
@@ -18,7 +18,7 @@ test("a stopped import waits for the pending answer, and later resumes after it"
     request.on("end", () => {
       const { batch } = JSON.parse(body) as TakenBatch;
       taken.push(...batch.map(({ properties }) => properties.n));
-      // Stopped before the second request is answered.
+      // The import is stopped before the second request is answered.
       if (taken.length > 50) stopping?.abort();
       response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0 }));
     });

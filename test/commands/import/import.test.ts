@@ -108,7 +108,7 @@ describe("import of lines that are changed or not stored", () => {
     [9, "not stored: wrong_type: event is a number, but must be text"],
   ] as const;
 
-  test("reports them while it runs", async () => {
+  test("reports the lines while it runs", async () => {
     const project = await gateway.project();
     const file = fileWith(text);
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
@@ -120,7 +120,7 @@ describe("import of lines that are changed or not stored", () => {
     expect((await stored(project)).length).toBe(4);
   });
 
-  test("reports them in a dry run, which stores nothing and has the same exit code", async () => {
+  test("reports the lines in a dry run, which stores nothing and has the same exit code", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
@@ -144,7 +144,7 @@ describe("import of lines that are changed or not stored", () => {
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
   });
 
-  test("stores the other lines with --strict, but fails", async () => {
+  test("stores all valid lines with --strict, but exits with an error", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
@@ -155,7 +155,7 @@ describe("import of lines that are changed or not stored", () => {
     expect(clean.error).toBeUndefined();
   });
 
-  test("counts all of them if an answer lists only some", async () => {
+  test("counts all the lines if an answer lists only some of the lines", async () => {
     const project = await gateway.project();
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));
@@ -164,11 +164,11 @@ describe("import of lines that are changed or not stored", () => {
     expect(out).toContain("  not stored: 70 no_event\n");
     expect(out).toContain("  stored with a warning: 30 invalid_timestamp\n");
     expect(err).toContain(`${file}:11: not stored: no_event`);
-    expect(err).toContain("more of these are only counted");
+    expect(err).toContain("further lines of this kind are only counted");
     expect(err).not.toContain(`${file}:40: `);
   });
 
-  test("counts those of requests without a valid event", async () => {
+  test("counts the lines of requests without a valid event", async () => {
     const project = await gateway.project();
     const bad = linesOf(30, { properties: 7 });
     const { out } = await runImport([...to(project), "--batch-bytes", "500", fileWith(bad)]);
@@ -204,7 +204,7 @@ describe("import of a compressed file", () => {
   test.each([
     ["gzip", gzipSync(one).subarray(0, -2_000)],
     ["zstd", Buffer.concat([zstdCompressSync(two), zstdCompressSync(one).subarray(0, -2_000)])],
-  ])("stores the readable start of truncated %s, and fails", async (_, half) => {
+  ])("stores the readable part of truncated %s, and exits with an error", async (_, half) => {
     const project = await gateway.project();
     const { out, error } = await runImport([
       ...to(project),
@@ -221,13 +221,13 @@ describe("import of a compressed file", () => {
   test.each([
     ["a zip archive", Buffer.from("PK\u0003\u0004....")],
     ["Parquet", Buffer.from("PAR1....")],
-  ])("fails and states the fix for %s", async (what, content) => {
+  ])("exits with an error that states the fix for %s", async (what, content) => {
     const { error } = await runImport(["--dry-run", fileWith(content)]);
     expect(error?.message).toContain(what.split(" ").at(-1));
   });
 });
 
-test("import reads standard input with a separate state", async () => {
+test("import keeps the state of standard input in a separate file", async () => {
   const project = await gateway.project();
   const state = fileWith("", "state.json");
   const args = [...to(project), "--restart", "--state", state, "-"];
@@ -247,12 +247,12 @@ describe("import", () => {
     writeFileSync(file, linesOf(9, { event: "other" }));
     const { error } = await runImport([...to(project), file]);
     expect(error?.message).toContain(
-      "this is not the file of the earlier run, of which 5 lines are done",
+      "it is not the file of the earlier run, which imported 5 lines",
     );
     expect((await stored(project)).length).toBe(5);
   });
 
-  test("rejects a different project if the state file names another one", async () => {
+  test("rejects a project that differs from the project in the state file", async () => {
     const [project, other] = [await gateway.project(), await gateway.project()];
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -264,26 +264,26 @@ describe("import", () => {
     const file = fileWith(linesOf(5));
     const { error } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(error?.message).toContain(
-      `import ${file}: lines 1 to 5 were rejected, and none of them`,
+      `import ${file}: lines 1 to 5 were rejected, and none was stored`,
     );
     expect(error?.message).toContain("401 unknown_api_key");
   });
 
-  test("notes no line as stored if the key is unknown", async () => {
+  test("marks no line as stored if the key is unknown", async () => {
     const file = fileWith('{"event":"e","distinct_id":"u","properties":{"n":NaN}}\n5\n');
     const { out, err } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(out).toContain("0 events stored, 0 not");
     expect(err).not.toContain("stored:");
   });
 
-  test("fails for a 200 that does not state whether events were stored", async () => {
+  test("fails if a 200 response does not state whether events were stored", async () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
     const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
     expect(error?.message).toContain(
-      "lines 1 to 5 got a response that does not state what happened",
+      "lines 1 to 5 may be stored or not, because the response does not state it",
     );
-    expect(error?.message).not.toContain("none of them is stored");
+    expect(error?.message).not.toContain("none was stored");
   });
 
   test.each([

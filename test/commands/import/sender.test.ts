@@ -16,7 +16,7 @@ interface World {
   readonly atMs: number[];
 }
 
-/** Sends the given answers, one request after another; then as if stored. */
+/** Sends the given answers to the first requests, and "stored" to all later requests. */
 async function gatewayThatSays(...script: Scripted[]): Promise<World> {
   const bodies: string[] = [];
   const atMs: number[] = [];
@@ -98,7 +98,7 @@ test("import gives up after the configured time", async () => {
 });
 
 test.each([
-  ["sends 102 for ever", (response: ServerResponse) => response.writeProcessing()],
+  ["sends 102 forever", (response: ServerResponse) => response.writeProcessing()],
   ["sends its answer byte by byte", (response: ServerResponse) => response.write(" ")],
 ])("import retries a gateway that %s", async (_, trickle) => {
   const server = createServer((request, response) => {
@@ -115,7 +115,7 @@ test.each([
   await expect(sender.send(body, 2)).rejects.toThrow(why);
 });
 
-test("import ends a pause immediately when it is stopped", async () => {
+test("import stops immediately if it is stopped during a pause", async () => {
   const { url } = await gatewayThatSays({ status: 503, headers: { "retry-after": "600" } });
   const stop = new AbortController();
   const { sender } = senderTo(url, { stop: stop.signal, trouble: () => stop.abort() });
@@ -146,7 +146,7 @@ test.each([
     },
   ],
 ])(
-  "import decides by the answer %j whether events were stored, were rejected or must be sent in smaller parts",
+  "import determines from the answer %j whether events were stored, were rejected or must be sent in smaller parts",
   async (answer, outcome) => {
     const { url } = await gatewayThatSays(answer);
     expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);

@@ -13,11 +13,11 @@ test.each([
   // The clocks skip the hour from 2 to 3.
   ["America/New_York", "2024-03-10T02:30:00", "2024-03-10T07:30:00.000Z"],
   ["America/New_York", "2024-03-10T03:00:00", "2024-03-10T07:00:00.000Z"],
-  // They show the hour from 1 to 2 twice.
+  // The clocks show the hour from 1 to 2 twice.
   ["America/New_York", "2024-11-03T01:30:00", "2024-11-03T05:30:00.000Z"],
   ["America/New_York", "2024-11-03T02:00:00", "2024-11-03T07:00:00.000Z"],
   ["Australia/Lord_Howe", "2024-04-07T02:00:00", "2024-04-06T15:30:00.000Z"],
-  // Changes at one minute past midnight.
+  // The clocks change at one minute past midnight.
   ["America/St_Johns", "2010-03-14T00:00:59.999", "2010-03-14T03:30:59.999Z"],
   ["America/St_Johns", "2010-03-14T01:01:00", "2010-03-14T03:31:00.000Z"],
   ["America/St_Johns", "2010-03-14T01:10:00", "2010-03-14T03:40:00.000Z"],

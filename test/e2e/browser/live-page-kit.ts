@@ -17,7 +17,9 @@ export interface Look {
   readonly expected?: RegExp;
 }
 
-/** Closed when the test ends; the test then fails if the browser has reported any problem. */
+/**
+ * A page that is closed when the test ends. The test fails if the browser has reported a problem.
+ */
 export async function visitPage(browser: Browser, look: Look): Promise<Page> {
   const { viewport = wide, colorScheme = "light", query = "", address, expected } = look;
   mkdirSync(screenshots, { recursive: true });

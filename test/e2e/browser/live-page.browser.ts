@@ -67,7 +67,7 @@ test("the live page filters by project with the keyboard", async () => {
   await expect.poll(() => names(second)).toEqual(["of beta"]);
 });
 
-test("the live page sorts events by time of receipt, whichever stream they are in", async () => {
+test("the live page sorts events of both streams by time of receipt", async () => {
   const project = await gateway.project();
   const sendTo = async (event: string, historical_migration: boolean) => {
     const batch = [{ event, distinct_id: "user-1" }];
@@ -85,7 +85,7 @@ test("the live page sorts events by time of receipt, whichever stream they are i
   await expect.poll(own).toEqual(received.toReversed());
 });
 
-test("the live page states that a project does not exist, and that the rates include all projects", async () => {
+test("the live page reports a missing project, and states that the rates include all projects", async () => {
   const page = await visit({ query: "?project=nosuch" });
   await expect
     .poll(() => page.locator("#empty-title").textContent())
@@ -96,7 +96,7 @@ test("the live page states that a project does not exist, and that the rates inc
   await expect.poll(() => page.locator("#of-all").isVisible()).toBe(false);
 });
 
-test("the live page shows nothing new while paused, and the record of an opened event", async () => {
+test("the live page adds no events while paused, and shows the record of an opened event", async () => {
   const page = await visit();
   await send(alpha, "first");
   await expect.poll(async () => (await names(page))[0]).toBe("first");
@@ -142,7 +142,7 @@ test("the live page shows the gateway's error for an invalid project id", async 
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
 });
 
-test("the live page counts rejected requests as not stored, and names an unknown path", async () => {
+test("the live page shows rejected requests as not stored, and shows an unknown path", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? rejected/);
   const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
@@ -214,7 +214,7 @@ test("the live page shows no event twice after a lost connection", async () => {
   expect(await names(page)).toEqual(["after it was lost", ...shown]);
 });
 
-test("the live page truncates no text, wide or narrow, light or dark", async () => {
+test("the live page truncates no text when wide or narrow, and light or dark", async () => {
   const looks = [
     ["light", await visit()],
     ["dark", await visit({ colorScheme: "dark" })],
@@ -237,7 +237,7 @@ test("the live page truncates no text, wide or narrow, light or dark", async () 
       api_key: alpha.key,
       batch: [{ event: "survey sent", distinct_id: "u" }, {}, { event: "x", distinct_id: "u" }],
     });
-    // The lines in the page's tiles show one sample a second.
+    // The lines in the page's tiles show one sample per second.
     await expect.poll(() => looks[0][1].locator("#stored-total").textContent()).not.toBe(drawn);
     drawn = await looks[0][1].locator("#stored-total").textContent();
   }
@@ -259,7 +259,7 @@ test("the live page truncates no text, wide or narrow, light or dark", async () 
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
 });
 
-test("the live page scrolls a long list of events, and shows no empty box under a short one", async () => {
+test("the live page scrolls a long list of events, and shows no empty box below a short list", async () => {
   const page = await visit({ viewport: { width: 1_440, height: 900 } });
   await send(alpha, ...Array.from({ length: 50 }, (_, number) => `one of many ${number}`));
   await expect.poll(async () => (await names(page)).length).toBeGreaterThanOrEqual(50);
@@ -312,7 +312,7 @@ test("the live page filters events by name and distinct id, and suggests project
   expect(new URL(page.url()).search).toBe("?distinct_id=only+me");
 });
 
-test("the live page shows problems first if it is narrow, with links to their explanation", async () => {
+test("the live page shows problems first on a narrow screen, with links to their explanation", async () => {
   const page = await visit({ viewport: narrow });
   await gateway.post("/capture/", { api_key: "phc_wrong", event: "e", distinct_id: "u" });
   const link = page.locator("#client-warnings a").first();
@@ -326,7 +326,7 @@ test("the live page shows problems first if it is narrow, with links to their ex
 
 test("the live page reports a repeated request as already stored", async () => {
   const page = await visit();
-  // This much history, with uuids, has its own frames, which are recognised.
+  // A request of this size with uuids has its own frames, whose repetition is recognised.
   const event = { uuid: "018f0000-0000-7000-8000-000000000001", event: "again", distinct_id: "u" };
   const batch = [{ ...event, properties: { a: "a".repeat(600_000) } }];
   const body = { api_key: alpha.key, historical_migration: true, batch };
@@ -337,7 +337,7 @@ test("the live page reports a repeated request as already stored", async () => {
     .toContain("duplicate: already in the stream");
 });
 
-test("the live page states that the store is unavailable", async () => {
+test("the live page reports that the store is unavailable", async () => {
   const page = await visit();
   await gateway.nats.kill();
   await expect

@@ -52,7 +52,8 @@ test.each(runs)(
     ]);
     expect(answer.headers.get("access-control-allow-origin")).toBe("https://shop.example");
     const events = await gateway.events(project);
-    // HAProxy replaces what the client sent, nginx appends to it; 127.0.0.1 is trusted here.
+    // HAProxy replaces the header of the client, and nginx appends to it. 127.0.0.1 is trusted
+    // here.
     const address = name === "nginx" ? "203.0.113.9" : "127.0.0.1";
     expect(events.map((event) => event["ip"])).toEqual(batch.map(() => address));
     const preflight = await fetch(`${url}/e/`, {

@@ -16,7 +16,7 @@ const modules = path.resolve(import.meta.dirname, "../../../node_modules");
 
 export const readyMsMax = 10_000;
 
-/** An empty list, or the one Chromium; for `test.each`. */
+/** Returns a list of the only Chromium, or an empty list; for `test.each`. */
 export function chromiums(): string[] {
   const named = process.env["PENSTOCK_TEST_CHROMIUM"] ?? "";
   if (named === "") {
@@ -30,7 +30,7 @@ export function chromiums(): string[] {
 interface Stage {
   readonly gateway: TestGateway;
   readonly site: Site;
-  /** Undefined if there is no Chromium. */
+  /** The browser; undefined if there is no Chromium. */
   readonly browser: Browser | undefined;
 }
 
@@ -94,7 +94,7 @@ async function startSite(): Promise<Site> {
   };
 }
 
-// An icon, so that the browser does not request one from the site.
+// Serves an icon, so that the browser does not request one from the site.
 function documentOf(body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Shop</title><link rel="icon" href="data:,"></head>
 <body><h1>Shop</h1><button id="buy" class="primary" data-plan="pro">Buy now</button>
@@ -116,9 +116,9 @@ export interface Heard {
 
 export interface Visit {
   readonly page: Page;
-  /** All answers that the browser got, except the site's own. */
+  /** All answers that the browser received, except answers of the site itself. */
   readonly heard: Heard[];
-  /** What the page's clients have captured so far, on any page of the site. */
+  /** The events that the page's clients have captured so far, on any page of the site. */
   captured(): Promise<Captured[]>;
 }
 
@@ -146,7 +146,7 @@ export async function visit(
   const heard: Heard[] = [];
   context.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   context.on("weberror", (error) => complaints.push(String(error.error())));
-  // A request that was answered but whose body the client did not read also counts as failed.
+  // A request also counts as failed if the client did not read the body of its answer.
   const answered = new Set<Request>();
   context.on("requestfailed", (request) => {
     if (!answered.has(request))

@@ -1,4 +1,4 @@
-// The matrix of clients in the docs has a row for each client that tests run, with its version.
+// The table of clients in the docs has a row with the version of each client that the tests run.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -38,7 +38,7 @@ test("no SDK loses an event in fifteen seconds without NATS", {
     lite(projects[1]),
     ...(python === undefined ? [] : [inPython(projects[2], python)]),
   ];
-  // It has waited for the store for 7 s.
+  // The request has waited for the store for 7 s.
   expect(await refused).toEqual({
     status: 503,
     retryAfter: expect.stringMatching(/^([6-9]|1\d)$/),
@@ -86,7 +86,7 @@ async function capturesOf({ page }: Visit): Promise<void> {
   await page.locator("#buy").click();
 }
 
-/** The first rejection, as a page of another origin would see it. */
+/** The first rejection, as a page of another origin receives it. */
 async function refusal({
   key,
 }: TestProject): Promise<{ status: number; retryAfter: string | null }> {

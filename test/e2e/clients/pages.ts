@@ -4,9 +4,7 @@ interface PageOptions {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * True in a page whose client has its configuration: before that it does not capture clicks.
- */
+/** True after the page's client has its configuration. Before that, it does not capture clicks. */
 export const isReady = "window.isReady === true || window._POSTHOG_REMOTE_CONFIG !== undefined";
 
 // Headless browsers identify themselves as automated, which the client treats as a bot.
@@ -22,8 +20,8 @@ posthog.on("eventCaptured", note);
 }
 
 /**
- * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js is loaded
- * from the host.
+ * posthog-js as loaded by the HTML snippet: calls wait in an array until the page has loaded
+ * /static/array.js from the host.
  */
 export function snippet({ host, key, options }: PageOptions): string {
   return `<script>

@@ -21,7 +21,7 @@ describe("posthog-js-lite", () => {
     expectTold("posthog-js-lite", versionOf("posthog-js-lite"));
   });
 
-  test("sends events from Node whose stored fields are equal to the captured ones", async () => {
+  test("sends events from Node that are stored with the captured fields", async () => {
     const project = await stage.gateway.project();
     const complained = vi.spyOn(console, "error");
     const captured: Captured[] = [];
@@ -42,7 +42,7 @@ describe("posthog-js-lite", () => {
   });
 
   test.each(found)(
-    "sends events from a page of another origin whose stored fields are equal to the captured ones",
+    "sends events from a page of another origin that are stored with the captured fields",
     async () => {
       const project = await stage.gateway.project();
       stage.site.pages.set("/", posthogJsLite({ host: stage.gateway.url, key: project.key }));

@@ -9,7 +9,7 @@ const found = chromiums();
 const stage = startStage();
 
 describe("without flags in the gateway", () => {
-  test("posthog-node has all flags off, and null as each payload", async () => {
+  test("posthog-node gets all flags as off, with null as each payload", async () => {
     const { key } = await stage.gateway.project();
     const sdk = new PostHog(key, {
       host: stage.gateway.url,
@@ -30,7 +30,7 @@ describe("without flags in the gateway", () => {
   });
 
   test.each(found)(
-    "posthog-js has no flags, but gets those of another host if that is configured",
+    "posthog-js gets no flags from the gateway, but gets the flags of a separately configured host",
     async () => {
       const { key } = await stage.gateway.project();
       const flags = await startFlags();
@@ -59,7 +59,7 @@ describe("without flags in the gateway", () => {
   );
 });
 
-/** A host that has one flag, for pages of other origins; counts its requests. */
+/** A host with one flag, for pages of other origins. Counts its requests. */
 async function startFlags(): Promise<{ url: string; asked(): number }> {
   let asked = 0;
   const server = createServer((request, response) => {

@@ -22,7 +22,7 @@ describe("posthog-js", () => {
   });
 
   test.each(found)(
-    "loses no event of a page, including those sent while the page is left",
+    "loses no event of a page, including events that are sent while the page unloads",
     async () => {
       const project = await stage.gateway.project();
       const { page, heard, captured } = await open(
@@ -76,7 +76,7 @@ describe("posthog-js", () => {
   );
 
   test.each(found)(
-    "sends JSON without compression, and a form while the page is left",
+    "sends JSON without compression, and a form while the page unloads",
     async () => {
       const project = await stage.gateway.project();
       const options = { disable_compression: true };
@@ -102,7 +102,7 @@ describe("posthog-js", () => {
   const loaders = { snippet, bootstrap };
   const byLoader = found.flatMap(() => Object.keys(loaders) as (keyof typeof loaders)[]);
 
-  test.each(byLoader)("works when its HTML %s loads it from the gateway", async (loader) => {
+  test.each(byLoader)("works if its HTML %s loads it from the gateway", async (loader) => {
     const project = await stage.gateway.project();
     const { page, heard, captured } = await open(
       `/${loader}`,

@@ -13,7 +13,7 @@ function named(events: StoredEvent[], name: string): StoredEvent {
   return found[0] as StoredEvent;
 }
 
-/** By the clock that the SDK sends with every batch. */
+/** The difference to the clock that the SDK sends with every batch. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
@@ -95,7 +95,7 @@ describe("posthog-node", () => {
     expectTold("posthog-node", versionOf("posthog-node"));
   });
 
-  test("sends events whose stored fields are equal to the captured ones, with and without compression", async () => {
+  test("sends events that are stored with the captured fields, with and without compression", async () => {
     for (const disableCompression of [false, true]) {
       const project = await gateway.project();
       const sdk = new PostHog(project.key, { host: gateway.url, disableCompression });

@@ -11,7 +11,10 @@ interface Found {
   readonly python?: string;
 }
 
-/** Installed if necessary; prints a note on standard error if that fails. */
+/**
+ * The Python client, installed if necessary. Prints a note on standard error if the installation
+ * fails.
+ */
 export async function findPythonClient(): Promise<Found> {
   const found = await findTestProgram("python-client");
   const { versions = {} } = found;
@@ -27,7 +30,7 @@ interface PythonRun {
 }
 
 /**
- * Runs the scenario of posthog_client.py to its end. `options` are the client's: flags, or
+ * Runs the scenario of posthog_client.py to its end. `options` are options of the client: flags, or
  * name=value.
  */
 export function runPython(

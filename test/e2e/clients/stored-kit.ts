@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Lane } from "../../../src/platform/base/lane.ts";
 import type { StoredEvent, TestGateway, TestProject } from "../../kit/gateway.ts";
 
-/** An event as a client reports it as captured, with the fields that are sent. */
+/** An event that a client reports as captured, with the fields that the client sends. */
 export interface Captured {
   readonly uuid: string;
   readonly event: string;
@@ -23,7 +23,7 @@ const kinds: Readonly<Record<string, string>> = {
   $groupidentify: "group_identify",
 };
 
-/** Waits until as many are stored as were captured, and compares each. */
+/** Waits until all captured events are stored, and compares each event. */
 export async function expectStored(
   gateway: TestGateway,
   project: TestProject,
@@ -49,7 +49,7 @@ export async function expectStored(
   return stored;
 }
 
-/** Sorted, with repeats: that each is stored once is part of the comparison. */
+/** Sorted, including repetitions, so that the comparison detects events that are stored twice. */
 function namesByUuid(events: readonly (StoredEvent | Captured)[]): string[] {
   return events.map(({ uuid, event }) => `${String(uuid)} ${String(event)}`).sort();
 }
@@ -73,7 +73,7 @@ function expectSame(record: StoredEvent, sent: Captured, project: TestProject): 
   expectTimeTold(record, sent.timestamp);
 }
 
-/** The client's time remains readable, and the stored time is that on the gateway's clock. */
+/** The record retains the client's time, and the stored time is on the gateway's clock. */
 function expectTimeTold(record: StoredEvent, meant: string): void {
   const {
     timestamp,

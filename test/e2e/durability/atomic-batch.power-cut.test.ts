@@ -65,7 +65,8 @@ describe("a power cut during atomic batches", () => {
     while (cuts.length < cutsMax) {
       const until = load.waves + wavesBetween;
       await expect.poll(() => load.waves, { timeout: 20_000, interval: 1 }).toBeGreaterThan(until);
-      // Nothing more is acknowledged meanwhile: the copy is made within one turn.
+      // No event is acknowledged during the copy, because the copy takes one turn of the event
+      // loop.
       const acknowledged = new Set(load.acknowledged);
       cuts.push([cutPower(server, cache), acknowledged]);
     }

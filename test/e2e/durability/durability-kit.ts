@@ -1,6 +1,5 @@
-// A gateway under load, a copy of its store as a power cut would leave it, and the content of that
-// copy. If the page cache cannot be inspected, the copy includes everything, and a note reports
-// that.
+// A gateway under load, a copy of its store after a power cut, and the content of the copy. If the
+// page cache cannot be inspected, the copy includes all data, and a note reports this.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -21,13 +20,13 @@ import { binary, silent } from "../../kit/processes.ts";
 const script = path.resolve(import.meta.dirname, "../../faults/on-disk-copy.py");
 const streamBytesMax = 16 * 1_048_576;
 
-/** Blocks of 4 MB: a few waves of load start new ones. */
+/** Blocks of 4 MB, so that a few waves of load fill several blocks. */
 const smallBlocks = { PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
 
 interface PageCache {
-  /** On a disk, if one is available. */
+  /** A folder on a disk, if a disk is available. */
   readonly folder: string;
-  /** Whether pages that are not on disk can be distinguished from those that are. */
+  /** Whether the test can determine which pages are on disk. */
   readonly isTold: boolean;
 }
 
@@ -88,8 +87,8 @@ interface LoadedGateway {
   /** Ids of all events that were answered 200. */
   readonly acknowledged: Set<string>;
   /**
-   * Eight clients at once, each with several requests one after another; resolves when all are
-   * answered.
+   * Eight clients send concurrently, each with several requests one after another. Resolves when
+   * all requests are answered.
    */
   wave(): Promise<void>;
   single(): Promise<void>;
@@ -119,8 +118,8 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
   async function client(number: number): Promise<void> {
     for (let turn = 0; turn < requestsEach; turn++) {
       const events = turn % 2 === 0 ? 1 : 7;
-      // The same amount of each lane in every wave, in whatever order the clients are served:
-      // whether new blocks start must not be a matter of chance.
+      // Every wave sends the same amount in each lane, whatever the order of the clients is. So the
+      // start of new blocks does not depend on chance.
       const isLarge = number <= 1 && turn < 3;
       if (isLarge) await post(events, { padding: "x".repeat(largeChars) }, number === 1);
       else await post(events, {});
@@ -144,7 +143,8 @@ export interface PowerCut {
 }
 
 /**
- * The store as it is on disk at this moment, in a separate folder. The server is frozen meanwhile.
+ * Copies the store as it is on disk at this moment into a separate folder. Freezes the server
+ * during the copy.
  */
 export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): PowerCut {
   const storeDir = path.join(mkdtempSync(path.join(folder, "cut-")), "store");
@@ -158,7 +158,7 @@ export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): 
   }
 }
 
-/** The parts of the store that are not on disk now, by file. */
+/** The ranges of each file of the store that are not on disk now. */
 export function notOnDisk(store: StoreUnderTest): Readonly<Record<string, number>> {
   return run("lost", store.storeDir);
 }
@@ -170,7 +170,7 @@ function run(...args: string[]): Record<string, number> {
   >;
 }
 
-/** The ids that a fresh server finds in a store. Without a stream there are none. */
+/** The ids that a new server finds in a store; empty if there is no stream. */
 export async function idsIn(storeDir: string, { project }: LoadedGateway): Promise<Set<string>> {
   const server = await startNatsServer({ storeDir });
   try {

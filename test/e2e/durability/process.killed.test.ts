@@ -11,7 +11,7 @@ async function expectKept(dataDir: string, result: LoadResult): Promise<void> {
   expect([...result.stored].filter((id) => !counts.has(id))).toEqual([]);
   expect([...counts].filter(([, count]) => count !== 1)).toEqual([]);
   expect([...result.refused].filter((id) => counts.has(id))).toEqual([]);
-  // Further stored events can only be those without an answer.
+  // All other stored events are events without an answer.
   expect(
     [...counts.keys()].filter((id) => !result.stored.has(id) && !result.unknown.has(id)),
   ).toEqual([]);
@@ -33,7 +33,7 @@ describe("acknowledged events", () => {
     await expect
       .poll(() => result.stored.size, { timeout: 30_000, interval: 10 })
       .toBeGreaterThan(storedBefore);
-    // While nats-server is frozen, the requests that the gateway has taken wait for it.
+    // While nats-server is frozen, the accepted requests wait for it.
     process.kill(serverPid, "SIGSTOP");
     await expect
       .poll(() => framesUnacked(adminUrl), { timeout: 30_000, interval: 10 })

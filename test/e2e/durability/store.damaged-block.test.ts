@@ -1,5 +1,4 @@
-// nats-server detects a damaged event by its checksum and never delivers a wrong one. It reports
-// nothing.
+// nats-server detects a damaged event by its checksum, never delivers it, and reports nothing.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -77,12 +76,12 @@ async function numbersIn(server: TestNatsServer, project: string): Promise<numbe
 const all = Array.from({ length: events }, (_, number) => number);
 
 describe("after damage to a block of a stream", () => {
-  test("only the damaged message is lost if nats-server was stopped in order", async () => {
+  test("only the damaged message is lost if nats-server had stopped cleanly", async () => {
     const { read } = await damaged("stop");
     expect(await read()).toEqual(all.filter((number) => number !== 1));
   });
 
-  test("at most the damaged message and later ones in its block are lost if nats-server was killed", async () => {
+  test("at most the damaged message and later messages of its block are lost if nats-server had been killed", async () => {
     const { read, firstOfNextBlock } = await damaged("kill");
     expect(firstOfNextBlock).toBeGreaterThan(2);
     const left = await read();

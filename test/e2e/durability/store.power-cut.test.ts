@@ -1,5 +1,6 @@
-// The store as it is on disk right after a 200, without data that is only in the page cache. An
-// existing file counts as on disk, because no system call tells whether its directory entry is.
+// The store as it is on disk immediately after a 200, without data that is only in the page cache.
+// An existing file counts as on disk, because no system call reports whether its directory entry is
+// on disk.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -51,7 +52,7 @@ describe("after a power cut", () => {
     expect(missing(load.acknowledged, await idsIn(cut.storeDir, load))).toEqual([]);
   });
 
-  test("acknowledged events are lost with a sync_interval of 2 minutes, unlike after a kill of nats-server", async () => {
+  test("acknowledged events are lost with a sync_interval of 2 minutes, although they survive a kill of nats-server", async () => {
     const cache = onDisk();
     const store = await lazyStore(cache.folder);
     const load = await loadedGateway(store);
@@ -59,7 +60,7 @@ describe("after a power cut", () => {
     const killed = cutPower(store, { ...cache, isTold: false });
     expect(missing(load.acknowledged, await idsIn(killed.storeDir, load))).toEqual([]);
     let gone: string[] = [];
-    // The kernel may have written everything by itself, but not every time.
+    // Tries several times, because the kernel may have written all pages before the power cut.
     for (let wave = 0; cache.isTold && gone.length === 0 && wave < lazyWavesMax; wave++) {
       await load.wave();
       gone = missing(load.acknowledged, await idsIn(cutPower(store, cache).storeDir, load));

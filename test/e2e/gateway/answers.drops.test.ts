@@ -144,7 +144,7 @@ describe("the warning for a dropped event", () => {
     expect(await gateway.events(own)).toHaveLength(3);
   });
 
-  test("does not suggest batch for an item of an array, but does suggest event", async () => {
+  test("suggests event, but not batch, for an item of an array", async () => {
     const events = [{ event: "e", distinct_id: "u" }];
     const [note] = await warningsOf([{ api_key: project.key, events }]);
     expect(note).toEqual({
@@ -186,7 +186,7 @@ describe("the warning for a dropped event", () => {
     },
   );
 
-  test("is one of at most 20 warnings, and precedes those for stored events", async () => {
+  test("is one of at most 20 warnings, and precedes the warnings for stored events", async () => {
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
       ...Array.from({ length: 30 }, () => odd),

@@ -1,5 +1,4 @@
-// Rows that need a failing store have their own files, which are listed here, so that no row is
-// untested.
+// Lists the test files of the rows that need a failing store, so that no row is untested.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -237,7 +236,7 @@ describe("an error", () => {
     });
   });
 
-  test("has the byte offset if it is invalid_json", async () => {
+  test("contains the byte offset if it is invalid_json", async () => {
     for (const [body, offset] of [
       ['{"é":tru}', 9],
       ['{"é":[tru]}', 10],
@@ -247,12 +246,12 @@ describe("an error", () => {
     }
   });
 
-  test("has the allowed methods if it is method_not_allowed", async () => {
+  test("contains the allowed methods if it is method_not_allowed", async () => {
     const response = await fetch(`${gateway.url}/batch`, { method: "PUT" });
     expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
   });
 
-  test("of a batch with only invalid events is that of the first event, and lists the errors of all", async () => {
+  test("of a batch with only invalid events has the code of the first event's error, and lists the errors of all events", async () => {
     const batch = [
       `{"event":"e","distinct_id":"u","properties":{"n":${"9".repeat(401)}}}`,
       '{"event":"e","distinct_id":"u","properties":[1]}',
@@ -272,7 +271,7 @@ describe("an error", () => {
     });
   });
 
-  test("of an invalid event does not fail the request if another event is only dropped", async () => {
+  test("of an invalid event does not fail the request if another event is dropped without an error", async () => {
     const batch = [{ event: "e", distinct_id: "u", properties: 1 }, { event: "" }];
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });
     expect(answer.status).toBe(200);
@@ -284,7 +283,7 @@ describe("an error", () => {
     });
   });
 
-  test("in a 200 is listed for the first 20 events and counted for all, and so is a warning", async () => {
+  test("or a warning in a 200 is listed for the first 20 events and counted for all events", async () => {
     const wrong = { event: "e", distinct_id: "u", properties: "none" };
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [

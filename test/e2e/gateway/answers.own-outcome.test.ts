@@ -3,7 +3,7 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile();
 
-test("each of 2,000 concurrent requests from three projects gets the right outcome", async () => {
+test("each of 2,000 concurrent requests from three projects gets its own correct outcome", async () => {
   const projects = [await gateway.project(), await gateway.project(), await gateway.project()];
   const expected = new Map(projects.map((project) => [project.id, [] as string[]]));
   const answers = await Promise.all(
@@ -38,7 +38,8 @@ test("each of 2,000 concurrent requests from three projects gets the right outco
         }
         case 2: {
           const unknown = { api_key: `${project.key}?`, ...event("e") };
-          // While the registry's last reading is too old, an unknown key may be new: 503.
+          // While the last reading of the registry is too old, an unknown key may be new, so the
+          // gateway returns 503.
           let answer = await gateway.post("/capture/", unknown);
           while (answer.status === 503) answer = await gateway.post("/capture/", unknown);
           return answer.status === 401 && answer.json["code"] === "unknown_api_key";
@@ -59,7 +60,7 @@ test("each of 2,000 concurrent requests from three projects gets the right outco
     const frames = await gateway.frames(project);
     const names = frames.flatMap((frame) => frame.events.map((event) => event["event"] as string));
     expect(names.sort()).toEqual(expected.get(project.id)!.sort());
-    // Shared frames, not one per request.
+    // Requests shared frames.
     expect(frames.length).toBeLessThan(expected.get(project.id)!.length / 2);
     expect(new Set(frames.map((frame) => frame.headers["Nats-Msg-Id"])).size).toBe(frames.length);
   }

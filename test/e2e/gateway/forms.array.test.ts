@@ -7,7 +7,7 @@ const gateway = await gatewayForFile({ env: { PENSTOCK_REQUEST_EVENTS_MAX: "5000
 let project = await gateway.project();
 const stranger = await gateway.project();
 
-/** As a browser's SDK sends it: the distinct id and the key are among the properties. */
+/** As a browser's SDK sends it: the distinct id and the key are properties. */
 function browserEvent(
   name: string,
   key: string,
@@ -63,7 +63,7 @@ describe("an array of events", () => {
     ["uncompressed", {}] as const,
     ["compressed", { "content-encoding": "gzip" }] as const,
   ])(
-    "of 40,000 events is stored completely and in order, and only once if repeated (%s)",
+    "of 40,000 events is stored completely and in order, and only once if it is repeated (%s)",
     async (_title, headers) => {
       const events = Array.from({ length: 40_000 }, (_, index) => ({
         event: `e${index}`,
@@ -86,7 +86,7 @@ describe("an array of events", () => {
     },
   );
 
-  test("has its errors reported by index; the other events are stored", async () => {
+  test("reports errors by index and stores all valid events", async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(99)}1${"}".repeat(99)}`) as unknown;
     const { answer, events } = await storedBy([
       browserEvent("first", "KEY"),
@@ -108,7 +108,7 @@ describe("an array of events", () => {
     expect(events.map(({ event }) => event)).toEqual(["first", "cleaned\ufffd", "warned"]);
   });
 
-  test("with only invalid events is answered with the first error", async () => {
+  test("with only invalid events is answered with the error of the first event", async () => {
     const { answer, events } = await storedBy([
       { token: "KEY", event: "e", distinct_id: "u", properties: "p" },
     ]);
@@ -116,7 +116,7 @@ describe("an array of events", () => {
     expect(events).toEqual([]);
   });
 
-  test("with bytes that are not UTF-8 has them replaced in their event only", async () => {
+  test("with bytes that are not UTF-8 has only its invalid bytes replaced, in the affected event", async () => {
     project = await gateway.project();
     const text = JSON.stringify([
       browserEvent("good", project.key),
@@ -178,7 +178,7 @@ describe("an array of events", () => {
         "under escaped names",
         '{"event":"e","distinct_id":"u","\\u0070roperties":{"t\\u006fken":"KEY"}}',
       ],
-    ])("is read %s of a single event", async (_title, body) => {
+    ])("is read %s for a single event", async (_title, body) => {
       project = await gateway.project();
       const text = (typeof body === "string" ? body : JSON.stringify(body)).replace(
         "KEY",
@@ -244,7 +244,7 @@ describe("an array of events", () => {
       expect(await gateway.events(project)).toEqual([]);
     });
 
-    test("is rejected if two events have keys of different projects, which are named by index", async () => {
+    test("is rejected if two events have keys of different projects, and the error contains their indexes", async () => {
       const events = Array.from({ length: 30_000 }, (_, index) => ({
         ...event,
         token: index === 29_999 ? stranger.key : project.key,

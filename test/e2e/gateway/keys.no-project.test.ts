@@ -9,12 +9,12 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test("a 401 of a gateway without projects explains how to add one", async () => {
+test("a 401 of a gateway without projects explains how to add a project", async () => {
   const none = await gateway.post("/capture/", body);
   expect(none.json).toMatchObject({
     status: 401,
     code: "unknown_api_key",
-    detail: `${unknown}. This gateway has no project yet: its operator adds one with \`penstock project add my-project\` (in a clone \`./penstock project add my-project\`), which prints the key to send`,
+    detail: `${unknown}. This gateway has no project yet: its operator can add a project with \`penstock project add my-project\` (in a clone \`./penstock project add my-project\`), which prints the key to send`,
   });
   await gateway.project();
   const some = await gateway.post("/capture/", body);

@@ -18,14 +18,14 @@ beforeAll(async () => {
 
 interface Answer {
   readonly status: number;
-  /** The answer without the date. */
+  /** The answer without its date. */
   readonly headers: Record<string, string>;
   readonly json: Record<string, unknown>;
 }
 
 /**
- * A body that is also invalid in every other respect, so that a client with a valid key gets a
- * different answer.
+ * A body that is invalid in every other respect, so that a client with a valid key gets a different
+ * answer.
  */
 async function answer(key: string): Promise<Answer> {
   const batch = [
@@ -52,7 +52,7 @@ describe("the answer to a rejected API key", () => {
     expect(headers(disabled)).toEqual(headers(unknown));
   });
 
-  test("does not reveal whether an unknown key resembles a real or disabled one", async () => {
+  test("does not reveal whether an unknown key resembles an existing key", async () => {
     const far = await answer("phc_nobody");
     const rest = ({ headers, json, ...of }: Answer): object => ({
       ...of,

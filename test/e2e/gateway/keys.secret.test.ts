@@ -23,8 +23,8 @@ const keys = [good, disabled, unknown];
 const deep = 2_000;
 
 /**
- * Bodies with the key in its place, and bodies in which the error is next to the key or is the key
- * itself.
+ * Bodies that contain the key in its field, and bodies in which the error is next to the key or is
+ * the key itself.
  */
 function bodiesWith(key: string): (string | Uint8Array)[] {
   const event = { event: "e", distinct_id: "d", properties: { id: key.slice(-2) } };
@@ -106,7 +106,7 @@ function commandLines(root: number): Map<number, string> {
   );
 }
 
-/** What others can see of the descendants: name, command line, and environment. */
+/** The name, command line and environment of the descendants, which other users can read. */
 function shownOfChildren(root: number): string {
   const children = processesBelow(root).filter((pid) => pid !== root);
   const files = children.flatMap((pid) =>
@@ -118,7 +118,7 @@ function shownOfChildren(root: number): string {
 const token = "tokenTOKENtokenTOKENtoken04";
 
 describe("no output shows an API key or another secret", () => {
-  test("for good, disabled and unknown keys in valid and invalid bodies", async () => {
+  test("for enabled, disabled and unknown keys in valid and invalid bodies", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir, "--log-level", "trace", "--workers", "2");
     for (const [id, key] of [
@@ -137,7 +137,7 @@ describe("no output shows an API key or another secret", () => {
           body: JSON.stringify({ api_key: key, batch: [] }),
         })
       ).text();
-    // Each worker receives a change by itself.
+    // Repeated, because each worker receives a change independently.
     for (let times = 0; times < 16; times++) {
       await expect.poll(async () => await post(good), { timeout: 30_000 }).toContain("Ok");
       await expect
@@ -181,7 +181,7 @@ describe("no output shows an API key or another secret", () => {
   }, 90_000);
   const wrongToken = "wrongWRONGwrongWRONGwrong05";
   const password = "passwordPASSWORDpassword06";
-  /** Throws outside of any request at SIGUSR2, as a bug would. */
+  /** Throws outside of any request on SIGUSR2, as a bug would. */
   const crashOnSignal = `--import=data:text/javascript,${encodeURIComponent('process.on("SIGUSR2",()=>{throw new Error("boom")})')}`;
 
   test("for NATS with TLS and a token: wrong settings, commands, crashes, and a lost NATS", async () => {
@@ -245,7 +245,7 @@ describe("no output shows an API key or another secret", () => {
     const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*all workers listen/.exec(gateway.said.err)?.[1]}`;
     const adminUrl = `http://127.0.0.1:${listening()?.[1]}`;
     const operator = async (...args: string[]): Promise<void> => {
-      // These show keys to their owners, and so are not among the outputs checked.
+      // These commands show keys to their owners, so their output is not checked.
       expect(await ended(penstockWith(access, "project", ...args))).toBe(0);
     };
     await Promise.all([
@@ -308,8 +308,8 @@ describe("no output shows an API key or another secret", () => {
     );
     for (const child of said) {
       expectNoneOf(secrets, `the log of ${child.spawnargs.slice(2).join(" ")}`, child.said.err);
-      // One body has the key as its timestamp and uuid: a record holds those values as they were
-      // sent.
+      // One body has the key as its timestamp and uuid, and a record retains these values as they
+      // were sent.
       const out = child.said.out.replaceAll(/"replaced":\{[^}]*\}/g, "");
       expectNoneOf(secrets, `the output of ${child.spawnargs.slice(2).join(" ")}`, out);
     }

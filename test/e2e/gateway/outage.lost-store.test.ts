@@ -102,7 +102,7 @@ describe("while nats-server is down, the gateway", () => {
     expect(await names(project)).toHaveLength(stored);
   });
 
-  test("sends a Retry-After that grows with the outage and is short again in the next outage", async () => {
+  test("sends a Retry-After that grows during the outage and is short at the start of the next outage", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -137,7 +137,7 @@ describe("while nats-server is down, the gateway", () => {
     expect(stored).toContain("after");
   });
 
-  test("answers a batch in many frames once, when nats-server returns", async () => {
+  test("sends one answer to a batch in many frames after nats-server returns", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = Array.from({ length: 6_000 }, (_, index) => ({

@@ -9,7 +9,7 @@ const project = await gateway.project();
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 const adminPages = ["/metrics", "/livez", "/readyz"];
 
-/** Status and body; `fetch` refuses some of these methods. */
+/** Returns status and body. `fetch` does not support some of these methods. */
 function ask(url: string, method: string, body = ""): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { "Content-Length": Buffer.byteLength(body) };
@@ -41,7 +41,7 @@ describe("the public and the admin port", () => {
     }
   });
 
-  test("name the right port in the answer to a request on the wrong one", async () => {
+  test("suggest the right port for a request on the wrong port", async () => {
     for (const page of [...adminPages, "/healthz"]) {
       const { text } = await ask(gateway.url + page, "GET");
       expect(JSON.parse(text).detail).toContain(`at ${page} on this port: metrics and health`);
@@ -73,7 +73,7 @@ describe("the public and the admin port", () => {
     expect(gateway.config.adminHost).toBe("127.0.0.1");
     const { port } = new URL(gateway.adminUrl);
     expect((await ask(`http://127.0.0.1:${port}/livez`, "GET")).status).toBe(200);
-    // Another loopback address, which a server on all addresses would use too.
+    // A server that listens on all addresses would also answer at this loopback address.
     await expect(ask(`http://127.0.0.2:${port}/livez`, "GET")).rejects.toThrow();
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { type Answer, type TestProject, until } from "../../kit/gateway.ts";
 
-/** So slow that nothing is refilled while a test runs. */
+/** The rate is so low that nothing is refilled during a test. */
 const hourly = { eventsPerSecond: 5 / 3_600, burstSeconds: 3_600 };
 
 const gateway = await gatewayForFile();
@@ -41,7 +41,7 @@ async function refusedEvents(lane: string): Promise<number> {
   );
 }
 
-/** A project whose limits the gateway has read: one request was admitted that puts it into debt. */
+/** A project whose limits the gateway has read. One admitted request has put it into debt. */
 async function limitedProject(): Promise<{ project: TestProject; stored: number }> {
   const project = await gateway.project();
   await gateway.limit(project, hourly);
@@ -55,7 +55,7 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
 }
 
 describe("a project's quota", () => {
-  test("rejects whole requests with 429, whatever their size or stream, without an effect on other projects", async () => {
+  test("rejects whole requests of any size in both streams with 429, without an effect on other projects", async () => {
     const { project, stored } = await limitedProject();
     const before = {
       live: await refusedEvents("live"),
@@ -80,11 +80,12 @@ describe("a project's quota", () => {
         `The project is over its quota of ${hourly.eventsPerSecond} events a second: try again later`,
       );
       const seconds = Number(headers.get("retry-after"));
-      // There is room in an hour or more, so the wait is the maximum, give or take the jitter.
+      // The quota allows a request again after an hour or more, so Retry-After is the maximum, with
+      // jitter.
       expect(seconds).toBeGreaterThanOrEqual(56);
       expect(seconds).toBeLessThanOrEqual(60);
     }
-    // Bodies of that size are rejected before their events are counted.
+    // The gateway rejects bodies of this size before it counts their events.
     expect(await refusedEvents("live")).toBe(before.live + 101);
     expect(await refusedEvents("historical")).toBe(before.historical);
     for (const lane of ["live", "historical"] as const) {
@@ -105,12 +106,12 @@ describe("a project's quota", () => {
     await isTakenSoon(200);
   });
 
-  test("limits the rate, with a short Retry-After for a short wait", async () => {
+  test("limits the rate, with a short Retry-After if the quota recovers soon", async () => {
     const project = await gateway.project();
     const limits = { eventsPerSecond: 100, burstSeconds: 1 };
     await gateway.limit(project, limits);
     await until(async () => (await send(project, 110)).status === 429);
-    // On a slow machine a token may have been refilled: then the request is repeated.
+    // On a slow machine a token may have been refilled. Then the request is repeated.
     let { status, headers } = await send(project, 1);
     while (status === 200) ({ status, headers } = await send(project, 10));
     expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
@@ -123,7 +124,7 @@ describe("a project's quota", () => {
       else refused++;
     }
     const seconds = (performance.now() - beganMs) / 1_000;
-    // At most the tokens there were, the refilled ones, and the one request that may exceed them.
+    // At most the burst, the refilled tokens, and one request that may exceed them.
     expect(accepted).toBeLessThanOrEqual(100 + 100 * seconds + 10);
     expect(refused).toBeGreaterThan(0);
   });

@@ -1,5 +1,4 @@
-// PostgreSQL rejects a whole row for one U+0000, and other stores do so for half of a surrogate
-// pair.
+// PostgreSQL rejects a row with U+0000. Other stores reject half of a surrogate pair.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -82,7 +81,7 @@ const named = fc.oneof(
   fc.constantFrom('"$set"', '"$identify"', '"$pageview"'),
 );
 
-/** An item has each of these with an even chance. */
+/** Each member is in an item with a probability of one half. */
 const members: Record<string, fc.Arbitrary<string>> = {
   distinct_id: fc.oneof(value, text),
   properties,
@@ -122,7 +121,7 @@ test("stored records contain neither U+0000 nor half a surrogate pair, whatever 
         Buffer.from(`{"batch":[${items.join()}],${envelope}}`, "latin1"),
       );
       if (answer.status === 200) accepted += answer.json["accepted"] as number;
-      // All of its items may be in error, but the body is valid.
+      // All items may be invalid, but the body is valid.
       else expect(answer.json["code"]).toBe("invalid_properties");
     }),
     { numRuns: 300 },

@@ -8,12 +8,12 @@ const gateway = await gatewayForFile();
 const hourMs = 3_600_000;
 const form = { "content-type": "application/x-www-form-urlencoded" };
 
-/** How far the stored time is before the one that the client sent. */
+/** The difference between the time that the client sent and the stored time. */
 function correctionMs(event: StoredEvent): number {
   return Date.parse(event["timestamp_sent"] as string) - Date.parse(event["timestamp"] as string);
 }
 
-/** How far the client's clock is ahead, by the record's own fields. */
+/** The error of the client's clock, computed from the record's own fields. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
@@ -110,7 +110,7 @@ describe("timestamps and person fields", () => {
         ),
       }),
     ],
-  ])("are read with the sending time %s", async (_title, send) => {
+  ])("are corrected with the sending time %s", async (_title, send) => {
     const { events } = await stored(send);
     expect(events).toHaveLength(1);
     expect(Math.abs(clockErrorMs(events[0]!) - hourMs)).toBeLessThan(60_000);
@@ -143,7 +143,7 @@ describe("timestamps and person fields", () => {
     ).toEqual([...[5_000, 0]]);
   });
 
-  test("of a large body are stored once if the body is repeated with a later sending time", async () => {
+  test("of a large body are stored once if the body is sent again with a later sending time", async () => {
     const project = await gateway.project();
     const now = Date.now();
     const batch = Array.from({ length: 3_000 }, (_, index) => ({

@@ -18,12 +18,12 @@ async function send(...events: string[]) {
 describe("the uuid of a v1 event", () => {
   test.each([
     ["an escaped name", `"\\u0075uid":"${two}"`],
-    ["an escaped name after a plain one", `"uuid":"${one}","uu\\u0069d":"${two}"`],
-    ["a plain name after an escaped one", `"uu\\u0069d":"${one}","uuid":"${two}"`],
+    ["an escaped name after a plain name", `"uuid":"${one}","uu\\u0069d":"${two}"`],
+    ["a plain name after an escaped name", `"uu\\u0069d":"${one}","uuid":"${two}"`],
     ["a duplicate name", `"uuid":"${one}","uuid":"${two}"`],
     ["an escaped value", `"uuid":"\\u0030${two.slice(1)}"`],
     ["an escaped value under an escaped name", `"uu\\u0069\\u0064":"${two.slice(0, -1)}\\u0032"`],
-  ])("is the same in the results as in the store, with %s", async (_, written) => {
+  ])("is the same in the results and in the store, with %s", async (_, written) => {
     const { answer, stored } = await send(written);
     expect(answer.json.results).toEqual({ [two]: { result: "ok" } });
     expect(stored).toEqual([two]);

@@ -6,8 +6,8 @@ const gateway = await gatewayForFile();
 const count = 1_200;
 
 /**
- * Some 1,000 bytes an event, so that it fills its own frames; below and above the size that is
- * placed in slices.
+ * About 1,000 bytes per event, so that a batch fills its own frames. The batches are below and
+ * above the size that is processed in slices.
  */
 function batchOf(
   key: string,
@@ -29,7 +29,7 @@ describe("two equal batches", () => {
     ["small", 500],
     ["large", 1_000],
   ])(
-    "of %s events are both stored without uuids, and stored once with uuids",
+    "of %s events are both stored if they have no uuids, and stored once if they have uuids",
     async (_, padding) => {
       const post = async (body: string): Promise<void> => {
         const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
@@ -44,14 +44,14 @@ describe("two equal batches", () => {
     },
   );
 
-  test("have their only event without a uuid stored twice, and some of their other events once", async () => {
+  test("store their only event without a uuid twice, and some of their other events once", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)
       expect((await gateway.post("/batch/", body)).status).toBe(200);
     const uuids = (await gateway.events(project)).map((event) => String(event["uuid"]));
     expect(uuids.filter((uuid) => !uuid.startsWith("0190f5a8-0000-7000-8000-"))).toHaveLength(2);
-    // Frames that do not hold it are recognised.
+    // The gateway recognises frames without the event that has no uuid.
     expect(uuids.length).toBeLessThan(2 * count);
     expect(new Set(uuids).size).toBe(count + 1);
   });

@@ -53,7 +53,7 @@ describe("a large batch", () => {
         JSON.parse(body) as { batch: { uuid: string; timestamp: string; properties: unknown }[] }
       ).batch;
       for (const [index, event] of events.entries()) {
-        // Its time of sending is months ago, so every time is corrected.
+        // The batch's time of sending is months ago, so every timestamp is corrected.
         if (
           event["uuid"] !== sent[index]?.uuid ||
           event["timestamp_sent"] !== sent[index]?.timestamp

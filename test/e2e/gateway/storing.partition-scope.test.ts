@@ -31,10 +31,10 @@ function single(project: TestProject, number: number): Promise<{ status: number 
 }
 
 describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
-  test("single events of many projects share messages; each record names its project", async () => {
+  test("single events of many projects share messages, and each record names its project", async () => {
     const projects = await Promise.all(Array.from({ length: 5 }, () => gateway.project()));
-    // While the server is silent the first message is unacknowledged, and all later lines collect
-    // after it.
+    // While the server does not respond, the first message is unacknowledged, and all later lines
+    // wait for it.
     gateway.nats.freeze();
     const answers = Array.from({ length: 40 }, (_, number) =>
       single(projects[number % 5]!, number),
@@ -63,7 +63,7 @@ describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
       expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
   });
 
-  test("a large request has messages of its own, on the subject of its project", async () => {
+  test("a large request has its own messages, on the subject of its project", async () => {
     const project = await gateway.project();
     const padding = "x".repeat(6_000);
     const batch = Array.from({ length: 200 }, (_, number) => ({

@@ -29,7 +29,7 @@ afterAll(async () => {
 type Event = Record<string, unknown>;
 let sentAtSecond = 0;
 
-/** As SDKs write it: each attempt has another `sent_at`. */
+/** A body as SDKs send it: each attempt has a different `sent_at`. */
 function bodyOf({ key }: TestProject, batch: Event[]): string {
   const second = String(sentAtSecond++ % 60).padStart(2, "0");
   return JSON.stringify({ api_key: key, batch, sent_at: `2026-11-26T10:00:${second}.5Z` });
@@ -96,7 +96,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect((await gateway.events(project)).map((one) => one["uuid"])).toEqual([uuid, uuid]);
   });
 
-  test("is stored as a new event if its event has a uuid now", async () => {
+  test("is stored as a new event if the client added a uuid", async () => {
     const project = await gateway.project();
     await timedOut(() => send(project, [event("a", { timestamp: time })]));
     const batch = [event("a", { timestamp: time, uuid: "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c" })];
@@ -117,7 +117,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1 });
   });
 
-  test("is stored once, and a third attempt is stored again", async () => {
+  test("is stored once; a third attempt is stored again", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b")];
     await timedOut(() => send(project, batch));
@@ -140,7 +140,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it is sent from another address, even while addresses are not recorded", async () => {
+  test("is stored again if it is sent from a different address, even if addresses are not recorded", async () => {
     const project = await gateway.project();
     const body = bodyOf(project, [event("a", { timestamp: time })]);
     const from = (address: string) => gateway.post("/batch/", body, { "x-forwarded-for": address });
@@ -150,7 +150,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it was changed, or if it is sent to another project", async () => {
+  test("is stored again if it was changed or is sent to a different project", async () => {
     const project = await gateway.project();
     const other = await gateway.project();
     const batch = [event("a", { timestamp: time })];
@@ -164,7 +164,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(other)).toEqual({ a: 1 });
   });
 
-  test("is a new request if its batch has other events too", async () => {
+  test("is a new request if its batch also contains other events", async () => {
     const project = await gateway.project();
     await timedOut(() => send(project, [event("a"), event("b")]));
     const answers = await Promise.all([
@@ -177,7 +177,7 @@ describe("a small request that is sent again after a timeout", () => {
   });
 });
 
-test("a large request without uuids that is sent again after a timeout is stored once, and a third attempt is stored again", async () => {
+test("a large request without uuids that is sent again after a timeout is stored once; a third attempt is stored again", async () => {
   const project = await gateway.project();
   const batch = Array.from({ length: 3_000 }, (_, index) =>
     event("large", { properties: { index, padding: "x".repeat(300) } }),

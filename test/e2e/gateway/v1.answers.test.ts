@@ -64,7 +64,7 @@ describe("the v1 protocol", () => {
     ]);
   });
 
-  test("adds to existing properties, and creates them if there are none", async () => {
+  test("adds to existing properties, and creates the properties if there are none", async () => {
     const mine = await gateway.project();
     const own = { $session_id: "own", $lib: "own", $process_person_profile: true };
     const outside = { session_id: "s", options: { process_person_profile: false } };
@@ -192,7 +192,7 @@ describe("the v1 protocol", () => {
     expect(stored.at(11)).toMatchObject({ replaced: { session_id: 1 } });
   });
 
-  test("answers 200 to a batch whose events are all dropped", async () => {
+  test("answers 200 to a batch even if all events are dropped", async () => {
     const mine = await gateway.project();
     const answer = await postV1(
       gateway,
@@ -257,7 +257,7 @@ describe("the v1 protocol", () => {
     expect(await gateway.events(mine)).toHaveLength(3);
   });
 
-  test("accepts requests whose only v1 header is that of the key", async () => {
+  test("accepts requests whose only v1 header is the key header", async () => {
     const answer = await postV1(gateway, v1Body([v1Event()]), {
       Authorization: `Bearer ${project.key}`,
     });

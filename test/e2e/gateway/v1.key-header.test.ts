@@ -32,7 +32,7 @@ describe("the v1 protocol", () => {
     expect(await gateway.events(project)).toEqual(before);
   });
 
-  test("rejects events of a disabled project; it stores events once the project is enabled", async () => {
+  test("rejects events of a disabled project, and stores events after the project is enabled", async () => {
     const mine = await gateway.project();
     const send = () => postV1(gateway, v1Body([v1Event()]), v1Headers(mine.key));
     const turn = async (enabled: boolean) => {

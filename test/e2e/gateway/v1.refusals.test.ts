@@ -186,7 +186,7 @@ describe("the v1 protocol", () => {
   test("names the index of the wrong event", async () => {
     const say = async (batch: unknown[]) =>
       (await postV1(gateway, v1Body(batch), v1Headers(project.key))).json.error_description;
-    expect(await say([good, {}])).toBe("Each event must have a uuid, and batch[1] has none");
+    expect(await say([good, {}])).toBe("Each event must have a uuid, but batch[1] has none");
     expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
   });
 
@@ -202,7 +202,7 @@ describe("the v1 protocol", () => {
     );
   });
 
-  test("rejects other methods, except a preflight, and ignores a trailing slash", async () => {
+  test("rejects all methods except POST and a preflight, and ignores a trailing slash", async () => {
     for (const path of [v1Path, `${v1Path}/`]) {
       for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
         const response = await fetch(gateway.url + path, { method });

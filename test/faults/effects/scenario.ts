@@ -39,7 +39,7 @@ export interface EffectsResult {
   readonly database: TargetKind;
   readonly natsVersion: string;
   readonly seconds: number;
-  /** The broken promises; empty if all held. */
+  /** The broken promises; empty if no promise was broken. */
   readonly faults: readonly string[];
   readonly notes: readonly string[];
 }

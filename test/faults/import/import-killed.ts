@@ -1,5 +1,5 @@
-// The import is killed twice while it runs. Then every line of the file is in the stream once, in
-// the order of the file.
+// The import is killed twice while it runs. After the import, every line of the file is in the
+// stream once, in the order of the file.
 
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -112,7 +112,7 @@ function* linesOf(count: number): Generator<string, void, void> {
 
 interface KillOptions {
   readonly file: string;
-  /** The number of lines recorded as done before the kill. */
+  /** The number of lines that the state recorded as done before the kill. */
   readonly from: number;
   readonly random: Random;
 }

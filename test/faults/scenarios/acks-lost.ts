@@ -1,5 +1,5 @@
-// Messages arrive but their acknowledgements do not: every frame is sent again, and must be stored
-// once.
+// Messages arrive but their acknowledgements are lost. The gateway sends every frame again, and
+// each frame must be stored once.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario, ScenarioContext } from "../scenario.ts";

@@ -1,6 +1,6 @@
-// A bit flips in a block of one replica of three, and its node is restarted and made the leader
-// (Jepsen's finding in nats-server 7549). An older nats-server then serves fewer events than were
-// acknowledged; the other replicas have them.
+// A bit flips in a block of one of three replicas. The node of that replica is restarted and
+// becomes the leader (Jepsen's finding in nats-server 7549). An older nats-server then returns
+// fewer events than were acknowledged, although the other replicas have the events.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -18,7 +18,7 @@ export const clusterBlockDamaged: Scenario = {
   faultMs: { short: 2_000, full: 10_000 },
   mayRefuse: true,
   mustRecover: true,
-  // The oldest version that was seen to lose nothing.
+  // The oldest version for which the tests found no loss.
   knownLoss: { before: "2.15.1", source: "nats-server 7549", isSilent: true },
   async run(context) {
     const cluster = clusterOf(context);

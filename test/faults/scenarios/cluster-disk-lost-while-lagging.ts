@@ -1,13 +1,13 @@
-// A follower is cut off, one of the other two acknowledges events and loses its disk, and then only
-// that one and the follower are connected. nats-server before 2.12 lets them elect a leader without
-// the events (its pull request 7038), and the last node that has them is truncated when it returns.
-// The gateway cannot prevent that, and must report it.
+// A follower is cut off. One of the other two nodes acknowledges events and then loses its disk.
+// After that, only this node and the follower are connected. nats-server before 2.12 lets them
+// elect a leader without the events (its pull request 7038), and the third node is truncated when
+// it returns. The gateway cannot prevent this loss, and must report it.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Longer than an election takes. */
+/** Longer than the duration of an election. */
 const electionMs = 12_000;
 
 export const clusterDiskLostWhileLagging: Scenario = {
@@ -30,7 +30,7 @@ export const clusterDiskLostWhileLagging: Scenario = {
     network.isolate([nodes.indexOf(lagging)], "silent");
     await context.acknowledged(100);
     await context.hold(context.faultMs);
-    // The leader may have changed when the historical stream elected its own.
+    // The leader may have changed while the historical stream elected its leader.
     await holder.kill();
     await cluster.loseDisk(emptied);
     network.heal({ lost: true });

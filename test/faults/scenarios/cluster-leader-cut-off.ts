@@ -1,5 +1,5 @@
-// The leader is cut off from the other nodes, which elect another. The gateway reaches all three,
-// and must switch from its server, which serves no stream any more.
+// The leader is cut off from the other nodes, which elect a new leader. The gateway can connect to
+// all three nodes. It must switch from its server, which no longer serves any stream.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -22,8 +22,8 @@ export const clusterLeaderCutOff: Scenario = {
     const startedMs = performance.now();
     await leaderOf(liveStream, others);
     const leaderMs = performance.now() - startedMs;
-    // The old leader cannot commit events without the other nodes, so every acknowledgement from
-    // now on comes through one of them.
+    // The old leader cannot commit events without the other nodes, so every later acknowledgement
+    // comes from the new leader.
     await context.hold(context.faultMs);
     await context.acknowledged(100);
     context.note(

@@ -1,5 +1,5 @@
 // The leader and the gateway are cut off from the other nodes. The leader accepts frames but cannot
-// commit them, and they are removed when the nodes meet again. So none of these frames may be
+// commit them. The frames are removed when the nodes are connected again, so they must not be
 // acknowledged.
 
 import type { End } from "../cluster-network.ts";

@@ -1,5 +1,5 @@
-// The leader is frozen for longer than the ack timeout, and no longer leads when it resumes. What
-// the gateway sent again under another leader must be stored once and in order.
+// The leader is frozen for longer than the ack timeout, and is a follower when it resumes. Frames
+// that the gateway sent again to the new leader must be stored once and in order.
 
 import { liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,5 +1,5 @@
-// The leader of the live stream is killed under load. The other two elect another, and it returns
-// as a follower.
+// The leader of the live stream is killed under load. The other two nodes elect a new leader, and
+// the killed node returns as a follower.
 
 import { liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

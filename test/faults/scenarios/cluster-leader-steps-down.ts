@@ -1,5 +1,5 @@
-// The leader steps down three times. No node is lost, so the gateway only has to wait until another
-// leads.
+// The leader steps down three times. No node is lost, so the gateway must only wait for a new
+// leader.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,6 +1,6 @@
 // All nodes are killed and return without a connection between them. nats-server still answers for
-// a stream without a leader, and since 2.15 from less than was acknowledged, including the
-// registry. A valid key may get 503, but never 401.
+// a stream without a leader. Since 2.15 it answers with fewer messages than were acknowledged,
+// including messages of the registry. A valid key may get 503, but never 401.
 
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,15 +1,12 @@
-// All three nodes lose power at the same moment, before and (in the full form) after their Raft
-// groups have made a snapshot. Since 2.15 a replicated stream syncs only its Raft log (nats-server
-// 8447). Every acknowledged event must be there.
+// All three nodes lose power at the same moment. In the full form, they lose power again after
+// their Raft groups have created a snapshot. Since 2.15 a replicated stream syncs only its Raft log
+// (nats-server 8447). Every acknowledged event must be stored.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
 import type { Scenario } from "../scenario.ts";
 
-/**
- * In the full form: longer than nats-server takes to sync the data that it does not sync
- * immediately.
- */
+/** In the full form: longer than nats-server waits before it syncs the remaining data. */
 const syncedMs = 150_000;
 
 export const clusterPagesLostAtOnce: Scenario = {

@@ -1,13 +1,13 @@
-// A follower is frozen, one of the other two acknowledges events and loses power, and then only
-// that one and the follower are up (Jepsen's finding in nats-server 7567). With `sync_interval:
-// always` the events are on its disk, and it must lead.
+// A follower is frozen. One of the other two nodes acknowledges events and then loses power. After
+// that, only this node and the follower are up (Jepsen's finding in nats-server 7567). With
+// `sync_interval: always` the events are on the node's disk, and it must become the leader.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { clusterOf, liveStream, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Longer than an election takes. */
+/** Longer than the duration of an election. */
 const electionMs = 12_000;
 
 export const clusterPowerCutWhileLagging: Scenario = {

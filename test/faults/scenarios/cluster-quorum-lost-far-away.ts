@@ -1,6 +1,7 @@
-// Two nodes of three are killed, the leader among them, and the gateway is far from all of them.
-// Requests of a shared frame reach their deadlines at different times: those that may be stored
-// become unknown, others are refused, and neither may change the bytes of the others.
+// Two of three nodes are killed, including the leader, and all nodes are far from the gateway.
+// Requests of a shared frame reach their deadlines at different times. Requests that may be stored
+// become unknown, and all other requests are refused. A frame must keep its bytes after either
+// outcome.
 
 import { whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -20,7 +21,7 @@ export const clusterQuorumLostFarAway: Scenario = {
     PENSTOCK_REQUEST_TIMEOUT_MS: "2000",
   },
   faultMs: { short: 3_500, full: fullMs },
-  // Many connections that each send rarely: a frame has many waiters, each with its own deadline.
+  // Many connections that each send rarely: a frame has many requests, each with its own deadline.
   shape: {
     singleConnections: 400,
     singlePauseMs: 100,
@@ -34,7 +35,7 @@ export const clusterQuorumLostFarAway: Scenario = {
   },
   delayMs: () => delayMs,
   async run(context) {
-    // Whether the first 200 falls within the life of a frame is chance, so the full form runs twice.
+    // The first 200 may arrive at any time in the life of a frame, so the full form runs twice.
     const times = context.faultMs < fullMs ? 1 : 2;
     for (let time = 0; time < times; time++) {
       await clusterQuorumLost.run(context);

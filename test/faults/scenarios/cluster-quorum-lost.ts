@@ -1,4 +1,5 @@
-// Two nodes of three are killed under load. Nothing may be acknowledged until they are back.
+// Two of three nodes are killed under load. The gateway must acknowledge no event until they
+// return.
 
 import { liveStream, recovered } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

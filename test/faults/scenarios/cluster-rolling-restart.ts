@@ -1,4 +1,4 @@
-// Each node is stopped and started, one after another, as for an upgrade.
+// The nodes are stopped and started one after another, as for an upgrade.
 
 import { recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

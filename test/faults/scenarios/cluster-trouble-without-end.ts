@@ -1,5 +1,5 @@
-// A sequence of faults of a cluster, never of two nodes at a time. The same seed gives the same
-// sequence.
+// A sequence of faults of a cluster, which never affect two nodes at the same time. The same seed
+// gives the same sequence.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import { type Random, randomFrom } from "../random.ts";
@@ -38,7 +38,7 @@ async function trouble(context: ScenarioContext, random: Random): Promise<void> 
       await node.kill();
       await context.hold(faultMs);
       await node.restart();
-      // No other node may fail before this one has caught up.
+      // No other node may fail before this node has caught up.
       await whole(context);
       break;
     case 1:

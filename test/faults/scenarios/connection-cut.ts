@@ -1,5 +1,5 @@
-// The connection to nats-server is reset under load and refused for a while: frames in flight are
-// sent again.
+// The connection to nats-server is reset under load and refused for a while. The gateway sends
+// frames in flight again.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,4 +1,4 @@
-// Nothing passes in either direction, and no connection breaks.
+// No data passes in either direction, and no connection closes.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,5 +1,5 @@
-// The disk under the store becomes full during writes, then has space again. nats-server 2.10
-// switches JetStream off when its disk is full, so the server is restarted. Without the right to
+// The disk under the store becomes full during writes, and later has space again. nats-server 2.10
+// switches JetStream off if its disk is full, so the server is restarted. If this process may not
 // mount a disk, the server's own limit is used.
 
 import type { Scenario } from "../scenario.ts";

@@ -1,5 +1,6 @@
-// The disk under the embedded nats-server becomes full twice. Once it has space, the gateway
-// restarts its nats-server. Without the right to mount a disk, the nats-server is killed instead.
+// The disk under the embedded nats-server becomes full twice. When the disk has space again, the
+// gateway restarts its nats-server. If this process may not mount a disk, the nats-server is killed
+// instead.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,4 @@
-// The gateway is stopped under load: it answers what it has accepted, then ends. While nats-server
+// The gateway is stopped under load. It answers all accepted requests, then ends. While nats-server
 // is frozen, accepted requests first wait for their acknowledgements.
 
 import type { Scenario } from "../scenario.ts";
@@ -8,7 +8,7 @@ const terminated = {
   mayRefuse: true,
   mustRecover: false,
   mayLoseConnections: true,
-  // A request that arrives while the connections are being closed may get no answer.
+  // A request that arrives while the gateway closes its connections may get no answer.
   answersLostMax: 3,
 } as const;
 
@@ -22,8 +22,8 @@ export const gatewayTerminated: Scenario = {
       await gateway.kill("SIGTERM");
       await hold(faultMs);
       await gateway.restart();
-      // More connections than the first to return: a client that is still connecting when the
-      // gateway stops listening has not been accepted.
+      // Waits for many events, so that all clients are connected at the next stop: the gateway has
+      // not accepted a client that is still connecting when it stops listening.
       await acknowledged(3_000);
     }
   },

@@ -1,5 +1,5 @@
-// nats-server is frozen: for less than the request deadline, so that frames are sent again, and for
-// longer, so that clients get an unknown outcome and retry.
+// nats-server is frozen twice. A freeze shorter than the request deadline makes the gateway send
+// frames again. A longer freeze gives clients an unknown outcome, and the clients retry.
 
 import type { Scenario } from "../scenario.ts";
 

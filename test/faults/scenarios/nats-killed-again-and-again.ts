@@ -1,4 +1,4 @@
-// nats-server is killed soon after each start: frames in flight are sent to several of its
+// nats-server is killed soon after each start, so frames in flight are sent to several of its
 // processes.
 
 import type { Scenario } from "../scenario.ts";

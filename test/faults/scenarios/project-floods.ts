@@ -1,5 +1,5 @@
-// A project fills its stream. It is rejected when its share is used up, and no other project is
-// rejected.
+// A project fills its stream. The gateway rejects the project's events when the project's share is
+// used up, and rejects no other project.
 
 import {
   expectStored,
@@ -20,8 +20,8 @@ const flood = {
 } as const;
 
 /**
- * A project's key is public: bursts of large batches, which compress a hundredfold, are stopped at
- * the project's share.
+ * A project's key is public. The project's share must limit bursts of large batches, which compress
+ * a hundredfold.
  */
 export const projectFloodsInBursts: Scenario = {
   ...flood,
@@ -52,8 +52,8 @@ export const projectFloodsInBursts: Scenario = {
 };
 
 /**
- * A project has three fifths of a stream when another one floods the rest. Neither it nor the
- * projects of the load may be rejected because of the flood.
+ * A project has three fifths of a stream when another project floods the rest. The flood must not
+ * cause rejections for the first project or the projects of the load.
  */
 export const projectHasMuchBesideFlood: Scenario = {
   ...flood,
@@ -77,9 +77,9 @@ export const projectHasMuchBesideFlood: Scenario = {
 };
 
 /**
- * A project has most of a stream. Another one has sent single events, and now sends batches
- * alongside the single events of a third. Neither of these two may be charged more than it has
- * stored.
+ * A project has most of a stream. A second project has sent single events, and now sends batches
+ * alongside the single events of a third project. The second and third projects must be charged no
+ * more than they have stored.
  */
 export const projectWithLittleBesideFlood: Scenario = {
   ...flood,

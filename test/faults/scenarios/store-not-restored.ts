@@ -1,5 +1,5 @@
 // nats-server restarts with less space than the streams require, so it does not restore them. Then
-// it restarts with enough. The gateway must not create new streams in their place.
+// nats-server restarts with enough space. The gateway must not create new streams in their place.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -13,7 +13,8 @@ export const storeNotRestored: Scenario = {
   async run({ store, faultMs, hold, untilRefused }) {
     const [node] = store.nodes;
     await node!.restart({ maxFileStore: 1_048_576 });
-    // nats-server 2.10 answers as if it had no streams, and 2.15 that it has no space.
+    // nats-server 2.10 answers that the streams do not exist. nats-server 2.15 answers that it has
+    // no space.
     await untilRefused("503 ");
     await hold(faultMs);
     await node!.restart();

@@ -1,4 +1,4 @@
-// The streams fill to their limit because no client empties them; then one does.
+// The streams fill to their limit because no client empties them. Later a client empties them.
 
 import type { Scenario } from "../scenario.ts";
 

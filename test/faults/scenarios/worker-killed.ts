@@ -1,4 +1,5 @@
-// One of two workers is killed, and the other takes all requests until it is replaced.
+// One of two workers is killed, and the other worker takes all requests until the killed worker is
+// replaced.
 
 import type { Scenario } from "../scenario.ts";
 

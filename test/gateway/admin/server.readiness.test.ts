@@ -103,7 +103,7 @@ describe("the admin server", () => {
     expect((await fetch(`${url}/livez`, { method: "HEAD" })).status).toBe(200);
   });
 
-  test("rejects a port that is in use", async () => {
+  test("rejects a port that is already in use", async () => {
     const url = await startAdmin(async () => []);
     const second = new AdminServer({
       metrics: { contentType: "", text: async () => "" },

@@ -23,7 +23,7 @@ describe("the buffer of a body", () => {
       1_000 * MIB,
       16 * MIB,
     ],
-  ])("has room for %s", (_, needed, hint, capacity) => {
+  ])("allocates room for %s", (_, needed, hint, capacity) => {
     expect(capacityFor(needed, hint)).toBe(capacity);
   });
 

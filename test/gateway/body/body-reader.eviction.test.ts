@@ -64,8 +64,8 @@ function readerOf() {
 }
 
 /**
- * Makes the event loop inflate as much as one turn allows, so that later bodies wait in a queue. A
- * malformed body counts as a quarter of that.
+ * Makes the event loop inflate up to the limit of one turn, so that later bodies wait in a queue. A
+ * malformed body counts as a quarter of the limit.
  */
 function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {
   const faulty = gzipSync("x");

@@ -1,4 +1,4 @@
-// Every chunk costs the same, whatever its size, so the number of chunks is limited too.
+// Every chunk costs the same CPU, whatever its size, so the number of chunks is limited too.
 
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -59,7 +59,7 @@ describe("bodies in tiny chunks", () => {
   const many = 24;
   const chunksEach = 1_000;
 
-  test("are read over several turns of the event loop, and all stored, if 24 of them arrive together", async () => {
+  test("are read over several turns of the event loop and all stored if 24 bodies arrive together", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -78,7 +78,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("wait for the next turn of the event loop if the current one has no time left", async () => {
+  test("wait for the next turn of the event loop if the current turn has no time left", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),

@@ -18,7 +18,7 @@ async function writeParts(wire: Wire, parts: readonly Uint8Array[]): Promise<voi
 }
 
 describe("the body reader", () => {
-  test("accepts a request split at any byte after its first line", async () => {
+  test("accepts a request that is split at any byte after its first line", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const request = post('{"event":"a"}');
@@ -31,7 +31,7 @@ describe("the body reader", () => {
     expect(server.taken).toHaveLength(request.length - firstLineEnd);
   });
 
-  test("accepts or rejects a request split within its first line, but never reads only half of it", async () => {
+  test("accepts or rejects a request that is split within its first line, but never processes only half of the request", async () => {
     const server = await startTestServer();
     const request = post('{"event":"a"}');
     for (let at = 1; at <= request.indexOf("\n"); at++) {
@@ -109,7 +109,7 @@ describe("the body reader", () => {
       expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
   });
 
-  test("closes the connection if a request arrives before the previous one is answered, and still finishes the previous one", async () => {
+  test("closes the connection if a request arrives before the previous one is answered, but finishes the previous request", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const wire = await connectTo(server);

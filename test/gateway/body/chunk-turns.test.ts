@@ -135,7 +135,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(isIdle()).toBe(true);
   });
 
-  test("pauses a body that begins when the limit of the turn is reached", () => {
+  test("pauses a body that begins after the limit of the turn is reached", () => {
     const { chunks, spendTurn, endTurn } = manyBodies(1);
     let isPaused = false;
     const late = {

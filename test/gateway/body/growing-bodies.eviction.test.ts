@@ -46,7 +46,7 @@ describe("the memory budget for bodies", () => {
     server.admission.release(taken);
   });
 
-  test("does not evict earlier bodies for a large one, and always admits a small body", async () => {
+  test("does not evict earlier bodies for a large body, and always admits a small body", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const [first, second, small] = [
       await connectTo(server),
@@ -74,7 +74,7 @@ describe("the memory budget for bodies", () => {
     expect((await first.reply()).status).toBe(200);
   });
 
-  test("rejects a body only if even the eviction of all others would not free enough memory for it", async () => {
+  test("rejects a body only if the eviction of all other bodies would not free enough memory", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires: Wire[] = [];
     for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
@@ -109,7 +109,7 @@ describe("the memory budget for bodies", () => {
     senderAddress: "",
   });
 
-  test("evicts slow bodies first, the latest of them before the earlier ones", () => {
+  test("evicts slow bodies first, starting with the newest", () => {
     const slow = arriving(30_000, 1_000_000);
     const alsoSlow = arriving(10_000, 1_000_000);
     const fast = arriving(10_000, 20_000_000);
@@ -152,7 +152,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts a small body only if it is still slow after a second, not if it only arrived later", () => {
+  test("evicts a small body only if it is still slow after a second, but never for its late arrival", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);
@@ -162,7 +162,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts bodies without a known key for a body with a key, first those of the address that holds the most memory", () => {
+  test("evicts bodies without a known key for a body with a key, starting with the address that holds the most memory", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
       ...{ isKnown: false, senderAddress, bytesHeld },

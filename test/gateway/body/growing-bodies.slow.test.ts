@@ -31,16 +31,16 @@ describe("the idle timeout", () => {
     ["is extended for a body that has just begun", bodyOf(1_000, 1), 1],
     ["is not extended for a body that sends less than 1 kB per second", bodyOf(60_000, 55_000), 0],
     [
-      "is extended for a body of which nothing arrived since the last check",
+      "is extended for a body without data since the last check",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000 }),
       1,
     ],
     [
-      "is not extended for a body of which nothing arrived during two checks",
+      "is not extended for a body without data during two checks",
       bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }),
       0,
     ],
-    ["is not extended for a body of which nothing has arrived", bodyOf(1_000, 0), 0],
+    ["is not extended for a body without any data", bodyOf(1_000, 0), 0],
     ["is not extended for a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
     ["is not extended for a complete body", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
   ])("%s", (_, body, kept) => {
@@ -54,7 +54,7 @@ describe("the idle timeout", () => {
     expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
   });
 
-  test("is extended for a few bodies of each address, and for bodies with a key, even if one address has many", () => {
+  test("is extended for a few bodies of each address and for bodies with a key, even if one address has many bodies", () => {
     const of = (senderAddress: string, isKnown: boolean, length: number) =>
       Array.from({ length }, () => bodyOf(10_000, 20_000, { senderAddress, isKnown }));
     const keptOf = (bodies: { kept: number }[]) => bodies.filter(({ kept }) => kept === 1).length;
@@ -67,13 +67,13 @@ describe("the idle timeout", () => {
     keepSlowOpen([...greedy, ...keyless, ...phone, ...keyed], now);
     expect([phone, keyed, keyless].map(keptOf)).toEqual([1, 100, 28]);
     expect(keptOf(greedy)).toBe(slowBodiesMax - 129);
-    // Alone, as behind a proxy that is not configured as trusted, it gets all of them.
+    // A single address, as behind a proxy that is not configured as trusted, gets all slow bodies.
     const alone = of("a", true, slowBodiesMax);
     keepSlowOpen(alone, now);
     expect(keptOf(alone)).toBe(slowBodiesMax);
   });
 
-  test("does not end a body of 2 kB per second, and closes the connection of a body that stops", {
+  test("does not end a body of 2 kB per second, but closes the connection of a stalled body", {
     timeout: 120_000,
   }, async () => {
     const server = await startTestServer();

@@ -90,7 +90,7 @@ describe("inflation in the addon", () => {
     expect(other?.buffer.byteLength).toBe(bytesMax);
   });
 
-  test("inflates no more than one turn of the event loop allows", () => {
+  test("inflates no more than the limit of one turn of the event loop", () => {
     const wide = new QuickInflation(new Inflater(), Number.MAX_SAFE_INTEGER);
     const most = zlib.deflateSync(Buffer.alloc(atOnceInflatedBytesMax));
     expect(wide.inflated("deflate", most)).toHaveLength(atOnceInflatedBytesMax);

@@ -269,7 +269,7 @@ describe("the inflation of request bodies", () => {
     }
   });
 
-  test("is left to the thread pool for the random test body, in every coding", () => {
+  test("runs in the thread pool for the random test body in every coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 
@@ -315,7 +315,7 @@ describe("the inflation of request bodies", () => {
     ["binary, BR", zlib.brotliCompressSync(small)],
     ["deflate, none", zlib.deflateSync(small)],
     ["zstd,json", zlib.zstdCompressSync(noisy)],
-  ])("ignores an unknown coding listed with a known one: %s", async (header, body) => {
+  ])("ignores an unknown coding that is listed with a known coding: %s", async (header, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": header }));

@@ -74,7 +74,7 @@ describe("concurrent inflation", () => {
     decoders[1]!.push(Buffer.alloc(9));
     expect((await third!.reply()).status).toBe(200);
     expect(decoders.map(({ destroyed }) => destroyed)).toEqual([false, true]);
-    // However the work ends.
+    // The result does not depend on how the work ends.
     const [fourth, fifth] = [await connectTo(server), await connectTo(server)];
     fourth.write(held);
     await until(() => decoders.length === 3, "the next is at work");
@@ -146,7 +146,7 @@ describe("concurrent inflation", () => {
     const wire = await connectTo(server);
     wire.write(byteByByte(bytes, { "Content-Encoding": "gzip" }));
     expect((await wire.reply()).status).toBe(200);
-    // The whole body, and two peeks at its start, each of which may try twice.
+    // The complete body, and two peeks at its start, with up to two attempts each.
     expect(begun.mock.calls.length).toBeLessThanOrEqual(5);
     expect(looks).toBeLessThanOrEqual(5);
     looks = 0;
@@ -156,7 +156,7 @@ describe("concurrent inflation", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("finds a key that arrives late, and stops searching once it has found a key", async () => {
+  test("finds a key that arrives late, and stops the search after the key is found", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {
@@ -189,7 +189,7 @@ describe("concurrent inflation", () => {
       const inflater = toldOf(way, (_, written) => {
         inflatedIn.set(turn(), (inflatedIn.get(turn()) ?? 0) + written);
       });
-      // Time that a busy machine needs also counts as work, and is ignored here.
+      // Ignores time as work, because a busy machine needs more time.
       const settings = { inflightBytesMax: 64_000_000, monotonicMs: () => 0 };
       const server = await startTestServer({ ...settings, inflater });
       const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
@@ -230,7 +230,7 @@ describe("concurrent inflation", () => {
     expect(workOf(10, 60_000)).toBeGreaterThan(3 * 1_048_576);
   });
 
-  test("inflates in large pieces even if the size in the trailer is too small", () => {
+  test("inflates in large pieces even if the trailer states too small a size", () => {
     const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);
@@ -238,9 +238,12 @@ describe("concurrent inflation", () => {
     expect(spy.mock.calls[0]![1]!.chunkSize).toBeGreaterThanOrEqual(16_384);
   });
 
-  /** Decoded in one step: a wrong guess of the window gives a wrong result, not only a slow one. */
+  /**
+   * Decoded in one step, so that a wrong guess of the window gives a wrong result instead of a slow
+   * one.
+   */
   test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
-    "reads a Brotli window of 2^%i bytes up to 2^18, and leaves larger ones to the thread pool",
+    "reads a Brotli window of 2^%i bytes up to 2^18, and leaves larger windows to the thread pool",
     (bits) => {
       const text = randomBytes(20).toString("hex");
       const body = brotliCompressSync(text, {

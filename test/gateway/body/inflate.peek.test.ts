@@ -12,7 +12,7 @@ describe("the peek at the start of a compressed body", () => {
     ["gzip", gzipSync],
     ["deflate", deflateSync],
   ] as const)(
-    "finds the key at the start, whether the events after it are equal or different: %s",
+    "finds the key at the start, whether the events after the key are equal or different: %s",
     (coding, compress) => {
       const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
       const others = Array.from({ length: 5_000 }, (_, n) =>

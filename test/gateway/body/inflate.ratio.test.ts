@@ -86,7 +86,7 @@ describe("the expansion limit of a body", () => {
     ["br", br],
     ["zstd", zstd],
   ])(
-    "stops a %s body at 8 MiB and 200 times its size if its first bytes hold no project's key",
+    "stops a %s body at 8 MiB and 200 times its size if its first bytes do not contain a known key",
     async (coding, encode) => {
       const body = encode(Buffer.alloc(20 * MIB, " "));
       const { reply } = await answerTo(coding, body, nobodys);
@@ -97,7 +97,7 @@ describe("the expansion limit of a body", () => {
     },
   );
 
-  test("allows a body with a project's key the best compression ratio of deflate", async () => {
+  test("allows a body with a known key the best compression ratio of deflate", async () => {
     const { reply, inflated } = await answerTo(
       "gzip",
       zlib.gzipSync(Buffer.alloc(20 * MIB, " "), { level: 9 }),
@@ -106,7 +106,7 @@ describe("the expansion limit of a body", () => {
     expect([reply.status, inflated]).toEqual([200, 20 * MIB]);
   });
 
-  test("allows a body of different events even if its first bytes hold no project's key", async () => {
+  test("allows a body of different events even if its first bytes do not contain a known key", async () => {
     const text = JSON.stringify({ batch: events, api_key: "k" });
     const { reply, inflated } = await answerTo("gzip", zlib.gzipSync(text), nobodys);
     expect([reply.status, inflated]).toEqual([200, text.length]);

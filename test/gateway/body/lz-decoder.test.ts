@@ -79,7 +79,7 @@ describe("the lz-string decoder", () => {
     );
   });
 
-  test("reports a text that is truncated anywhere or followed by more data", () => {
+  test("reports an error for a text that is truncated anywhere or followed by more data", () => {
     const whole = lzEncode(
       JSON.stringify({ event: "a", properties: { text: "äöü 😀".repeat(20) } }),
     );
@@ -101,7 +101,7 @@ describe("the lz-string decoder", () => {
     );
   });
 
-  test("reports an unknown phrase", () => {
+  test("reports an error for an unknown phrase", () => {
     const writer = new LzWriter();
     writer.literal(0x61);
     writer.phrase(6);

@@ -288,7 +288,7 @@ describe("decoding the payloads of PostHog's clients", () => {
       asForm(text, `&data=${encodeURIComponent(text)}`),
       400,
       "invalid_payload",
-      /more than one field data/,
+      /several fields named data/,
     ],
     ["a GET without data", { line: "GET /e/?ip=1" }, 400, "empty_body", /data=/],
     ["a GET with empty data", { line: "GET /e/?data=&ip=1" }, 400, "empty_body", /data=/],
@@ -357,7 +357,7 @@ describe("decoding the payloads of PostHog's clients", () => {
     }
   });
 
-  test("ignores the body if the query has data", async () => {
+  test("ignores the body if the query contains data", async () => {
     const server = await startTestServer(large);
     const wire = await connectTo(server);
     const request = requestOf({
@@ -381,7 +381,7 @@ describe("decoding the payloads of PostHog's clients", () => {
         return hint;
       },
     });
-    // The browser's properties precede the key, and every word of them is new.
+    // The browser's properties precede the key, and no word of them repeats.
     const description = zlib
       .deflateRawSync(Buffer.from(manyEvents))
       .toString("base64")

@@ -20,7 +20,7 @@ const lookEveryMs = 15;
 const dayMs = 86_400_000;
 
 describe("certificate renewal", () => {
-  test("new connections get the new certificate; open connections continue", async () => {
+  test("new connections get the new certificate, and open connections continue", async () => {
     const renewing = await start();
     const before = await secure(renewing);
     expect(shownBy(before)).toBe("first");
@@ -96,7 +96,7 @@ describe("certificate renewal", () => {
 
   test.each([
     [
-      "the certificate is replaced by one of a different key",
+      "the certificate is replaced by a certificate of a different key",
       (renewing: Renewing, other: PemPair) => writeFileSync(renewing.cert, other.cert),
     ],
     [
@@ -134,7 +134,7 @@ describe("certificate renewal", () => {
     },
   );
 
-  test("the same files are retried after a temporary error; each error is logged once", async () => {
+  test("the same files are retried after a temporary error, and each error is logged once", async () => {
     const renewing = await start(2);
     const { http } = renewing.server;
     const renew = http.renewCertificate.bind(http);

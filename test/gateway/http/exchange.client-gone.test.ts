@@ -22,7 +22,7 @@ describe("a client that disconnects", () => {
       "body",
       Buffer.concat([head({ "Transfer-Encoding": "chunked" }), Buffer.from("3\r\nabc\r\n")]),
     ],
-  ])("during the %s of its request leaves nothing behind", async (phase, bytes) => {
+  ])("during the %s of its request frees the request's slot and memory", async (phase, bytes) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(bytes);
@@ -45,7 +45,7 @@ describe("a client that disconnects", () => {
       (exchange: Exchange) => exchange.answerProblem({ code: "timeout", detail: "late" }),
     ],
   ])(
-    "before the answer does not stop the intake; a late answer (%s) is harmless",
+    "before the answer does not stop the intake, and a late answer (%s) is ignored",
     async (_, answer) => {
       const { server, wire } = await heldRequest();
       wire.socket.destroy();
@@ -61,7 +61,7 @@ describe("a client that disconnects", () => {
   test("during inflation ends its request before the intake gets the body", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
-    // Every thread of the pool is busy for a while, so the body has to wait for one.
+    // Every thread of the pool is busy for a while, so the body must wait for a thread.
     const busy = Array.from({ length: 8 }, () =>
       promisify(pbkdf2)("a", "b", 200_000, 32, "sha512"),
     );
@@ -78,7 +78,7 @@ describe("a client that disconnects", () => {
     expect([server.aborted, server.taken.length]).toEqual([["answer"], 1]);
   });
 
-  test("by closing its sending side gets no answer and harms nothing", async () => {
+  test("by closing its sending side counts as disconnected, and a late answer is ignored", async () => {
     const { server, wire } = await heldRequest();
     wire.socket.end();
     await until(() => server.aborted.length === 1, "uWS takes a half-closed connection for closed");

@@ -91,7 +91,7 @@ test("a deferred answer stops the work on the body immediately, and is the only 
   exchange.body.cancelWork = () => void stopped++;
   exchange.answerProblem(problem);
   expect([exchange.isOver, stopped, written]).toEqual([true, 1, []]);
-  // A bug, so it is logged; the first answer is still sent.
+  // This is a bug, so it is logged. The first answer is still sent.
   exchange.answerStored(oneStored);
   expect([written, logged.length]).toEqual([[], 1]);
   await nextTurn();
@@ -99,7 +99,7 @@ test("a deferred answer stops the work on the body immediately, and is the only 
   expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
 });
 
-test("if a client disconnects while its answer is deferred, nothing is sent and the request ends", async () => {
+test("if a client disconnects while its answer is deferred, the request ends without an answer", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
@@ -130,7 +130,7 @@ test("if a client disconnects before the intake has the body, the request ends i
   expect([written, counted]).toEqual([[], ["aborted at answer"]]);
 });
 
-test("an evicted body is answered immediately if it is complete, and otherwise when all of it has arrived", () => {
+test("an evicted body is answered immediately if it is complete, and otherwise after all of it has arrived", () => {
   const arriving = begin();
   arriving.exchange.body.state = "arriving";
   arriving.exchange.body.evict();
@@ -164,7 +164,7 @@ test("a request whose idle timeout is extended stays paused until it may be read
 });
 
 test.each([false, true])(
-  "a rejection for too many chunks is sent in a later turn of the event loop, or not at all if the connection is closed (closed: %s)",
+  "a rejection for too many chunks is sent in a later turn of the event loop, or not at all on a closed connection (closed: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.rejectChunks(problem);

@@ -1,4 +1,4 @@
-// uWS reads pipelined requests for as long as each is answered before the next is read.
+// uWS reads pipelined requests as long as each request is answered before the next one is read.
 
 import { describe, expect, test } from "vitest";
 import { ANSWERS_AT_ONCE_MAX } from "../../../src/gateway/http/exchange.ts";
@@ -71,8 +71,8 @@ describe("the limit of immediate answers per turn of the event loop", () => {
       const wire = await connectTo(server);
       wire.write(Buffer.concat(Array.from({ length: 4_000 }, () => request)));
       await wire.ended();
-      // These came in one read. The connection ends with the first deferred answer, unless that was
-      // the last of the read.
+      // Several requests arrive in one read. The connection ends with the first deferred answer,
+      // unless its request was the last of the read.
       expect(server.finished.length).toBeLessThanOrEqual(4 * ANSWERS_AT_ONCE_MAX);
       await until(() => server.http.inflight() === 0, "nothing is left");
     },
@@ -91,7 +91,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
         wire.write(Buffer.concat(Array.from({ length: 1_000 }, () => request)));
       for (const wire of others) wire.write(request);
       await Promise.all(wires.map((wire) => wire.ended()));
-      // One more for each connection, whose answer is deferred.
+      // Each connection may have one more answer, which is deferred.
       expect(Math.max(...counted.turns)).toBeLessThanOrEqual(
         ANSWERS_AT_ONCE_MAX + wires.length + others.length,
       );
@@ -105,7 +105,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
     },
   );
 
-  test("closes no connection of a client that waits for each answer, however many such clients there are", async () => {
+  test("closes no connection of a client that waits for each answer, however many such clients connect", async () => {
     const server = await startTestServer();
     server.refusal = "store_full";
     const wires = await Promise.all(
@@ -121,7 +121,7 @@ describe("the limit of immediate answers per turn of the event loop", () => {
     expect(wires.some((wire) => wire.closed())).toBe(false);
   });
 
-  test("allows a few pipelined requests and answers them in order", async () => {
+  test("allows a few pipelined requests and answers these requests in order", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerProblem({ code: "invalid_json", detail: JSON.parse(body.toString()).name });

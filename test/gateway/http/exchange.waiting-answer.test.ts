@@ -31,7 +31,7 @@ test("a request with a deferred answer is not evicted by a body that needs memor
     for (const untilMs = performance.now() + 20; performance.now() < untilMs; );
     const [first, second] = await Promise.all([odd.reply(), other.reply()]);
     server.admission.release(taken);
-    // Unless the second was read first.
+    // The code is "overloaded" if the second request was read first.
     expect(["unsupported_encoding", "overloaded"]).toContain(codeIn(first));
     expect([200, 503]).toContain(second.status);
     expect(server.logged).toEqual([]);

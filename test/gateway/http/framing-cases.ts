@@ -1,15 +1,15 @@
-// Requests with ambiguous framing, each followed by a request that only one of two readers may see
-// (CWE-444, RFC 9112 section 11.2).
+// Requests with ambiguous framing. Each is followed by a request that only one of two readers may
+// read (CWE-444, RFC 9112 section 11.2).
 
 import { event, request } from "../../kit/hostile.ts";
 
 interface FramingCase {
   /**
-   * `carrier` is the event of the request itself; the bytes end with a whole request for
+   * `carrier` is the event of the request itself. The bytes end with a complete request for
    * `smuggled`.
    */
   readonly bytes: (carrier: string, smuggled: string) => Buffer;
-  /** The statuses allowed when the request is sent directly; empty: not checked. */
+  /** The allowed statuses if the request is sent directly; empty: not checked. */
   readonly allowed: readonly number[];
 }
 

@@ -6,7 +6,9 @@ import { framingCases } from "./framing-cases.ts";
 const waitMsMax = 20_000;
 
 describe("a request with ambiguous framing", () => {
-  test("is the last request that is read from its connection", { timeout: 120_000 }, async () => {
+  test("is the last request that the server reads from its connection", {
+    timeout: 120_000,
+  }, async () => {
     const target = await startTarget("--body-bytes-max", "1048576");
     const { port } = target;
     const forwarded = "X-Forwarded-For: 192.0.2.1";
@@ -60,7 +62,7 @@ describe("a request with ambiguous framing", () => {
     expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
   });
 
-  test("does not delay other requests if thousands are pipelined", async () => {
+  test("does not delay other requests if thousands of ambiguous requests are pipelined", async () => {
     const target = await startTarget();
     const refusedAtOnce = request("{}");
     const { statuses, ended } = await raw(

@@ -17,7 +17,7 @@ import {
 } from "../../kit/http-server.ts";
 
 const authority = await createAuthority();
-/** uWS gives a connection 10 s, and checks every 4. */
+/** uWS closes a stalled connection after 10 s, and checks every 4 s. */
 const cutOffMs = 20_000;
 /** A flood ends after this many handshakes, so that a failing test ends. */
 const floodHandshakesMax = 3_000;

@@ -40,7 +40,7 @@ describe("the listener", () => {
 
   test("rejects an address that the host does not have", async () => {
     await expect(another().listen("192.0.2.1", 0)).rejects.toThrow(
-      "this host does not have the address",
+      "this host does not have this address",
     );
   });
 });

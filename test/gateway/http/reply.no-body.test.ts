@@ -1,4 +1,4 @@
-// RFC 9110, 8.6: a 204 and a 304 have no Content-Length; a HEAD has that of the GET.
+// RFC 9110, 8.6: a 204 and a 304 have no Content-Length. A HEAD has the Content-Length of the GET.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -54,7 +54,7 @@ describe("an answer without a body", () => {
     },
   );
 
-  test("that closes the connection is the last one on it", async () => {
+  test("is the last answer on its connection if it closes the connection", async () => {
     const server = await startTestServer();
     const { text } = await heardOf(server, Buffer.concat([beacon, beacon, icon]));
     expect(text.split("HTTP/1.1").length - 1).toBeLessThanOrEqual(1);

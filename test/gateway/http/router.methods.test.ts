@@ -15,7 +15,7 @@ describe("the router", () => {
           "method_not_allowed",
           "GET, POST, OPTIONS",
         ]);
-        // The request does not state where it ends, so nothing after it is read.
+        // The request does not state its length, so the server reads nothing after it.
         expect(reply.headers.get("connection")).toBe("close");
       }
     },

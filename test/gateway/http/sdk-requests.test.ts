@@ -64,13 +64,13 @@ describe("SDK requests other than events", () => {
         sessionRecording: false,
         supportedCompression: expect.any(Array),
       });
-      // SDKs from before 2023 use these.
+      // SDKs older than 2023 use these paths.
       expect(answer.config).toEqual({ enable_collect_everything: true });
       expect(answer).not.toHaveProperty("quotaLimited");
     },
   );
 
-  test("/flags also returns the configuration if the query asks for it", async () => {
+  test("/flags also returns the configuration if the query requests it", async () => {
     const server = await startTestServer();
     const answer = JSON.parse((await ask(server, "POST /flags/?v=2&config=true", "{}")).body);
     expect(answer).toMatchObject({
@@ -119,7 +119,7 @@ describe("SDK requests other than events", () => {
     expect(server.finished).toEqual(["config 200"]);
   });
 
-  test("config.js sets the same configuration for its own key, and does not change that of other keys", async () => {
+  test("config.js sets the same configuration for its own key only", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc/config.js");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([
@@ -276,7 +276,7 @@ describe("SDK requests other than events", () => {
     await endless.ended();
   });
 
-  test("are answered even while nothing can be stored and during a drain", async () => {
+  test("are answered during a drain and while nothing can be stored", async () => {
     const server = await startTestServer();
     server.refusal = "unavailable";
     const [first, second] = [await connectTo(server), await connectTo(server)];
@@ -322,12 +322,12 @@ describe("SDK requests other than events", () => {
     expect(server.finished).toEqual(labels.map((label) => `${label} 200`));
   });
 
-  test("a preflight with invalid framing is rejected; its connection is closed", async () => {
+  test("a preflight with invalid framing is rejected, and its connection is closed", async () => {
     const server = await startTestServer();
     for (const path of ["/e/", "/i/v1/analytics/events", "/flags/", "/nothing"]) {
       const wire = await connectTo(server);
-      // The first request of a connection is always read completely; the second is read as one with
-      // a body.
+      // The server always reads the first request of a connection completely. It reads the second
+      // request as a request with a body.
       wire.write(Buffer.concat([head({ "Content-Length": "2" }, "POST /s/"), Buffer.from("{}")]));
       expect((await wire.reply()).status).toBe(200);
       wire.write(

@@ -12,7 +12,7 @@ import {
 } from "../../kit/http-server.ts";
 
 describe("a draining server", () => {
-  test("answers requests in flight, rejects later ones, and accepts no connection", async () => {
+  test("answers requests in flight, rejects later requests, and accepts no connection", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const [waiting, sending, idle] = [

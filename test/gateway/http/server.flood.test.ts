@@ -15,12 +15,12 @@ const clients = 40;
 const budgetBytes = 64 * MIB;
 const bodyBytesMax = 20 * MIB;
 const inflatedBytesMax = 44 * MIB;
-/** What small requests may use on top: cached blocks, two decoders, and the heap. */
+/** The additional memory of small requests: cached blocks, two decoders, and the heap. */
 const besideBytesMax = budgetBytes / 8 + (42 + 16 + 2 * 17 + 64) * MIB;
 /** Two scanners, for bodies in which every byte is structural. */
 const indexBytesMax = 2 * 4 * inflatedBytesMax;
 /**
- * The heap, and freed memory that the C library retains; it does not grow from one flood to the
+ * The heap, and freed memory that the C library retains. It does not grow from one flood to the
  * next.
  */
 const restingBytesMax = (64 + 64) * MIB;
@@ -76,7 +76,7 @@ test("small requests are answered while 40 clients send bodies of 20 MB, and the
 
   const large = batchOf(bodyBytesMax);
   const bodies = await flood(gateway, () => [large]);
-  // On a busy machine the store may answer too late for them.
+  // On a busy machine the store may acknowledge large bodies too late.
   const admitted = bodies.sent.filter(
     ({ status, code }) => status === 200 || code === "timeout" || code === "unavailable",
   );
@@ -104,7 +104,7 @@ test("small requests are answered while 40 clients send bodies of 20 MB, and the
   expect(inflated.small.stored / inflated.small.sent).toBeGreaterThan(0.95);
   expect(inflated.peak).toBeLessThan(startBytes + budgetBytes + besideBytesMax + indexBytesMax);
 
-  // Together they may leave none of them the room it needs. Alone, each is judged.
+  // Together, the bodies may exhaust the memory. Alone, each body is processed.
   for (const [bomb, coding] of bombs) {
     const { status } = await send(gateway.port, bomb, { "Content-Encoding": coding });
     expect([401, 413]).toContain(status);

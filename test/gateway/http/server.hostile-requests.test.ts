@@ -1,4 +1,5 @@
-// All at once: invalid requests, hundreds of slow ones, and valid ones changed at random.
+// Concurrent requests: invalid requests, hundreds of slow requests, and valid requests with random
+// changes.
 
 import { connect } from "node:net";
 import fc from "fast-check";
@@ -77,14 +78,14 @@ function slowly(port: number, first: Uint8Array, last: Uint8Array): Promise<stri
   });
 }
 
-test("each hostile request is rejected or disconnected; the gateway continues to serve", {
+test("each hostile request is rejected or disconnected, and the gateway continues to serve", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget("--body-bytes-max", "1048576");
   const { port } = target;
   const seed = Date.now() % 2 ** 31;
   const changed = fc.sample(changes, { seed, numRuns: randomCount }).map((list, place) => {
-    // Spread out, so that no change turns one id into another.
+    // Ids differ in many digits, so that no change turns one id into another.
     const id = `changed ${(Math.imul(place + 1, 0x9e3779b1) >>> 0).toString(16)}`;
     const bytes = list.reduce((sofar, change) => change(sofar), request(event(id)));
     return { id, bytes };

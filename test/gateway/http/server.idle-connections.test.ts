@@ -8,7 +8,8 @@ const otherFiles = 200;
 const bytesEachMax = 4_096;
 
 /**
- * Of this process, and of one that it has started: Node raises the soft limit to the hard limit.
+ * The limit of this process and of a process that it has started. Node raises the soft limit to the
+ * hard limit.
  */
 function openFilesMax(): number {
   const report = process.report.getReport() as {
@@ -25,7 +26,7 @@ function open(port: number): Promise<Socket> {
   });
 }
 
-test("10,000 idle connections use little memory; a request among them is answered", {
+test("10,000 idle connections use little memory, and a request among them is answered", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget("--address-connections-max", "1000000");

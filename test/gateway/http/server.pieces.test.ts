@@ -53,7 +53,7 @@ test("an event is stored once wherever its request is split", { timeout: 120_000
       ),
     ),
   );
-  // uWS takes some pieces of a request line for a whole one of another HTTP version.
+  // uWS reads some pieces of a request line as a complete line of another HTTP version.
   const mayBeRefused = [...heard].filter(
     ([id, status]) => sent.get(id)![0]!.length < requestLineBytes && status === 505,
   );

@@ -12,8 +12,8 @@ const bodiesEach = 40;
 const besideBytesMax = 160 * MIB;
 
 /**
- * Text that barely compresses keeps the ratio of the spaces after it within the limit. Its first
- * character prevents it from being read as base64 of JSON.
+ * Text that barely compresses keeps the ratio of the following spaces within the limit. Because of
+ * its first character, the text is not read as base64 of JSON.
  */
 function bodyOf(spaceBytes: number): Buffer {
   const text = Buffer.concat([

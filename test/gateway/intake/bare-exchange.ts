@@ -1,4 +1,4 @@
-// The exchange of a request of which only the body is known.
+// The exchange of a request that has only a body.
 
 import type { Exchange } from "../../../src/gateway/http/port.ts";
 

@@ -60,7 +60,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines).toHaveLength(1);
     });
 
-    test("with duplicate keys is stored with the last of them", async () => {
+    test("with duplicate keys is stored with the last value of each key", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"wrong","api_key":"${key}","batch":1,"batch":[{"event":"a","event":"b","distinct_id":"1","distinct_id":"2","properties":5,"properties":{"$set":1,"$set":{"x":1}}}]}`,
@@ -74,7 +74,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines[0]).toMatch(/"properties":\{"\$set":\{"x":1\}\},"\$set":\{"x":1\}\}$/);
     });
 
-    test("with numbers that no double can hold is stored with their text", async () => {
+    test("with numbers that no double can hold is stored with the original digits", async () => {
       const numbers = "[12345678901234567890123,1e400,-0,0.10,1E+2]";
       const lines = await storedLines(
         ({ key }) =>
@@ -111,7 +111,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(lines[1]).toContain('"properties":{"__proto__":3}');
     });
 
-    test("with an escaped uuid is stored with the uuid that it encodes", async () => {
+    test("with an escaped uuid is stored with the decoded uuid", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","uuid":"0199AAAA\\u002dbbbb-7ccc-8ddd-eeeeeeeeeeee"}`,
@@ -138,7 +138,7 @@ describe("JSON that JSON.stringify never writes", () => {
         "number_too_long",
       ],
       ["has a number of 5,000 digits, and gets an error", 1, "7".repeat(5_000), "number_too_long"],
-    ])("has its other items stored if one %s", async (_title, depth, number, code) => {
+    ])("has its other items stored if one item %s", async (_title, depth, number, code) => {
       for (const key of ["a", "\\ud800", "\\u0000"]) {
         const project = await gateway.project();
         const value = `${"[".repeat(depth)}${number}${"]".repeat(depth)}`;
@@ -165,7 +165,7 @@ describe("JSON that JSON.stringify never writes", () => {
       }
     });
 
-    test("with a deep or long value in the envelope is stored without that value", async () => {
+    test("with a deep or long value in the envelope is stored without the value", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","x":${"[".repeat(5_000)}${"1".repeat(5_000)}${"]".repeat(5_000)},"batch":[{"event":"a","distinct_id":"1"}]}`,
@@ -195,7 +195,7 @@ describe("JSON that JSON.stringify never writes", () => {
       }
     });
 
-    test("with duplicate names in a normalised event is stored with the last of them", async () => {
+    test("with duplicate names in a normalised event is stored with the last value of each name", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"$set":1,"$set":{"x":1,"\\u0078":2},"l":[{"y":1,"y":[{"z":1,"z":2}]}]}}`,
@@ -216,7 +216,7 @@ describe("JSON that JSON.stringify never writes", () => {
       expect(ids).toEqual(Array.from({ length: 3 }, () => '{"a":"é","b":[1]}'));
     });
 
-    test("with an item too large to be normalised is stored without that item", async () => {
+    test("with an item too large to be normalised is stored without the item", async () => {
       const project = await gateway.project();
       const large = `{"event":"a","distinct_id":"1","properties":{"\\ud800":"${"x".repeat(1_048_576)}"}}`;
       const body = `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${large}]}`;

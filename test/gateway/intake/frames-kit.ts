@@ -26,7 +26,7 @@ interface Given {
   readonly problem?: Problem;
 }
 
-/** How two requests with the same events may differ. */
+/** The possible differences between two requests with the same events. */
 export interface SentHow {
   readonly between?: string;
   readonly clientAddress?: string;
@@ -144,9 +144,7 @@ export function event(textBytes = 0) {
 
 export const dropped = () => ({ ...event(), event: "" });
 
-/**
- * Takes frames until the intake has placed all events, and settles them from the last to the first.
- */
+/** Takes frames until the intake has published all events, and settles them from last to first. */
 export async function settleAll(
   frames: Submitted[],
   work: Promise<void>,

@@ -88,7 +88,7 @@ describe("the search for a mistyped name", () => {
     expect(found({ properties: { evnt: "v" } }, "event")).toBe(undefined);
   });
 
-  test("finds the closest name, whatever precedes it", () => {
+  test("finds the closest name, whatever names precede it", () => {
     expect(found({ evemt: "v", Event: "v" }, "event")).toBe("Event");
     expect(found({ name: "v", evnt: "v" }, "event")).toBe("evnt");
     expect(found({ events: [1], Event: "v" }, "batch", "event")).toBe("events");
@@ -148,7 +148,7 @@ describe("the search for a mistyped name", () => {
     expect(membersOf({ ...span, body: Buffer.from(JSON.stringify(many)) })).toHaveLength(64);
   });
 
-  test("is made a limited number of times per turn of the event loop", async () => {
+  test("runs a limited number of times per turn of the event loop", async () => {
     const slips = new Typos();
     const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
     const span = { body, start: 0, end: body.length };

@@ -13,7 +13,7 @@ describe("the answer to an unknown API key", () => {
     ["k", "No project has the API key of 1 character"],
     [
       "phx_0123456789abcdef",
-      /\(20 characters\): it looks like a personal key: send the project's$/,
+      /\(20 characters\): it looks like a personal key: send the key of the project$/,
     ],
     ["<ph_project_api_key>", /begins with <ph_proj .*: it looks like a placeholder$/],
     ["YOUR_API_KEY_HERE", /placeholder$/],

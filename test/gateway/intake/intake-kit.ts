@@ -18,7 +18,7 @@ import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 export interface Sent {
-  /** `stored N`, or the problem's code; undefined until there is an answer. */
+  /** `stored N`, or the problem's code; undefined before the answer. */
   readonly answer: string | undefined;
   readonly library: string;
   readonly work: Promise<void>;
@@ -30,7 +30,7 @@ export interface BodyOf {
   readonly events: number;
   readonly historical?: boolean;
   readonly padding?: number;
-  /** The envelope's members are in the middle, where only the scan finds them. */
+  /** The envelope's members are in the middle of the body, where only the scan finds them. */
   readonly hidden?: boolean;
 }
 
@@ -42,7 +42,7 @@ interface SendOptions {
 
 interface IntakeKitOptions {
   readonly createScanner?: (rows?: number) => BackgroundScanner;
-  /** Project ids; their keys are `key_` and the id. */
+  /** Project ids; the key of a project is `key_` and the id. */
   readonly projects?: readonly string[];
   readonly publisher?: Publisher;
   readonly meter?: ProjectMeter;
@@ -50,7 +50,7 @@ interface IntakeKitOptions {
 }
 
 const frameBytesMax = 524_288;
-/** Shorter bodies are borrowed, like those that arrive in one piece. */
+/** Shorter bodies are borrowed, like bodies that arrive in one piece. */
 const borrowedBytesMax = 1_048_576;
 
 const openMeter: ProjectMeter = {
@@ -65,7 +65,10 @@ export class IntakeKit {
   readonly messageIds: string[] = [];
   heldBytes = 0;
   readonly eventsOfTurns: number[] = [];
-  /** The outcome of a project's frame. A promise keeps it waiting, and may resolve to `refused`. */
+  /**
+   * The outcome of a project's frame. The frame waits for a promise, which may resolve to
+   * `refused`.
+   */
   outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
   refusal: Publisher["refusal"] = () => undefined;
@@ -139,7 +142,7 @@ export class IntakeKit {
         sent.answer = code;
       },
     };
-    // The memory is overwritten as soon as the intake may no longer read it.
+    // Overwrites the memory as soon as the intake must not read it any more.
     const overwrite = (): void => void bytes.fill(0x20);
     const memory = bytes.length < borrowedBytesMax ? "borrowed" : "owned";
     sent.work = this.#intake(exchange, { memory, bytes }) ?? sent.work;

@@ -1,4 +1,4 @@
-// A retry of a late request would store its events twice if any of them had been placed.
+// If any event of a late request had been published, a retry would store it twice.
 
 import { describe, expect, test } from "vitest";
 import { IntakeKit, until } from "./intake-kit.ts";
@@ -11,8 +11,8 @@ describe("a request past its deadline", () => {
     "publishes none of its events: %j",
     async (body) => {
       const kit = new IntakeKit();
-      // Only a body that was inflated in the thread pool can be late on arrival, and such a body
-      // has a hint.
+      // Only a body that was inflated in the thread pool can be late on arrival. Such a body has a
+      // hint.
       const lane = "historical" in body ? "historical" : "live";
       const sent = kit.send(body, {
         deadlineMs: kit.monotonicMs() - 1,

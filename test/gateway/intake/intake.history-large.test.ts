@@ -133,7 +133,7 @@ describe("the intake", () => {
     expect(answers.sort()).toEqual(["fifth 1", "first 2", "large 8000", "larger 20000", "third 3"]);
   });
 
-  test("checks each request once against the limits of its project, even if it had to wait", async () => {
+  test("checks each request once against the limits of its project, even if the request had to wait", async () => {
     await Promise.all([
       send("large", "a", { events: 8_000, historical: true }),
       send("waits", "a", { events: 3, historical: true }),
@@ -152,7 +152,7 @@ describe("the intake", () => {
     expect(placed.length).toBe(30_001);
   });
 
-  test("publishes all large bodies even if there are more of them than scanners", async () => {
+  test("publishes all large bodies even if there are more bodies than scanners", async () => {
     await Promise.all(
       Array.from({ length: 7 }, (_, index) =>
         send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {

@@ -9,8 +9,7 @@ import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 const server = await natsServerForFile();
 
 /**
- * A subscriber that takes the first live stream's subjects and never acknowledges replaces the
- * stream.
+ * Replaces the first live stream by a subscriber that takes its subjects and never acknowledges.
  */
 async function muteFirst(rig: Rig): Promise<void> {
   const jsm = await managerOf(rig.link.connection, { timeoutMs: 5_000 });

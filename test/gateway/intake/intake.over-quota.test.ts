@@ -42,7 +42,7 @@ async function answerTo(body: BodyOf): Promise<string | undefined> {
 const large: BodyOf = { name: "large", project: "a", events: 500, padding: 1_000 };
 
 describe("a large body of a project over its quota", () => {
-  test("is rejected without a scan; its bytes are counted", async () => {
+  test("is rejected without a scan, and its bytes are counted", async () => {
     owe(500);
     expect(await answerTo(large)).toBe("rate_limited");
     expect(scanned).toBe(0);
@@ -73,20 +73,20 @@ describe("a large body of a project over its quota", () => {
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
-  test("has its events counted if they are many and small", async () => {
+  test("has its events counted if it has many small events", async () => {
     owe(500);
     expect(await answerTo({ ...large, padding: 10 })).toBe("rate_limited");
     expect(meter.counts).toMatchObject({ rateLimitedRequests: 1, rateLimitedEvents: 500 });
   });
 
-  test("gets the error of an outage, not that of the quota, during an outage", async () => {
+  test("gets the error of an outage instead of the quota's error during an outage", async () => {
     owe(500);
     kit.refusal = () => "unavailable";
     expect(await answerTo(large)).toBe("unavailable");
     expect(meter.counts.rateLimitedRequests).toBe(0);
   });
 
-  test("is accepted if the quota is absent", async () => {
+  test("is accepted if the project has no quota", async () => {
     expect(await answerTo(large)).toBe("stored 500");
   });
 });

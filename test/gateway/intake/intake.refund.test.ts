@@ -1,5 +1,5 @@
-// After a 503, events that were not stored are not charged to the quota. Events that were stored,
-// or may have been, are charged.
+// After a 503, the quota is not charged for events that were not stored. It is charged for events
+// that were or may have been stored.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -160,7 +160,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes)(
-    "of %s is kept if its events may have been stored, and those count as unknown",
+    "of %s is kept if the events may have been stored, and the events count as unknown",
     async (_, padding) => {
       leave(10);
       otherwise = ["unknown", "timeout"];
@@ -176,7 +176,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes.slice(1))(
-    "of %s is kept for the events that were stored, and those count as accepted",
+    "of %s is kept for the stored events, and these events count as accepted",
     async (_, padding) => {
       leave(10, { bytesPerSecond: 10 * padding });
       outcomes = [
@@ -197,7 +197,7 @@ describe("the quota charge", () => {
   );
 
   test.each(sizes.slice(1))(
-    "for the stored events of %s is not made again when the request is sent again",
+    "for the stored events of %s is not repeated if the request is sent again",
     async (_, padding) => {
       const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
       leave(10, { bytesPerSecond: 10 * padding });
@@ -250,7 +250,7 @@ describe("the quota charge", () => {
     expect(underWayBytes).toBe(0);
   });
 
-  test("of a request with only invalid events is its bytes and one event", async () => {
+  test("of a request with only invalid events is the cost of its bytes and of one event", async () => {
     leave(2);
     const wrong = { event: "e", distinct_id: "u", properties: 1 };
     expect(await send([wrong, wrong])).toBe("invalid_properties");
@@ -293,7 +293,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for the events that may have been stored, and the retry is not rejected as too large", async () => {
+    test("is kept for events that may have been stored, and the retry is not rejected as too large", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());
@@ -305,7 +305,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for the stored events and refunded for the rest", async () => {
+    test("is kept for the stored events and refunded for all other events", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],
@@ -319,7 +319,7 @@ describe("the quota charge", () => {
     });
   });
 
-  test("is refunded only up to the burst and only up to what was charged", () => {
+  test("is refunded only up to the burst and only up to the charged amount", () => {
     const admitted = (events: number, bytes: number) => takenOf(meter, costOf(events, bytes));
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     const small = admitted(1, 1);

@@ -40,7 +40,7 @@ describe("the problem for invalid JSON", () => {
     ['{"a":01}', 6, /must not begin with an extra 0$/],
     ['{"a":+1}', 5, /must begin with a digit/],
     ['{"a":.5}', 5, /must begin with a digit/],
-    ['{"a":"x\\qy"}', 8, /no such escape: write a backslash as two/],
+    ['{"a":"x\\qy"}', 8, /no such escape: write two backslashes for a backslash/],
     ['{"a":"\\u12"}', 10, /four hexadecimal digits/],
     ['{"a":"x\ny"}', 7, /unexpected line break .*write line breaks/],
     [
@@ -78,7 +78,7 @@ describe("the problem for invalid JSON", () => {
     ["event=signup&distinct_id=u", 0, /looks like a form/],
     ['--xyz\r\nContent-Disposition: form-data; name="data"', 1, /multipart/],
     ["<html>", 0, /XML or HTML/],
-    ["eyJldmVudCI6ImUiLCJkaXN0aW5jd", 0, /base64 that is cut or damaged/],
+    ["eyJldmVudCI6ImUiLCJkaXN0aW5jd", 0, /truncated or damaged base64/],
     [
       Buffer.from('{"event":"e"}', "utf16le").toString("latin1"),
       1,
@@ -149,7 +149,7 @@ describe("the problem for invalid JSON", () => {
     expect(inString).toBeGreaterThan(0.9 * all);
   });
 
-  test("shows some characters around the error, with unreadable ones as question marks", () => {
+  test("shows some characters around the error, and replaces unreadable characters by question marks", () => {
     expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe(
       'd up","distinct_id":"u",}',
     );
@@ -160,7 +160,7 @@ describe("the problem for invalid JSON", () => {
   const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
   const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
 
-  test("shows neither a key nor a usable part of one, wherever a body is truncated", () => {
+  test("shows neither a key nor a usable part of a key, wherever a body is truncated", () => {
     const events = fc.array(
       fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
       {

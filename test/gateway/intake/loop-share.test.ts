@@ -1,5 +1,5 @@
-// Work is counted by a clock of the test: 2 µs per event placed, 6 ns per byte scanned, so the
-// machine's speed does not matter.
+// The test's clock counts work: 2 µs per published event and 6 ns per scanned byte. So the result
+// does not depend on the machine's speed.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { LoopShare } from "../../../src/gateway/intake/loop-share.ts";
@@ -68,7 +68,7 @@ describe("one turn of the event loop", () => {
     await Promise.all(all.map(({ work }) => work));
     expect(all.every(({ answer }) => answer === "stored 300")).toBe(true);
     await until(() => kit.eventsOfTurns.reduce((sum, events) => sum + events, 0) === 30_000);
-    // The events of 8 ms of immediate work, and those of the slices in the same turn.
+    // The events of 8 ms of immediate work, and the events of the slices in the same turn.
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(4_000 + 300 + eventsOfSlicesMax);
   });
 
@@ -94,12 +94,12 @@ describe("one turn of the event loop", () => {
     await Promise.all(all.map(({ work }) => work));
     left = 0;
     expect(all.every(({ answer }) => answer !== undefined)).toBe(true);
-    // In 8 ms, because each body takes at least 0.33 ms.
+    // The maximum in 8 ms, because each body takes at least 0.33 ms.
     expect(atOnce).toBeLessThanOrEqual(25);
     expect(turns).toBeGreaterThan(1);
   });
 
-  test("reports the JSON error of a short body, and leaves that of a long body to a later turn", async () => {
+  test("reports the JSON error of a short body, and leaves the error of a long body to a later turn", async () => {
     const bodies = [`{"x":${"[".repeat(9_000)}`, `{"x":${"[".repeat(4_000)}`];
     const [long, short] = bodies.map((body) => kit.send(Buffer.from(body)));
     expect([long?.answer, short?.answer]).toEqual([undefined, "invalid_json"]);
@@ -136,7 +136,7 @@ describe("one turn of the event loop", () => {
     },
   );
 
-  test("publishes a single event immediately even if other bodies have used it up", async () => {
+  test("publishes a single event immediately even if other bodies have used up the turn", async () => {
     const others = Array.from({ length: 60 }, () =>
       kit.send({ name: "other", project: "a", events: 300, padding: 200 }),
     );

@@ -1,5 +1,5 @@
-// Cases of docs/reference/event-fields.md. Each is sent as a single event and as an item between
-// two valid events.
+// Cases of docs/reference/event-fields.md. Each case is sent as a single event and as an item
+// between two valid events.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {

@@ -112,7 +112,7 @@ describe("the peek at a body", () => {
     ["phc_off", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
     ["", '{"api_key":"phc_b","batch":[]}', true, undefined, "live"],
   ])(
-    "finds the project, and whether the body is live or historical, by the key %j in a header",
+    "finds the project and the stream (live or historical) by the key %j in a header",
     (apiKey, text, isWhole, projectId, lane) => {
       expect(peek(Buffer.from(text), isWhole, apiKey)).toEqual({ projectId, lane });
     },
@@ -174,12 +174,9 @@ describe("the peek at a body", () => {
     ["}", undefined, undefined],
     ['"api_key":"phc_a"}', undefined, undefined],
     ['{"api_key":"phc_a', undefined, undefined],
-  ])(
-    "finds the project, and whether the body is live or historical, in %.60s",
-    (text, projectId, lane) => {
-      expect(of(text)).toEqual({ projectId, lane });
-    },
-  );
+  ])("finds the project and the stream (live or historical) in %.60s", (text, projectId, lane) => {
+    expect(of(text)).toEqual({ projectId, lane });
+  });
 
   test("finds no project in the end of a partial body", () => {
     expect(of(`{"batch":${long},"api_key":"phc_a"}`, false)).toEqual({
@@ -198,7 +195,7 @@ describe("the peek at a body", () => {
   const member = fc.oneof({ weight: 5, arbitrary: fc.tuple(name, value) }, properties);
   const space = fc.constantFrom("", " ", "\n\t");
 
-  test("finds the same project as JSON.parse in an object, and whether the body is live or historical", () => {
+  test("finds the same project as JSON.parse in an object, and the stream (live or historical)", () => {
     const members = fc.array(
       fc.oneof({ weight: 6, arbitrary: member }, { weight: 1, arbitrary: filler }),
     );

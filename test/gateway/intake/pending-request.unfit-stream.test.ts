@@ -41,7 +41,7 @@ function answerTo(
 describe("the answer to a request whose stream becomes unusable", () => {
   test("names the stream, the error and the unknown outcome if events were already sent", () => {
     const detail = expect.stringMatching(
-      /^Stream LIVE_0 .*: it was edited; those in flight may be stored or not/,
+      /^Stream LIVE_0 .*: it was edited; events in flight may be stored or not/,
     );
     expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
     expect(
@@ -70,7 +70,7 @@ describe("the answer to a request whose stream becomes unusable", () => {
     expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
   });
 
-  test("is `timeout` if the store only responded too late", () => {
+  test("is `timeout` if the store responded too late", () => {
     expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
   });
 });

@@ -33,7 +33,7 @@ describe("invalid UTF-8", () => {
       { $set: { "\ufffd": "\ufffd" } },
     ],
   ])(
-    "in %s of one event is replaced with a warning; the other events are stored",
+    "in %s of one event is replaced with a warning, and all other events are stored",
     async (_title, fields, stored) => {
       for (const filler of [0, 200_000, 1_200_000]) {
         const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
@@ -104,7 +104,7 @@ describe("NaN or Infinity", () => {
     ],
     ["a property next to malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
   ])(
-    "in %s of one event is stored as null with a warning; the other events are stored",
+    "in %s of one event is stored as null with a warning, and all other events are stored",
     async (_title, fields, properties) => {
       for (const filler of [0, 200_000, 1_200_000]) {
         const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
@@ -123,7 +123,7 @@ describe("NaN or Infinity", () => {
     },
   );
 
-  test("as a distinct id drops only its own event", async () => {
+  test("as a distinct id drops only the event with that distinct id", async () => {
     const answer = await send(
       (key) => `{"api_key":"${key}","batch":[${good},{"event":"x","distinct_id":NaN},${good}]}`,
     );
@@ -165,7 +165,7 @@ test.each([
   ["NaN", `[${"NaN,".repeat(3_750_000)}NaN]`],
   ["malformed bytes", `"${"\xff".repeat(15_000_000)}"`],
   ["objects with NaN", `[${'{"":NaN,"a":NaN},'.repeat(880_000)}0]`],
-])("an event of 15 MB of %s is dropped, and the other events are stored", async (_title, value) => {
+])("an event of 15 MB of %s is dropped, and all other events are stored", async (_title, value) => {
   const bad = `{"event":"bad","distinct_id":"u","properties":{"a":${value}}}`;
   const last = '{"event":"last","distinct_id":"u","properties":{"a":NaN}}';
   const answer = await send((key) => `{"api_key":"${key}","batch":[${[good, bad, good, last]}]}`);

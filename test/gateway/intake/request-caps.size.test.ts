@@ -45,13 +45,14 @@ function codeOf(...given: Given): string | undefined {
 }
 
 describe("the size limit of a request", () => {
-  test("counts invalid events too", () => {
+  test("includes invalid events", () => {
     expect(codeOf(500_000, 1_500_000_000, 1_500_000_000)).toBeUndefined();
     expect(codeOf(500_001, 1_500_003, 1_500_003)).toBe("too_many_events");
   });
 
   test("rejects identical events that expand beyond the allowance", () => {
-    // 252 kB with 100 MiB of events of 29 bytes, and parts of it.
+    // The first body has 252 kB and expands to 100 MiB of events of 29 bytes. The others are parts
+    // of it.
     expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
     expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
     expect(codeOf(200_000, 5_800_000, 15_000)).toBeUndefined();
@@ -62,10 +63,10 @@ describe("the size limit of a request", () => {
 
   test("counts only the bytes beyond 256 times the bytes sent", () => {
     const meter = new Meter(() => 0);
-    // 300 MiB in one minute, 1 MiB at a time: 44 MiB more than 256 times the bytes sent.
+    // 300 requests of 1 MiB in one minute: 44 MiB more than 256 times the bytes sent.
     for (let sent = 0; sent < 300; sent++)
       expect(codeOf(100, 1_048_576 - 100 * 256, 1_048_576 / 300, meter)).toBeUndefined();
-    // Exactly at 256 times, no byte counts.
+    // At exactly 256 times, no byte counts.
     for (let sent = 0; sent < 1_000; sent++)
       expect(codeOf(100, 1_048_576 - 100 * 256, 4_096, meter)).toBeUndefined();
   });
@@ -90,9 +91,9 @@ describe("the size limit of a request", () => {
   const inside = (name: string) => () =>
     `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
-  test("includes the bytes that a record repeats, and those that the gateway adds to each event", () => {
-    // A record has about 650 bytes of its event and 256 more, so 20,000 records are 256 times as
-    // long as 70,800 bytes sent.
+  test("includes the bytes that a record repeats and the bytes that the gateway adds to each event", () => {
+    // A record has about 650 bytes of its event and 256 additional bytes. So 20,000 records are 256
+    // times as long as 70,800 bytes sent.
     const bytesArrived = 75_000;
     expect(expansionOfBatch(inside('"plain"'), { bytesArrived })).toBe(0);
     const twice = expansionOfBatch(inside('"$set"'), { bytesArrived });
@@ -114,7 +115,7 @@ describe("the size limit of a request", () => {
     expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
   });
 
-  test("is that of the project's quota if the quota allows less in one request", () => {
+  test("is the limit of the project's quota if the quota allows less in one request", () => {
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
     expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();

@@ -69,7 +69,7 @@ describe("the scanner queue", () => {
     },
   );
 
-  test("repairs a body once even if it then waits for a scanner", async () => {
+  test("repairs a body once, even if the body then waits for a scanner", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -104,7 +104,7 @@ describe("the scanner queue", () => {
     expect(later.every(({ answer }) => answer === "stored 5000")).toBe(true);
   });
 
-  test("does not read the rest of a batch once its request has failed", async () => {
+  test("does not read the rest of a batch after its request has failed", async () => {
     let scans = 0;
     const kit = new IntakeKit({
       createScanner(rows) {
@@ -131,7 +131,7 @@ describe("the scanner queue", () => {
     expect(scans).toBe(0);
   });
 
-  test('answers "overloaded" for a body that gets no scanner by its deadline, and finishes the bodies that have one', async () => {
+  test('answers "overloaded" for a body that gets no scanner by its deadline, and finishes bodies that have a scanner', async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;

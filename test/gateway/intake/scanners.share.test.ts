@@ -60,7 +60,7 @@ describe("scanners", () => {
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("scan one huge body at a time, and smaller bodies overtake the huge ones that wait", async () => {
+  test("scan one huge body at a time, and scan smaller bodies before waiting huge bodies", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
@@ -74,7 +74,7 @@ describe("scanners", () => {
     expect(await names()).toBe("b3 b1");
   });
 
-  test("scan short bodies first, but also get to the long ones", async () => {
+  test("scan short bodies first, but do not starve long bodies", async () => {
     const { arrive, names, end } = queueOf();
     arrive("a1", { project: "a" });
     arrive("a2", { project: "a" });
@@ -101,7 +101,7 @@ describe("bodies for a slow stream", () => {
     expect(await names()).toBe("m3 other m4");
   });
 
-  test("leave the next free scanner to a project that has none", async () => {
+  test("leave the next free scanner to a project without a scanner", async () => {
     const { arrive, names, rest, end } = queueOf();
     for (let body = 1; body <= 12; body++)
       arrive(`large${body}`, { project: "m1", bytes: 6_000_000 });

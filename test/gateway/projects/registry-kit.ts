@@ -19,7 +19,7 @@ interface LogLine {
   readonly message: string;
 }
 
-/** Set before the file's first test. */
+/** Set before the first test of the file. */
 export function registryRig(): RegistryRig {
   let server: TestNatsServer | undefined;
   let connection: NatsConnection | undefined;
@@ -69,8 +69,8 @@ export async function registryOn(
 }
 
 /**
- * The rig's connection, which reports the registry's stream as a member without a leader would,
- * while `isLeaderless`.
+ * The rig's connection. While `isLeaderless` is true, it answers for the registry's stream like a
+ * member without a leader.
  */
 export function leaderless(
   { connection }: RegistryRig,

@@ -31,7 +31,7 @@ async function sendFrozen(rig: Rig, lines: readonly string[]): Promise<number> {
   return left;
 }
 
-test("large frames are not batched; they fill the window of frames in flight one by one", async () => {
+test("large frames are not batched, and they fill the window of frames in flight one by one", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 100 }, () => large);
   expect(await sendFrozen(rig, lines)).toBe(window);
@@ -39,7 +39,7 @@ test("large frames are not batched; they fill the window of frames in flight one
   await rig.close();
 });
 
-test("a few small frames among large ones are sent alone, as the window has room", async () => {
+test("a few small frames among large frames are sent alone, within the window", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 40 }, (_, at) => (at % 3 === 0 ? `line ${at}` : large));
   expect(await sendFrozen(rig, lines)).toBe(window);
@@ -72,12 +72,12 @@ test("frames of more than 1 MiB in total are split into several batches", async 
 test("a large frame does not overtake an earlier small frame of its project that is in a batch", async () => {
   const rig = await startRig(server, { settings: { frameBytesMax: 65_536 } });
   server.freeze();
-  // While a bulk frame is in flight, a project may have a second live frame in flight.
+  // While a bulk frame is in flight, a project may have two live frames in flight.
   const bulk = rig.sendOwn("live", ["b".repeat(40_000)], { messageId: "bulk", project: "other" });
   await nextTurn();
   const ids = Array.from({ length: 30 }, (_, at) => `p${at}`);
   const small = ids.map((project) => rig.send("live", `1 ${project}`, { project }));
-  // Too long for the frame of the small line, but not for a frame of its own.
+  // The line is too long for the frame of the small line, but fits into a separate frame.
   const second = rig.send("live", `2 ${"x".repeat(65_533)}`, { project: "p3" });
   await nextTurn();
   expect(rig.publisher.framesUnacked).toBe(1 + 30 + 1);

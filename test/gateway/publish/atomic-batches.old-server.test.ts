@@ -1,5 +1,5 @@
 // nats-server before 2.12 stores the messages of an atomic batch one by one, and acknowledges only
-// the last.
+// the last message.
 
 import { expect, test, vi } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -23,7 +23,7 @@ function sendEach(rig: Rig, text: string): Promise<Settled[]> {
   );
 }
 
-test("after a downgrade of nats-server, every event is stored once, including those in flight", async () => {
+test("after a downgrade of nats-server, every event is stored once, including events in flight", async () => {
   const rig = await startRig(server);
   const state = rig.streams.states.of("live", 0);
   expect(await sendEach(rig, "before")).toEqual(allStored);
@@ -40,8 +40,7 @@ test("after a downgrade of nats-server, every event is stored once, including th
   expect(state.takesAtomicBatches).toBe(false);
   expect(await sendEach(rig, "alone")).toEqual(allStored);
 
-  // As before, a request asks which server leads the stream now. After the failed batch, frames are
-  // sent alone for a while.
+  // After the failed batch, frames are sent alone for a while.
   state.takesAtomicBatches = true;
   rig.heard.batches.length = 0;
   const rounds: string[] = [];

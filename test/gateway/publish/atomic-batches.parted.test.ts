@@ -42,7 +42,7 @@ function sendEach(rig: Rig, withinMs = 10_000): Promise<Settled[]> {
   );
 }
 
-test("the frames of a rejected batch are sent alone in order, as the window has room", async () => {
+test("the frames of a rejected batch are sent alone in order, within the window", async () => {
   const { rig, alone } = await startNarrow();
   const jsm = await jetstreamManager(rig.link.connection);
   await jsm.streams.update(liveStream(rig), { allow_atomic: false });
@@ -53,7 +53,7 @@ test("the frames of a rejected batch are sent alone in order, as the window has 
   await rig.close();
 });
 
-test("the frames of an unanswered batch are sent alone; the batch is counted once", async () => {
+test("the frames of an unanswered batch are sent alone, and the batch is counted once", async () => {
   const { rig, alone } = await startNarrow(1_000);
   server.freeze();
   const sends = sendEach(rig);
@@ -71,7 +71,8 @@ test("the frames of a failed batch that wait for the window become unknown at th
   const { rig, alone } = await startNarrow(200);
   server.freeze();
   const unknown: Settled = { outcome: "unknown", code: "timeout" };
-  // The deadline falls between two ack timeouts, so that nothing is due to be sent at that moment.
+  // The deadline is between two ack timeouts, so that no frame is due to be sent again at that
+  // moment.
   expect(await sendEach(rig, 500)).toEqual(projects.map(() => unknown));
   const { sent } = alone;
   server.thaw();
@@ -81,7 +82,7 @@ test("the frames of a failed batch that wait for the window become unknown at th
   await rig.close();
 });
 
-test("the frames of a batch lost in a reconnect are sent alone, as the window has room", async () => {
+test("the frames of a batch lost in a reconnect are sent alone, within the window", async () => {
   const { rig, alone } = await startNarrow(60_000);
   server.freeze();
   const sends = sendEach(rig);

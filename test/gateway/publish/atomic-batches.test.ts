@@ -77,7 +77,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent when the previous batch has its outcome, and become unknown if the stream is recreated meanwhile", async () => {
+  test("are sent after the previous batch has its outcome, and become unknown if the stream is recreated before that", async () => {
     const ids = new Set<string>();
     const rig = await startRig(server, {
       ackTimeoutMs: 1_000,
@@ -124,7 +124,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent alone if they are large, alongside a batch of the others", async () => {
+  test("are sent alone if they are large, alongside a batch of small frames", async () => {
     const rig = await startRig(server);
     const large = rig.send("live", "l".repeat(100_000), { project: "large" });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -145,7 +145,7 @@ describe("frames that are ready together", () => {
   });
 });
 
-describe("each frame of a batch that is not stored as one", () => {
+describe("each frame of a batch that is not stored atomically", () => {
   test("is stored once if the stream no longer accepts batches", async () => {
     const rig = await startRig(server);
     await edit(rig, { allow_atomic: false });
@@ -153,7 +153,7 @@ describe("each frame of a batch that is not stored as one", () => {
     expect(rig.heard.batches).toEqual([["parted", projects.length]]);
     expect(rig.heard.failures).toEqual(["batch_refused"]);
     await expectStoredOnce(rig);
-    // After that frames are sent alone for a while.
+    // After the failed batch, frames are sent alone for a while.
     expect(await sendEach(rig)).toEqual(allStored);
     expect(await rig.streams.check()).toEqual([]);
     expect(rig.streams.states.of("live", 0).takesAtomicBatches).toBe(false);
@@ -189,7 +189,7 @@ describe("each frame of a batch that is not stored as one", () => {
     await rig.close();
   });
 
-  test("is stored once if the commit is lost and the server waits for it", async () => {
+  test("is stored once if the commit is lost and the server waits for the commit", async () => {
     const rig = await startRig(server, {
       ackTimeoutMs: 200,
       through: (link) => filtered(link, (message) => !message.includes("Nats-Batch-Commit")),
@@ -200,7 +200,7 @@ describe("each frame of a batch that is not stored as one", () => {
     await rig.close();
   });
 
-  test("is acknowledged only if it is stored, if the stream has too little space for all", async () => {
+  test("is acknowledged only if it is stored, even if the stream has too little space for all frames", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: 12_000 } });
     const padding = "x".repeat(500);
     const settled = await Promise.all(
@@ -219,7 +219,7 @@ describe("each frame of a batch that is not stored as one", () => {
     await rig.close();
   });
 
-  test("is stored once, except one that the stream rejects as too large", async () => {
+  test("is stored once, except a frame that the stream rejects as too large", async () => {
     const rig = await startRig(server);
     const sizes = projects.map((_, at) => (at === 7 ? 5_000 : 10));
     await edit(rig, { max_msg_size: 3_000 });
@@ -249,7 +249,7 @@ describe("a batch whose acknowledgement is late", () => {
     await rig.close();
   });
 
-  test("is stored whole or frame by frame, each frame once, after the server was killed", async () => {
+  test("is stored whole or frame by frame, with each frame once, after the server was killed", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();
@@ -280,7 +280,7 @@ describe("a batch whose acknowledgement is late", () => {
 });
 
 describe("an existing stream", () => {
-  test("accepts batches from the next start on", async () => {
+  test("accepts batches after the next start of the gateway", async () => {
     const old = await startRig(server, { settings: { atomicBatches: false } });
     expect(await sendEach(old)).toEqual(allStored);
     expect(old.heard.batches).toEqual([]);
@@ -302,7 +302,7 @@ describe("an existing stream", () => {
   });
 });
 
-test("more frames than one batch holds are sent in several batches", async () => {
+test("frames that exceed the maximum of one batch are sent in several batches", async () => {
   const rig = await startRig(server, { settings: { streamBytesMax: 256 * mebibyte } });
   const ids = Array.from({ length: 2_500 }, (_, at) => `p-${at}`);
   expect(await sendEach(rig, ids)).toEqual(ids.map(() => stored));

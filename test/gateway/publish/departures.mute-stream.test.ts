@@ -7,8 +7,7 @@ import { nextTurn, type Rig, type Settled, startRig, stored } from "../../kit/pu
 const server = await natsServerForFile();
 
 /**
- * A subscriber that takes the historical stream's subjects and never acknowledges replaces the
- * stream.
+ * Replaces the historical stream by a subscriber that takes its subjects and never acknowledges.
  */
 async function muteHistory({ link, settings }: Rig): Promise<void> {
   const jsm = await managerOf(link.connection, { timeoutMs: 5_000 });

@@ -19,7 +19,7 @@ interface TestFrame {
   readonly sends: number;
 }
 
-/** A stream whose queues always have another frame. Its oldest frame is acknowledged each time. */
+/** A stream whose queues always have another frame. Each step acknowledges the oldest frame. */
 class Kit {
   readonly departures = new Departures<TestFrame>(
     { takesAtomicBatches: false },
@@ -62,7 +62,7 @@ class Kit {
 }
 
 describe("live and background queues", () => {
-  test("alternate small background frames with live ones", () => {
+  test("alternate small background frames with live frames", () => {
     const kit = new Kit(500);
     kit.add(200, false);
     kit.add(10, true);

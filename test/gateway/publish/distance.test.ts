@@ -1,4 +1,4 @@
-// A project may have a second unacknowledged frame only if the network round trip dominates the
+// A project may have two unacknowledged frames only if the network round trip dominates the
 // acknowledgement time.
 
 import { expect, onTestFinished, test } from "vitest";

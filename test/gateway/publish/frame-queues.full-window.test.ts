@@ -26,7 +26,7 @@ describe("events queued while the window is full", () => {
     await rig.close();
   });
 
-  test("are sent in turn, one project after the other", async () => {
+  test("are sent in turn, one project after another", async () => {
     const rig = await startRig(server, { framesUnackedMax: 2 });
     server.freeze();
     const projects = ["a", "b", "c", "d"];

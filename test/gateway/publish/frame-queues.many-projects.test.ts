@@ -13,7 +13,7 @@ function queuesOf(frameScope: "project" | "partition"): FrameQueues {
 }
 
 test.each(ways)(
-  "an idle frame queue is removed after many others were used, and a busy one stays (%s)",
+  "an idle frame queue is removed after many other queues were used, and a busy queue stays (%s)",
   (way) => {
     const queues = queuesOf("project");
     const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));
@@ -30,7 +30,7 @@ test.each(ways)(
   },
 );
 
-test("a few frame queues are retained if they are idle or used now and then", () => {
+test("a few frame queues are retained if they are idle or rarely used", () => {
   const queues = queuesOf("project");
   const ids = Array.from({ length: 4_000 }, (_, at) => `project-${at}`);
   const found = ids.map((id) => queues.of("live", id));
@@ -38,7 +38,7 @@ test("a few frame queues are retained if they are idle or used now and then", ()
     expect(ids.every((id, at) => queues.of("live", id) === found[at])).toBe(true);
 });
 
-test("the projects of a partition share its queue, even after one was removed", () => {
+test("the projects of a partition share its queue, even after one project was removed", () => {
   const queues = queuesOf("partition");
   const shared = queues.of("live", "first");
   for (let at = 0; at < 30_000; at++) expect(queues.of("live", `other-${at}`)).toBe(shared);

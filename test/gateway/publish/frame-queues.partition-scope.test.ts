@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const projects = ["alpha", "beta", "gamma", "delta"];
 
 describe("with frames per partition", () => {
-  test("live events of all projects share one frame; large requests and history have separate ones", async () => {
+  test("live events of all projects share one frame, and large requests and history have separate frames", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     const outcomes = await Promise.all([
       ...projects.map((project) => rig.send("live", `live ${project}`, { project })),
@@ -20,7 +20,7 @@ describe("with frames per partition", () => {
 
     const { subjectPrefix } = rig.settings;
     const live = await rig.stored("live");
-    // No frame of a large request was in flight, so the waiting one went first.
+    // No frame of a large request was in flight, so the waiting large frame was sent first.
     expect(live.map(({ subject, lines }) => [subject, lines])).toEqual([
       [`${subjectPrefix}.live.0.beta`, ["own beta"]],
       [`${subjectPrefix}.live.0.~`, projects.map((project) => `live ${project}`)],
@@ -41,7 +41,7 @@ describe("with frames per partition", () => {
     await rig.close();
   });
 
-  test("each partition has its own frames, with the projects that belong to it", async () => {
+  test("each partition has its own frames, which contain only its projects", async () => {
     const rig = await startRig(server, { frameScope: "partition", settings: { partitions: 3 } });
     const many = Array.from({ length: 30 }, (_, number) => `project-${number}`);
     const outcomes = await Promise.all(
@@ -82,7 +82,7 @@ describe("with frames per partition", () => {
     await rig.close();
   });
 
-  test("an event past its deadline is refused; its memory is released", async () => {
+  test("an event past its deadline is refused, and its memory is released", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     server.freeze();
     const sent = rig.send("live", "sent", { project: "alpha", withinMs: 2_000 });

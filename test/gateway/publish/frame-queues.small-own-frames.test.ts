@@ -19,7 +19,7 @@ async function sendOwnFrames(
   return sends;
 }
 
-describe("while each request has a frame of its own", () => {
+describe("while each request has its own frame", () => {
   test.each([
     ["live", "32 frames of a few bytes", "x", 32],
     ["live", "2 frames of 16 KiB", "x".repeat(16_384), 2],

@@ -22,8 +22,8 @@ test("frames that expire while they wait in the socket arrive unchanged, whateve
   const sent = new Map<string, string>();
 
   /**
-   * Sends one frame per turn: the NATS client writes a single message from the frame's memory, but
-   * copies several.
+   * Sends one frame per turn. The NATS client writes a single message from the frame's memory, but
+   * copies several messages.
    */
   async function sendEach(
     kind: string,
@@ -52,7 +52,7 @@ test("frames that expire while they wait in the socket arrive unchanged, whateve
   for (const { subject, lines } of await rig.stored("live")) {
     const name = subject.slice(subject.lastIndexOf(".") + 1);
     expect(lines, name).toHaveLength(1);
-    // Compared first: a diff of half a megabyte would take minutes.
+    // Compares before it asserts: a diff of half a megabyte would take minutes.
     expect(lines[0] === sent.get(name), `${name} arrived as ${lines[0]?.slice(0, 40)}`).toBe(true);
     arrived.set(name, lines[0]!);
   }

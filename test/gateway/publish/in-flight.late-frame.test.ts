@@ -115,7 +115,7 @@ describe("silence of a stream", () => {
     expect(stream.silentMonotonicMs).toBe(ackTimeoutMs);
   });
 
-  test("ends with an acknowledgement, even one that is too late for its request", () => {
+  test("ends with an acknowledgement, even an acknowledgement that is too late for its request", () => {
     const { stream, outcomes, send, pass, reply } = startInFlight();
     const to = send(ackTimeoutMs);
     pass(ackTimeoutMs);
@@ -132,7 +132,7 @@ describe("silence of a stream", () => {
     expect(outcomes).toEqual(["reported unknown", "stored"]);
   });
 
-  test("ends with the acknowledgement of a recently expired frame, but not of an old one", () => {
+  test("ends with the acknowledgement of a recently expired frame, but not of an old frame", () => {
     const { stream, send, pass, reply } = startInFlight();
     const first = send(ackTimeoutMs);
     for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);

@@ -75,13 +75,13 @@ function twoFrames() {
 
 test("at a reconnect, the requests of a frame past its deadline get their outcome and the frame is sent again", () => {
   const { sent, outcomes, reconnect } = twoFrames();
-  // No tick has run meanwhile, as when the event loop was blocked.
+  // No tick has run since then, as if the event loop was blocked.
   reconnect(6_000);
   expect(sent).toEqual(["past", "waits", "past", "waits"]);
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
 });
 
-test("after a long pause of the process a frame gets one outcome, even if its sends were refused", () => {
+test("after a long pause of the process, a frame gets one outcome, even if its sends were refused", () => {
   const { outcomes, frames, tick } = twoFrames();
   frames[0]!.refuse(1);
   tick(200_000);

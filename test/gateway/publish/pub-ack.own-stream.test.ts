@@ -59,7 +59,7 @@ describe("an acknowledgement", () => {
       const rig = await startRig(server, { ackTimeoutMs: 100 });
       await withoutStream(rig);
       replyWith(rig, () => reply.replace("$", liveStream(rig)));
-      // It may be stored or not: the stream has not answered.
+      // The frame may be stored or not, because the stream has not answered.
       expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({
         outcome: "unknown",
         code: "timeout",

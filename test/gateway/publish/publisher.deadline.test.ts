@@ -10,12 +10,12 @@ const unknown = { outcome: "unknown", code: "timeout" };
 const refused = { outcome: "refused", code: "unavailable" };
 
 describe("requests in a shared frame", () => {
-  test("become unknown at their own deadline; the frame stays in flight for the others", async () => {
+  test("become unknown at their own deadline, and the frame stays in flight for the remaining requests", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const patient = [rig.send("live", "first"), rig.send("live", "third")];
     const hasty = rig.send("live", "second", { withinMs: 100 });
-    // The deadline of this request has passed before it arrives.
+    // The deadline of this request passed before its arrival.
     const late = rig.send("live", "fourth", { withinMs: -1 });
     expect(await hasty).toEqual(unknown);
     expect(await late).toEqual(refused);
@@ -45,7 +45,7 @@ describe("requests in a shared frame", () => {
   });
 
   test.each(["live", "historical"] as const)(
-    "are refused if they arrive after their deadline, alone or between others (%s)",
+    "are refused if they arrive after their deadline, alone or between other requests (%s)",
     async (lane) => {
       const rig = await startRig(server);
       const late = { withinMs: 0 };

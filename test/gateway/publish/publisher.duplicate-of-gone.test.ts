@@ -42,7 +42,7 @@ describe("a frame whose id the server remembers but whose message was removed", 
     },
   );
 
-  test("is unknown while the presence of its message cannot be checked", async () => {
+  test("is unknown if the gateway cannot check whether its message exists", async () => {
     const deny = "$JS.API.STREAM.MSG.GET.>";
     const mute = await startNatsServer({
       extraConfig: `no_auth_user: gateway\nauthorization { users: [ { user: gateway, password: secret, permissions { publish { deny: ["${deny}"] } } } ] }`,

@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const storeFull: Settled = { outcome: "refused", code: "store_full" };
 
 describe("a full stream", () => {
-  test("refuses events, keeps acknowledged ones, leaves the other stream usable, and recovers", async () => {
+  test("refuses events, keeps acknowledged events, leaves the other stream usable, and recovers", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     const acknowledged: string[] = [];
     let outcome: Settled = stored;
@@ -23,7 +23,7 @@ describe("a full stream", () => {
     const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();
     expect((await rig.streams.check()).join()).toContain(`stream ${name} is full`);
 
-    // Refused for a while without asking the server again.
+    // The publisher refuses events for a while without another request to the server.
     const framesSent = rig.heard.framesSent;
     expect(await rig.send("historical", "y".repeat(200_000))).toEqual(storeFull);
     expect(rig.heard.framesSent).toBe(framesSent);

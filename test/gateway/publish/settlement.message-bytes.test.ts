@@ -38,10 +38,11 @@ function send(rig: Rig, project: string, line: string, messageId?: string): Prom
 }
 
 for (const frameScope of ["project", "partition"] as const) {
-  test(`stored bytes are divided among the requests of a frame per ${frameScope}; they add up to the stream's bytes`, async () => {
+  test(`stored bytes are divided among the requests of a frame per ${frameScope}, and the parts add up to the stream's bytes`, async () => {
     const rig = await startRig(server, { frameScope });
     const sent: Promise<number>[] = [];
-    // The first is sent alone. The others collect in one frame per project and are sent in batches.
+    // The first frame is sent alone. Later events collect in one frame per project, and these
+    // frames are sent in batches.
     for (let turn = 0; turn < 5; turn++) {
       for (let at = 0; at < 60; at++)
         sent.push(send(rig, `p${at % 20}`, "x".repeat(1 + ((at * 97) % 500))));
@@ -50,7 +51,7 @@ for (const frameScope of ["project", "partition"] as const) {
     for (const id of ["one", "two", "one"]) sent.push(send(rig, "large", "y".repeat(70_000), id));
     const parts = await Promise.all(sent);
     const sum = parts.reduce((total, bytes) => total + bytes, 0);
-    // Each part is rounded.
+    // The bytes of each request are rounded.
     expect(Math.abs(sum - (await streamBytes(rig)))).toBeLessThan(parts.length);
     expect(rig.heard.batches.length > 0).toBe(frameScope === "project");
     expect(rig.heard.duplicates).toBe(1);

@@ -24,7 +24,7 @@ describe("live frames after a failed batch", () => {
     expect(kit.underWay.batches).toHaveLength(1);
   });
 
-  test("are sent one for every three frames of the failed batch, and the frames of the batch keep their order", () => {
+  test("are sent at a rate of one per three frames of the failed batch, and the frames of the batch keep their order", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();
@@ -42,7 +42,7 @@ describe("live frames after a failed batch", () => {
     kit.settleAlone(1);
     kit.flush();
     expect(again()).toHaveLength(48);
-    // Of 200 frames, 66 have been sent.
+    // 66 of 200 frames have been sent.
     for (const left of [64, 64, 200 - 66 - 64 - 64]) {
       kit.settleAlone(Number.POSITIVE_INFINITY);
       kit.flush();

@@ -15,7 +15,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 63, batches: [36] });
   });
 
-  test("are batched from 16 waiting frames on, one batch at a time", () => {
+  test("are batched if at least 16 frames wait, with one batch at a time", () => {
     const kit = new Kit(16);
     kit.add(16);
     kit.flush();
@@ -29,7 +29,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [100] });
   });
 
-  test("are sent alone, however few, once the previous batch is acknowledged", () => {
+  test("are sent alone, however few they are, after the previous batch is acknowledged", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -41,7 +41,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("neither wait for background frames nor delay them", () => {
+  test("neither wait for background frames nor delay background frames", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
@@ -90,7 +90,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("leads to large batches only if a frame takes little time, and to no batches if they are slower", () => {
+  test("leads to large batches only if a frame takes little time, and to no batches if batches are slower", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);
@@ -157,7 +157,7 @@ describe("the measured speed of a stream", () => {
   });
 
   test.each([8, 16, 32, 64])(
-    "leads to batches also if %d frames are acknowledged at a time",
+    "leads to batches even if %d frames are acknowledged at a time",
     (window) => {
       const kit = new Kit(undefined, window);
       for (let settled = 0; settled < 64; settled += window) {
@@ -208,7 +208,7 @@ describe("the measured speed of a stream", () => {
   });
 });
 
-test("a stream without atomic batches gets frames alone, up to the window", () => {
+test("a stream without atomic batches receives single frames, up to the window", () => {
   const kit = new Kit(16);
   kit.stream.takesAtomicBatches = false;
   kit.add(200);
@@ -216,7 +216,7 @@ test("a stream without atomic batches gets frames alone, up to the window", () =
   expect(kit.underWay).toEqual({ alone: 64, batches: [] });
 });
 
-test("a stream that stops accepting batches gets the waiting frames alone", () => {
+test("a stream that stops accepting batches receives the waiting frames one by one", () => {
   const kit = new Kit(16);
   kit.add(20);
   kit.flush();

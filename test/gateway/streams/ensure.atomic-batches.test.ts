@@ -33,7 +33,7 @@ describe("atomic batches", () => {
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("are not enabled on a stream if the settings forbid them, but stay enabled if they already were", async () => {
+  test("are not enabled on a stream if the settings forbid them, but stay enabled if they were already enabled", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);
@@ -97,7 +97,7 @@ test.each([
   expect(setting).toEqual(known ? { allow_atomic: true } : {});
 });
 
-test("atomic batches are not enabled on a stream that aggregates others", () => {
+test("atomic batches are not enabled on a stream that aggregates other streams", () => {
   const config = { sources: [{ name: "PENSTOCK_LIVE_0" }] };
   expect(atomicSetting({ atomicBatches: true }, config, "2.15.1")).toEqual({});
 });

@@ -51,7 +51,7 @@ describe("at its start the gateway", () => {
     expect(log.filter((line) => line.startsWith("stream created"))).toHaveLength(4);
   });
 
-  test("keeps stream limits above the configured ones, raises lower limits, and logs both", async () => {
+  test("keeps stream limits above the configured limits, raises lower limits, and logs both", async () => {
     const settings = streamSettings({ streamBytesMax: 4 * mebibyte });
     await ensure(settings);
     const name = nameOf(settings, "live");

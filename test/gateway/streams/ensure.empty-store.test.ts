@@ -12,8 +12,8 @@ test("the gateway creates its streams again on a server that returns with an emp
   rmSync(server.storeDir, { recursive: true });
   const waiting = rig.send("live", "after");
   await server.restart();
-  // The deleted stream had assigned this sequence too, so the outcome is unknown until the new
-  // stream was read.
+  // The deleted stream had also assigned this sequence, so the outcome is unknown until the gateway
+  // has read the new stream.
   expect(await waiting).toEqual({ outcome: "unknown", code: "unavailable" });
   await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined());
   expect(await rig.send("live", "later")).toEqual(stored);

@@ -1,5 +1,5 @@
-// A node of nats-server 2.10 panics on a stream with atomic batches. Three real nodes, one of them
-// old.
+// A node of nats-server 2.10 panics on a stream with atomic batches. The test uses three real
+// nodes, including an old node.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -80,7 +80,7 @@ test("atomic batches stay disabled on every stream until the last node of a clus
     .toBe(true);
 });
 
-test("atomic batches are enabled on a stream with a raised number of replicas once all replicas exist", async () => {
+test("atomic batches are enabled on a stream with a raised number of replicas after all replicas exist", async () => {
   const settings = streamSettings({ replicas: 1, atomicBatches: false });
   await ensure(settings);
   const raised = { ...settings, replicas: 3, atomicBatches: true };
@@ -127,12 +127,12 @@ test.each([
 });
 
 test.each([
-  ["sends single bytes for ever", (socket: Socket) => drip(socket, "I")],
+  ["sends single bytes forever", (socket: Socket) => drip(socket, "I")],
   ["sends an endless line", (socket: Socket) => socket.write("x".repeat(100_000))],
   ["sends JSON that is not an object", (socket: Socket) => socket.write("null\r\n")],
   ["closes the connection", (socket: Socket) => socket.destroy()],
 ])(
-  "the version of a server that %s is unknown; the gateway does not wait for it",
+  "the version of a server that %s is unknown, and the gateway does not wait for it",
   async (_, act) => {
     const odd = createServer(act).listen(0, "127.0.0.1");
     await once(odd, "listening");

@@ -49,7 +49,7 @@ const isThere = (name: string): Promise<boolean> =>
     () => false,
   );
 
-test("at a second reconnect, a missing stream is created again even if another does not respond", async () => {
+test("at a second reconnect, a missing stream is created again even if another stream does not respond", async () => {
   const { streams, live, seen, reconnect } = rigOf();
   await streams.ensure();
   Object.assign(seen, { isSilent: true, live: 0 });
@@ -61,7 +61,7 @@ test("at a second reconnect, a missing stream is created again even if another d
   seen.isSilent = false;
 });
 
-test("the creation of streams restarts if NATS reconnects before all of them exist", async () => {
+test("the creation of streams restarts if NATS reconnects before all streams exist", async () => {
   const rig = rigOf();
   await rig.streams.ensure();
   const { streams, live, seen, reconnect } = rigOf(rig.settings);

@@ -25,7 +25,7 @@ interface Gateway {
   readonly shares: StoredShares;
   readonly state: StreamState;
   add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
-  /** Reads what the stream holds now, as the watch of the streams does. */
+  /** Reads the current content of the stream, as the check of the streams does. */
   read(): Promise<void>;
   code(projectId: string): string | undefined;
 }
@@ -43,7 +43,7 @@ interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
   readonly projectShare?: number;
   readonly frameScope?: FrameScope;
-  /** Number of times that opening the bucket fails at first. */
+  /** Number of initial failures when the bucket is opened. */
   readonly failures?: number;
   /** The bucket never opens, and never fails. */
   readonly isStuck?: boolean;
@@ -129,7 +129,7 @@ async function placeOf(): Promise<Place> {
 }
 
 describe("gateways that share a stream", () => {
-  test("enforce one share for a project that uses both", async () => {
+  test("enforce one share for a project that uses both gateways", async () => {
     const { gateway } = await placeOf();
     const [one, other] = [await gateway(), await gateway()];
     await one.add("flood", 3);
@@ -142,7 +142,7 @@ describe("gateways that share a stream", () => {
     }
   });
 
-  test("know after a start how much each project had stored", async () => {
+  test("read at the start how much each project has stored", async () => {
     const { gateway } = await placeOf();
     const first = await gateway();
     await first.add("flood", 6);
@@ -153,7 +153,7 @@ describe("gateways that share a stream", () => {
     expect(second.code("quiet")).toBe(undefined);
   });
 
-  test("count the bytes that a killed gateway had stored, except those of its last second", async () => {
+  test("count the bytes that a killed gateway had stored, except the bytes of its last second", async () => {
     const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
@@ -200,7 +200,7 @@ describe("gateways that share a stream", () => {
     ["another stream of the name", { created: "2020", projects: [["quiet", [9, 8 * mebibyte]]] }],
   ];
 
-  // Run together, because each waits for rounds of a second.
+  // The cases run concurrently, because each waits for rounds of one second.
   test("replace a damaged usage record", async () => {
     await Promise.all(records.map(([what, record]) => expectReplaced(what, record)));
   });
@@ -226,7 +226,7 @@ describe("gateways that share a stream", () => {
     expect(other.code("quiet"), what).toBe(undefined);
   }
 
-  test("leave one usage record when they start and stop, whatever each has counted", async () => {
+  test("leave one usage record when they start and stop, whatever each gateway has counted", async () => {
     const { gateway, subjectPrefix, stream } = await placeOf();
     for (let life = 0; life < 12; life++) {
       const one = await gateway();
@@ -256,7 +256,7 @@ describe("gateways that share a stream", () => {
 });
 
 describe("messages that are removed from a stream", () => {
-  test("let their project store again after a purge of its subject, even a partial one", async () => {
+  test("let their project store again after a purge of its subject, even a partial purge", async () => {
     const { gateway, purge, stream, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -275,7 +275,7 @@ describe("messages that are removed from a stream", () => {
     expect(one.shares.projectsOver).toBe(0);
   });
 
-  test("do not count after a restart if another program purged them", async () => {
+  test("do not count after a restart of the gateway if another program purged the messages", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -328,7 +328,7 @@ test("a purge does not lower the count of another project", async () => {
   }
 });
 
-test("a purged project is admitted again even if it shares an older message with others", async () => {
+test("a purged project is admitted again even if it shares an older message with other projects", async () => {
   const { gateway, purge } = await placeOf();
   const one = await gateway();
   await one.add("flood", 0.125, manyProjects);
@@ -340,7 +340,7 @@ test("a purged project is admitted again even if it shares an older message with
   await expect.poll(() => one.code("flood"), within).toBe(undefined);
 });
 
-test("a project's own share replaces the general one", async () => {
+test("a project's own share replaces the general share", async () => {
   const { gateway } = await placeOf();
   const one = await gateway({ ownShares: { main: 90, tiny: 5 }, projectShare: 50 });
   await one.add("tiny", 0.5);
@@ -360,7 +360,7 @@ test("messages that no gateway counted count toward no project's share, and the 
   expect(one.code("quiet")).toBe(undefined);
 });
 
-test("a missing or unusable stream refuses events for that reason, not as full", async () => {
+test("a missing or unusable stream refuses events for that reason, and not as full", async () => {
   const { gateway } = await placeOf();
   const one = await gateway();
   await one.add("main", 6.25);

@@ -53,7 +53,7 @@ class Model {
     return this.answer();
   }
 
-  /** The leader's current state; `answer` hands it to the ledger. */
+  /** Requests the leader's current state; `answer` passes it to the ledger. */
   ask(): void {
     const first = this.messages[0]?.sequence ?? this.state.sequence + 1;
     this.#asked = {
@@ -91,18 +91,18 @@ class Model {
   }
 }
 
-test("a project gets its full share of a stream, whatever others have stored", () => {
+test("a project gets its full share of a stream, whatever other projects have stored", () => {
   const stream = new Model();
   stream.flood("one", 40, 3);
   expect(stream.held("one")).toBe(400_000);
   stream.flood("other", 40, 3);
   expect(stream.held("other")).toBe(400_000);
-  // Its own share, set while it is over the general one.
+  // The project gets its own share while it exceeds the general share.
   expect(stream.isOver("one", 45)).toBe(false);
   expect(stream.isOver("one", 100)).toBe(false);
 });
 
-test("a burst of large messages after small ones counts in full for its project", () => {
+test("a burst of large messages after small messages counts in full for its project", () => {
   const stream = new Model();
   for (let round = 0; round < 20; round++) {
     stream.store("hidden", 10);
@@ -155,7 +155,7 @@ test("no bytes count after the whole stream is purged or recreated", () => {
   expect(stream.read()).toBe(false);
 });
 
-test("the purged messages of a project stop counting; those of other projects still count", () => {
+test("the purged messages of one project stop counting, and messages of other projects still count", () => {
   const stream = new Model();
   stream.store("a", 200_000);
   stream.store("b", 700_000);
@@ -208,7 +208,7 @@ test("a project may add its share of the last tenth of the stream to the bytes i
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);
-  // Nine tenths, and a quarter of the last one.
+  // Nine tenths of the share, and a quarter of the stream's last tenth.
   expect(stream.held("flood")).toBe(325_000);
   for (let times = 0; times < 24; times++) {
     stream.store("main", 1_000);
@@ -231,7 +231,7 @@ test("bytes stored after the stream was last read count toward the limit of its 
   expect(model.ledger.excess).toBeLessThan(2_000);
 });
 
-test("every project may use its share of the last tenth of the stream, whichever project floods it", () => {
+test("every project may use its share of the last tenth of the stream, whichever project floods the stream", () => {
   const floods = fc.array(
     fc.record({
       project: fc.integer({ min: 0, max: 4 }),
@@ -263,7 +263,7 @@ test("every project may use its share of the last tenth of the stream, whichever
   );
 });
 
-test("the next usage record replaces a usage record, and bytes stored later count too", () => {
+test("the next usage record replaces a usage record, and bytes stored later also count", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;
@@ -273,7 +273,7 @@ test("the next usage record replaces a usage record, and bytes stored later coun
   stream.ledger.load(new Map([["p", [5, 100_000, 9, 200_000]]]));
   expect(stream.counted("p")).toBe(400_000);
   expect(stream.ledger.send(false)).toEqual([["p", [5, 100_000, 9, 200_000, 9, 100_000]]]);
-  // Not written: it counts, and is sent again.
+  // The failed write is repeated, and its bytes still count.
   stream.ledger.sent(false);
   expect(stream.counted("p")).toBe(400_000);
   expect(stream.ledger.send(false)).toBeDefined();

@@ -20,7 +20,7 @@ async function start() {
   return { rig, name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-test("a stream that receives events is checked equally often among many streams and among few", async () => {
+test("a stream that receives events is checked equally often among many streams and among few streams", async () => {
   const { rig, name, streams } = await start();
   const asked: string[] = [];
   rig.link.connection.subscribe("$JS.API.STREAM.INFO.>", {
@@ -30,7 +30,7 @@ test("a stream that receives events is checked equally often among many streams 
     expect(await rig.send("live", "one")).toEqual(stored);
     expect(asked.filter((stream) => stream === name).length).toBeGreaterThan(3);
   }, within);
-  // The others are read in turn, ten at a time.
+  // All other streams are read in turn, ten at a time.
   const others = new Set(asked).size;
   expect(asked.length).toBeLessThan(others * 3);
   await streams.update(name, { max_msgs_per_subject: 1 });
@@ -39,7 +39,7 @@ test("a stream that receives events is checked equally often among many streams 
     await rig.send("live", "two");
     expect(rig.publisher.refusalOf("live", "alpha")).toBeDefined();
   }, within);
-  // All 96 in turn would take two seconds here.
+  // Reading all 96 streams in turn would take two seconds here.
   expect(performance.now() - editedAtMs).toBeLessThan(1_500);
   await streams.update(name, { max_msgs_per_subject: -1 });
   await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(), within);

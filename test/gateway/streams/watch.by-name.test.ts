@@ -42,7 +42,7 @@ describe("the check of the streams", () => {
     expect(await rig.streams.check()).toEqual([]);
   });
 
-  test("names the one of two streams that does not answer", async () => {
+  test("names the stream that does not answer if only one of two streams answers", async () => {
     const { rig, server } = await startWith("mute", denied("nothing"));
     const file = path.join(path.dirname(server.storeDir), "nats.conf");
     const api = "$JS.API.STREAM.INFO.MUTE_HISTORICAL_0";
@@ -61,8 +61,8 @@ describe("the check of the streams", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
   });
 
-  test("names a stream that answers requests but acknowledges no frame, with the fix", async () => {
-    // As after a write error of nats-server 2.14: published messages disappear, and no
+  test("names a stream that answers requests but acknowledges no frame, and states the fix", async () => {
+    // Simulates a write error of nats-server 2.14: published messages disappear, and no
     // acknowledgement arrives.
     const { rig } = await startWith(
       "silent",
@@ -78,7 +78,7 @@ describe("the check of the streams", () => {
     });
     expect(await rig.streams.check()).toEqual([
       expect.stringMatching(
-        /^stream SILENT_LIVE_0 answers requests but acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
+        /^stream SILENT_LIVE_0 answers requests but acknowledges nothing: .*free some space on its disk.* restart an external nats-server yourself$/,
       ),
     ]);
     expect(await rig.send("historical", "old")).toEqual(stored);
@@ -92,7 +92,7 @@ describe("the check of the streams", () => {
     let rig: Rig;
     let isBack: boolean;
 
-    /** The live stream receives nothing until `back`. */
+    /** The live stream receives no messages until `back`. */
     beforeEach(async () => {
       server = await startNatsServer({ extraConfig: mapping });
       rig = await startRig(server, {
@@ -120,21 +120,21 @@ describe("the check of the streams", () => {
     const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
     const logged = (words: string): string[] => rig.log.filter((line) => line.includes(words));
 
-    test("its events are refused, events for other streams are not, and the log states the fix once", async () => {
+    test("its events are refused, events for other streams are accepted, and the log states the fix once", async () => {
       expect(refusal()).toEqual({
         code: "unavailable",
         detail: expect.stringMatching(
-          /^Stream DUMB_LIVE_0 answers requests but acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
+          /^Stream DUMB_LIVE_0 answers requests but acknowledges nothing: .*free some space on its disk.* restart an external nats-server yourself$/,
         ),
       });
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
       expect(await rig.send("historical", "old")).toEqual(stored);
       expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("refused");
       await rig.streams.check();
-      expect(logged("restart nats-server")).toHaveLength(1);
+      expect(logged("restart an external nats-server")).toHaveLength(1);
     });
 
-    test("one request at a time is admitted as a probe; the first acknowledgement ends the restriction", async () => {
+    test("one request at a time is admitted as a probe, and the first acknowledgement ends the restriction", async () => {
       await vi.waitFor(() => expect(refusal()).toBeUndefined(), within);
       isBack = true;
       const probe = rig.send("live", "three");
@@ -162,8 +162,8 @@ describe("the check of the streams", () => {
     const neverHeard = { name: "c", current: false, active: 0 };
 
     test.each([
-      [[current, unheard], /restart nats-server$/],
-      [[behind, offline], /restart nats-server$/],
+      [[current, unheard], /restart an external nats-server yourself$/],
+      [[behind, offline], /restart an external nats-server yourself$/],
       [[unheard, unheard], /has no quorum/],
       [[offline, unheard], /has no quorum/],
       [[neverHeard, neverHeard], /has no quorum/],
@@ -220,7 +220,7 @@ describe("the check of the streams", () => {
     const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
-      // The state of a store that was cut back at its start, and another configuration.
+      // The state of a store that was truncated at its start, and a different configuration.
       state: { ...state, last_seq: 0 },
       config: { ...config, discard: "old" },
     }));
@@ -252,7 +252,7 @@ describe("the check of the streams", () => {
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
-  test("switches the server if it reaches no stream, and does so less often if that does not help", async () => {
+  test("switches the server if it reaches no stream, and switches less often if the switch does not help", async () => {
     const { rig } = await startWith("stuck", "");
     const { link, settings } = rig;
     const { connected, messageBytesMax } = link;
@@ -298,7 +298,7 @@ describe("the check of the streams", () => {
     expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25, 205]);
   });
 
-  test("treats an acknowledgement from another JetStream domain like one of another stream", async () => {
+  test("treats an acknowledgement from another JetStream domain like an acknowledgement of another stream", async () => {
     const config =
       'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
     const { rig } = await startWith("domains", "", { config });

@@ -10,7 +10,7 @@ async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
 }
 
 describe("a stream that was edited while in use", () => {
-  test("is reported by readiness, with the promise that the edit breaks, until it is fixed", async () => {
+  test("is reported by readiness, with the broken promise, until the stream is fixed", async () => {
     const rig = await startRig(server);
     expect(await rig.streams.check()).toEqual([]);
     const edits: [Partial<StreamConfig>, Partial<StreamConfig>, string][] = [
@@ -40,7 +40,7 @@ describe("a stream that was edited while in use", () => {
     await rig.close();
   });
 
-  test("immediately refuses a frame that it can never accept, and stores the next one", async () => {
+  test("immediately refuses a frame that it can never accept, and stores the next frame", async () => {
     const rig = await startRig(server);
     await edit(rig, { max_msg_size: 1_000 });
     const startedMs = performance.now();
@@ -51,7 +51,7 @@ describe("a stream that was edited while in use", () => {
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     expect(rig.heard.retries).toBe(0);
     expect(rig.heard.failures).toEqual(["refused"]);
-    expect(rig.log.join("\n")).toContain("exceeds the stream's max_msg_size");
+    expect(rig.log.join("\n")).toContain("exceeds the max_msg_size of the stream");
     expect(await rig.send("live", "small")).toEqual(stored);
     expect(linesOf(await rig.stored("live"))).toEqual(["small"]);
     await rig.close();

@@ -52,7 +52,7 @@ test("a stream that becomes full is logged once with the fix, and once when it h
   await vi.waitFor(() => expect(logged(rig.log, roomAgain)).toHaveLength(1), within);
   for (let count = 0; count < 3; count++) await rig.streams.check();
   expect(logged(rig.log, roomAgain)).toHaveLength(1);
-  // Only after that is it reported again.
+  // The log line is repeated only after an event was stored.
   await vi.waitFor(
     async () => expect((await rig.send("live", "room")).outcome).toBe("stored"),
     within,

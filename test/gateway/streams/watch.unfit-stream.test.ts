@@ -53,7 +53,7 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
 
 describe("a stream that may lose acknowledged events", () => {
   test.each(edits)(
-    "refuses events soon after an edit to %j, and accepts them again when it is fixed",
+    "refuses events soon after an edit to %j, and accepts events again after the edit is undone",
     async (...edit) => {
       const [change, cure, fault] = edit;
       const rig = await startRig(server, { watchEveryMs });
@@ -93,7 +93,7 @@ describe("a stream that may lose acknowledged events", () => {
     server.freeze();
     const sent = rig.send("live", "under way");
     await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
-    // The stream is usable, and a reading in progress would report that.
+    // Replaces the state, because the stream is usable and a reading in progress would report that.
     const refusal = { code: "unavailable", detail: "it was edited" } as const;
     Object.defineProperty(rig.streams.states.of("live", 0), "refusal", {
       get: () => refusal,
@@ -106,7 +106,7 @@ describe("a stream that may lose acknowledged events", () => {
   });
 
   describe("a stream that is deleted", () => {
-    test("refuses events immediately, not at each request's deadline", async () => {
+    test("refuses events immediately instead of at each request's deadline", async () => {
       const rig = await startRig(server, { watchEveryMs });
       await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
       await vi.waitFor(() => expect(liveRefusal(rig)).toContain("it is missing"), within);

@@ -32,7 +32,7 @@ const packings: [string, (json: string) => Body][] = [
 ];
 
 test.each(packings)(
-  "a flags request in %s gets the cached answer if only its sent_at differs, but not for another person",
+  "a flags request in %s gets the cached answer if only its sent_at differs, but not if its person differs",
   async (_, pack) => {
     const at = (time: string, id = "ada") =>
       pack(

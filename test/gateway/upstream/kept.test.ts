@@ -134,7 +134,7 @@ test("concurrent clients share one upstream request", async () => {
   expect(passing.asked.length).toBe(1);
 });
 
-test("while the upstream is down, a person gets the flags of the last answer, and an unknown person gets 503", async () => {
+test("while the upstream is down, a known person gets the flags of the last answer, and an unknown person gets 503", async () => {
   const passing = await startPassing();
   answersWith(passing, { "content-type": "application/json", "cache-control": "no-store" });
   expect((await flags(passing, "ada")).text).toBe("answer 1");
@@ -162,7 +162,7 @@ test("an unsuccessful answer is returned but not cached", async () => {
   expect((await flags(passing, "ada")).status).toBe(503);
 });
 
-test("requests to a failing upstream pause, and resume when it is back", async () => {
+test("requests to a failing upstream pause, and resume after it recovers", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   passing.answer = (_, response) => void response.writeHead(502).end();
@@ -185,7 +185,7 @@ test("a client whose requests all fail with 500 does not affect another client",
   expect((await flags(passing, "ada")).text).toBe("flags");
 });
 
-test("an upstream that times out counts as down; concurrent requests to it are limited", async () => {
+test("an upstream that times out counts as down, and concurrent requests to it are limited", async () => {
   const passing = await startPassing({ upstreamTimeoutMs: 300, upstreamRequestsMax: 2 });
   passing.answer = (_, response) => void response.end("flags of ada");
   expect((await flags(passing, "ada")).status).toBe(200);
@@ -201,7 +201,7 @@ test("an upstream that times out counts as down; concurrent requests to it are l
   ]);
 });
 
-test("the cache is limited; it evicts the least recently used entries first", async () => {
+test("the cache has a size limit, and evicts the least recently used entries first", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 400_000 });
   passing.answer = ({ url }, response) => {
     const length = url.includes("large") ? 50_000 : 9_000;
@@ -214,7 +214,7 @@ test("the cache is limited; it evicts the least recently used entries first", as
   await get(passing, "/static/large.js");
   expect(passing.passThrough.keptBytes).toBeLessThanOrEqual(100_000);
   expect(passing.passThrough.keptBytes).toBeGreaterThan(80_000);
-  // One client can fill the room for what it requests, and nothing else.
+  // A client can fill only the cache of the script that it requests.
   for (let n = 0; n < 30; n++) await get(passing, `/static/0.js?fill=${n}`);
   const before = passing.asked.length;
   await get(passing, "/static/0.js");
@@ -249,7 +249,7 @@ test("the local script is served while the upstream cannot provide it", async ()
   expect((await get(passing, "/static/array.js")).text).toBe("answer 2");
 });
 
-test("the Age of an upstream answer shortens how long it is fresh", async () => {
+test("the Age of an upstream answer shortens its freshness", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   answersWith(passing, { "cache-control": "max-age=60", age: "50" });
@@ -261,7 +261,7 @@ test("the Age of an upstream answer shortens how long it is fresh", async () => 
   expect((await get(passing, "/static/a.js")).text).toBe("answer 2");
 });
 
-test("a popular script is not evicted for names that are requested once", async () => {
+test("scripts that are requested once do not evict a popular script", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 65_536 });
   const script = "x".repeat(1_000);
   passing.answer = (_, response) => {

@@ -39,7 +39,7 @@ test("a forwarded request has the method, path, query, body, relevant headers an
   });
 });
 
-test("a forwarded request has the address of the connection, not a claimed one, and none if addresses are not recorded", async () => {
+test("a forwarded request has the address of the connection instead of a claimed address, and no address if addresses are not recorded", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);
@@ -147,7 +147,7 @@ test.each([
   expect(passing.asked).toEqual([]);
 });
 
-test("a method that a path does not have is rejected; a preflight is answered locally", async () => {
+test("a method that a path does not have is rejected, and a preflight is answered locally", async () => {
   const passing = await startPassing();
   const { url } = passing.server;
   expect((await fetch(`${url}/flags/`, { method: "PUT", body: "x" })).status).toBe(405);
@@ -193,7 +193,7 @@ test("the upstream request of a client that disconnects is cancelled", async () 
   expect(passing.passThrough.inflight).toBe(0);
 });
 
-test("a body in pieces is forwarded completely; one that is too long is rejected", async () => {
+test("a body in pieces is forwarded completely, and a body that is too long is rejected", async () => {
   const passing = await startPassing();
   const body = "x".repeat(60_000);
   const wire = await connectTo(passing.server);

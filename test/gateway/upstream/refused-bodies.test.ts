@@ -42,7 +42,7 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("a body is not sent further once the upstream has answered", async () => {
+test("the gateway stops sending a body after the upstream has answered", async () => {
   const answered = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<"closed" | "all came">();
   const server = createNetServer((socket) => {
@@ -79,7 +79,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "a server that fails for %s does not count as down for them, unlike one that fails for flags",
+  "a server that fails for %s does not count as down for these requests, unlike a server that fails for flags",
   async (kind) => {
     let isCut = false;
     const url = await listening(

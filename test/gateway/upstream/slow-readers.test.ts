@@ -37,7 +37,7 @@ test("an unread script counts once in the memory budget for all clients that req
   await until(() => admission.bytes === 0, "both are gone");
 });
 
-test("clients that read none of many scripts and hold over a quarter of the budget are disconnected", async () => {
+test("clients that do not read many scripts and hold over a quarter of the budget are disconnected", async () => {
   const passing = await passingScripts();
   const { admission } = passing.server;
   const wires = [];
@@ -48,7 +48,7 @@ test("clients that read none of many scripts and hold over a quarter of the budg
   expect((await reader.arrayBuffer()).byteLength).toBe(scriptBytes);
 });
 
-test("no further script is requested while unread ones hold too much", async () => {
+test("no further script is requested while unread scripts hold too much memory", async () => {
   const passing = await passingScripts(() => 0);
   const { server, asked, ended } = passing;
   for (let version = 0; version < 3; version++) await askOnly(passing, version);

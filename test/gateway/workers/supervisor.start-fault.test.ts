@@ -19,7 +19,7 @@ async function failure(started: Started): Promise<string> {
 }
 
 describe("serve with several workers", () => {
-  test("fails, with the setting in the error, if another process or gateway uses the port", async () => {
+  test("fails with an error that names the setting if another process or gateway uses the port", async () => {
     const nats = await natsWithProject();
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());
@@ -50,7 +50,7 @@ describe("serve with several workers", () => {
     );
   });
 
-  test("ends the started workers immediately if another fails to start, whatever the drain delay", async () => {
+  test("ends the started workers immediately if another worker fails to start, whatever the drain delay", async () => {
     const nats = await natsWithProject();
     const secondEnds = `const { emit } = process;
     process.emit = function (name, message, ...rest) {
@@ -62,7 +62,7 @@ describe("serve with several workers", () => {
     };
     const started = serveWith(variables, nats, "--workers", "2", "--drain-delay-ms", "60000");
     expect(await failure(started)).toBe(
-      "penstock: cannot start worker 1: it ended with exit code 3",
+      "penstock: cannot start worker 1: the process ended with exit code 3",
     );
     expect(started.said.err).toContain("worker accepts connections");
   });

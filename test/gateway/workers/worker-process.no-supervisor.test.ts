@@ -5,7 +5,7 @@ import { ended, isRunning, penstock, temporaryFolder } from "../../kit/processes
 import { asWorkers, natsWithProject, postOne, workersOn } from "../../kit/workers.ts";
 
 describe("the supervisor of several workers", () => {
-  test("takes its workers and the embedded nats-server with it when it is killed", async () => {
+  test("ends its workers and the embedded nats-server if it is killed", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "8388608"];
     const started = penstock("up", "--workers", "2", "--data-dir", dataDir, ...ports);
@@ -19,7 +19,7 @@ describe("the supervisor of several workers", () => {
     await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);
   });
 
-  test("ends a drain that does not finish at a second SIGTERM", async () => {
+  test("ends a drain that does not finish after a second SIGTERM", async () => {
     const nats = await natsWithProject();
     const gateway = await workersOn(nats, "--workers", "2", "--request-timeout-ms", "60000");
     const pids = [gateway.pid(0), gateway.pid(1)];
@@ -30,7 +30,8 @@ describe("the supervisor of several workers", () => {
     );
     await expect.poll(async () => (await gateway.metrics()).get("penstock_frames_unacked")).toBe(1);
     gateway.process.kill("SIGTERM");
-    // The signal is sent repeatedly: early ones merge with the first, the next one ends the drain.
+    // Sends the signal repeatedly: the first signals may merge into one, and a later signal ends
+    // the drain.
     const again = () => gateway.process.kill("SIGTERM") || gateway.process.exitCode;
     await expect.poll(again, { timeout: 30_000, interval: 100 }).toBe(143);
     await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);

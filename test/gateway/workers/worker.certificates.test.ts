@@ -35,7 +35,8 @@ describe("several workers", () => {
 
     writeFileSync(first.certFile, second.cert);
     writeFileSync(first.keyFile, second.key);
-    // The metric is the minimum of all workers: if it is the new expiry, all have the certificate.
+    // The metric is the minimum of all workers. If it is the new expiry, all workers have the
+    // certificate.
     await expect.poll(expires, { timeout: 30_000 }).toBe(later!.getTime() / 1_000);
     expect(await shown()).toEqual(new Set(["second"]));
 

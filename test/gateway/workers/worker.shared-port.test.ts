@@ -32,7 +32,7 @@ test("two workers share the public port, one metrics page and one readiness chec
     const series = `process_open_fds{worker="${worker}"}`;
     return (after.get(series) ?? 0) - (before.get(series) ?? 0);
   });
-  // Each has a chance of 1 in 2^40 to get none.
+  // The probability that a worker gets no connection is 1 in 2^40.
   expect(Math.min(...opened)).toBeGreaterThan(0);
   expect(opened[0]! + opened[1]!).toBe(connections);
   expect(after.get('penstock_requests_total{route="capture",status="200"}')).toBe(connections);

@@ -22,7 +22,7 @@ export function normaliseText(text: string): string | undefined {
       if (name === ",") name = next();
       const key = plainString(name);
       next();
-      // The last member of a name is kept, at its own position among the members.
+      // Of a repeated name, the last member is stored, at its own position.
       values.delete(key);
       values.set(key, value(next(), depth));
     }

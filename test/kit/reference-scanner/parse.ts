@@ -1,5 +1,5 @@
-// The parser of the reference scanner: reads strict JSON byte by byte into a shallow tree of spans.
-// It must stay simple enough to be verified by reading.
+// The parser of the reference scanner. Reads strict JSON byte by byte into a shallow tree of spans.
+// The code must stay simple enough to be verified by reading.
 
 import { isUtf8 } from "node:buffer";
 import { Ascii } from "../../../src/platform/base/ascii.ts";
@@ -11,8 +11,8 @@ export interface JsonNode {
   readonly start: number;
   end: number;
   /**
-   * The members or elements of an object or array near the root. Values further down are checked
-   * and not stored.
+   * The members or elements of an object or array near the root. Values at lower levels are checked
+   * but not stored.
    */
   readonly children: JsonChild[];
 }
@@ -35,7 +35,7 @@ export interface JsonTree {
   readonly doubledKeys: readonly number[];
   /** Offsets of the keys that are written with escapes, ascending. */
   readonly escapedKeys: readonly number[];
-  /** The objects and arrays that are too deep even for an item that is the root, ascending. */
+  /** The objects and arrays that exceed the depth limit even if the item is the root, ascending. */
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 
@@ -59,16 +59,16 @@ export function findUtf8Fault(body: Buffer): number | undefined {
 }
 
 /**
- * Reads a text of valid UTF-8. If it is not JSON, returns the offset of the first byte that no
- * valid JSON text has there, which is the length of the text if it ends too early.
+ * Reads a text of valid UTF-8. If the text is not JSON, returns the offset of the first byte at
+ * which no valid JSON text can continue. For a truncated text, that offset is its length.
  */
 export function parseTree(body: Buffer): JsonTree | number {
   return new TreeReader(body).read();
 }
 
 /**
- * Reads one text. The methods named `#take…` return false, or undefined, if the byte at `#at` is
- * wrong.
+ * Reads one text. The methods named `#take…` return false or undefined if the byte at `#at` is
+ * invalid.
  */
 class TreeReader {
   readonly #body: Buffer;
@@ -78,7 +78,7 @@ class TreeReader {
   readonly #deep: { offset: number; depth: number }[] = [];
   readonly #doubledKeys: number[] = [];
   readonly #escapedKeys: number[] = [];
-  /** For each object of `#open`, its keys so far. */
+  /** The keys so far of each object of `#open`. */
   readonly #keys: Set<string>[] = [];
   /** An artificial array around the root. */
   readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
@@ -123,9 +123,9 @@ class TreeReader {
   }
 
   /**
-   * Takes a whole scalar or an empty object or array, and returns false. Of any other object or
-   * array, takes the beginning, up to its first value, and returns true. Returns undefined if the
-   * text is wrong.
+   * Reads a complete scalar or an empty object or array, and returns false. Reads the start of any
+   * other object or array, up to its first value, and returns true. Returns undefined if the text
+   * is invalid.
    */
   #takeOpening(node: JsonNode): boolean | undefined {
     if (!this.#take("{") && !this.#take("[")) {
@@ -146,8 +146,8 @@ class TreeReader {
   }
 
   /**
-   * After a value, takes the ends of the objects and arrays that close there, and continues to the
-   * next value. Returns true if no value follows, and undefined if the text is wrong.
+   * After a value, reads the ends of the objects and arrays that close there, and continues to the
+   * next value. Returns true if there is no next value, and undefined if the text is invalid.
    */
   #takeClosings(): boolean | undefined {
     for (;;) {
@@ -204,7 +204,8 @@ class TreeReader {
   }
 
   #takeString(): boolean {
-    // Offset of an escaped high surrogate just before `#at`; its low surrogate may follow.
+    // Offset of an escaped high surrogate directly before `#at`, which its low surrogate may
+    // follow.
     let high: number | undefined;
     if (!this.#take('"')) return false;
     while (this.#at < this.#body.length) {
@@ -222,8 +223,8 @@ class TreeReader {
   }
 
   /**
-   * Takes a byte or an escape of a string. Returns the code unit of a \u escape, -1 for everything
-   * else, and undefined if the escape is wrong.
+   * Reads a byte or an escape of a string. Returns the code unit of a \u escape, -1 for all other
+   * input, and undefined if the escape is invalid.
    */
   #takeUnit(): number | undefined {
     if (!this.#take("\\")) {

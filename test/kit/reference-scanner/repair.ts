@@ -17,7 +17,7 @@ interface Piece {
   readonly length: number;
   readonly text: Buffer;
   /**
-   * Whether the repair records the offset, which it does for the first replacement of each kind
+   * Returns whether the repair records the offset. It records the first replacement of each kind
    * after each `{`.
    */
   readonly isNoted: boolean;
@@ -27,7 +27,7 @@ const replacement = Buffer.from("\ufffd");
 const shortReplacement = Buffer.from("?");
 const nullWord = Buffer.from("null");
 const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
-/** Whole strings, and the words and braces outside of them, in Latin-1. */
+/** Matches complete strings, and the words and braces outside of strings, in Latin-1. */
 const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
 
 /** A malformed piece is the longest prefix that some continuation would make well-formed. */

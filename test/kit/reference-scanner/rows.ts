@@ -60,8 +60,8 @@ function hasEscapedKey(node: JsonNode): boolean {
 }
 
 /**
- * The last member of each key, which is the one that JSON.parse keeps. Keys are used as written, so
- * one with escapes counts as another name (only the uuid is found despite escapes, by `fieldIn`).
+ * The last member of each key, as in JSON.parse. Keys are compared as written, so a key with
+ * escapes is a different name. Only `fieldIn`, which finds the uuid, resolves escapes.
  */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));

@@ -1,5 +1,5 @@
-// The reference scanner fills the table of src/records/table.ts in plain JavaScript. The addon is
-// tested against it. It must share nothing with the addon except the layout.
+// The reference scanner fills the table of src/records/table.ts in plain JavaScript. Tests compare
+// the addon with it. It must share nothing with the addon except the layout.
 
 import { Ascii } from "../../../src/platform/base/ascii.ts";
 import {
@@ -32,8 +32,8 @@ function put(header: Uint32Array, word: number, value: JsonNode | undefined): vo
 }
 
 /**
- * Fills the header and returns the items: those of the batch, those of the array, or the root
- * itself if it is one event.
+ * Fills the header and returns the items: the elements of the batch or of the array, or the root if
+ * it is one event.
  */
 function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
@@ -75,8 +75,9 @@ function replaceLineBreaks(body: Buffer): void {
 
 /**
  * Creates a reference scanner. It has no background thread: a background scan runs immediately on
- * the event loop, and its promise is already settled.
- * @param rows Rows that the table holds. `scanMore` returns the events of a body beyond that number.
+ * the event loop, and returns a settled promise.
+ * @param rows Rows that the table holds. `scanMore` returns the events of a body beyond that
+ * number.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
   return new ReferenceScanner(rows);
@@ -195,7 +196,7 @@ class ReferenceScanner implements BackgroundScanner {
       fillItem(words, node, this.#tree!, this.#depth);
     }
     this.#delivered += count;
-    // The tree of a large body is held only while some of its rows are still missing.
+    // Holds the tree of a large body only while some of its rows are still missing.
     if (this.#delivered === this.#itemsEnd) {
       this.#items = [];
       this.#tree = undefined;

@@ -26,7 +26,7 @@ describe("the text of a client address", () => {
     expect(textOf(...bytes)).toBe(text);
   });
 
-  test("equals that of a URL parser for any IPv6 address", () => {
+  test("equals the result of a URL parser for any IPv6 address", () => {
     const sparse = fc.oneof(
       { weight: 2, arbitrary: fc.constant(0) },
       { weight: 1, arbitrary: fc.nat(255) },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { dayMs, dayOf, instantMsOf, isDay } from "../../../src/platform/base/day.ts";
 
-test("a day is valid only if the calendar has it", () => {
+test("a day is valid only if it is in the calendar", () => {
   const days = new Set(
     Array.from({ length: 1_100 }, (_, nth) => dayOf(Date.UTC(2023, 11, 1) + nth * dayMs)),
   );

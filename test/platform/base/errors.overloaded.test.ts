@@ -16,12 +16,12 @@ const causes: Record<string, string> = {
   "Too many bodies are waiting to be converted": "earlier large bodies to be decompressed, conv",
   "Too many bodies are waiting to be decompressed": "earlier large bodies to be decompressed",
   "Too many large bodies are waiting before this one": "decompressed, converted or scanned",
-  "The body arrives in too many small chunks: send larger ones, or a Content-Length":
+  "The body arrives in too many small chunks: send larger chunks, or a Content-Length":
     "too many small chunks",
   "There is not enough memory to scan the body": "not enough memory to scan it",
 };
 
-test("the causes of `overloaded` in the error table are exactly those in the code", () => {
+test("the error table lists exactly the causes of `overloaded` that are in the code", () => {
   const files = execFileSync("git", ["ls-files", "src/*.ts"], { cwd: root }).toString().split("\n");
   const details = files
     .filter((file) => file !== "")

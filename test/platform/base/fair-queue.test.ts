@@ -16,8 +16,8 @@ interface Limits {
 }
 
 /**
- * Records the names of works as they get a slot, with `!` if that ends them, and with `?` if they
- * are late.
+ * Records the names of works when they get a slot. `!` marks the last step of a work, and `?` marks
+ * a late work.
  */
 function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
   vi.useFakeTimers();
@@ -71,7 +71,7 @@ describe("the fair queue", () => {
     add("b", { group: "b", bytesLeft: 30 });
     add("c", { group: "c" });
     const turns = (await drain()).split(" ");
-    // At most each third turn is of the group with the most work, until the others are done.
+    // At most every third turn is of the group with the most work until the other groups are done.
     expect(turns.filter((name) => name.startsWith("b"))).toEqual(["b", "b", "b!"]);
     expect(turns.indexOf("c!")).toBeLessThan(4);
     expect(turns.indexOf("b!")).toBeLessThan(8);
@@ -105,7 +105,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("a!");
   });
 
-  test("limits the slots of a group, and leaves the rest to other groups", () => {
+  test("limits the slots of a group, and leaves all other slots to other groups", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
@@ -113,7 +113,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("b!");
   });
 
-  test("skips work that may not run yet, and runs it as soon as it may", async () => {
+  test("skips work that may not run yet, and runs the work as soon as it is allowed", async () => {
     let isBarred = true;
     const { add, endStep, said } = queueOf({ mayRun: ({ group }) => group !== "x" || !isBarred });
     add("x", { group: "x" });
@@ -125,7 +125,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("x!");
   });
 
-  test("frees the slot of work that turns out to belong to a full group", async () => {
+  test("frees the slot of work that is later assigned to a full group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2"]) add(name);
     const found = add("found", { group: "unknown" });
@@ -151,7 +151,7 @@ describe("the fair queue", () => {
 });
 
 describe("the deadline of work in the fair queue", () => {
-  test("ends only the wait of that work, whether the work has started or not", async () => {
+  test("ends only the wait of the late work, whether the work has started or not", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
@@ -164,7 +164,7 @@ describe("the deadline of work in the fair queue", () => {
     expect(said()).toBe("a?");
     vi.advanceTimersByTime(200);
     expect(said()).toBe("");
-    // It was running at its deadline.
+    // The work was running at its deadline.
     await endStep();
     expect(said()).toBe("b? c!");
   });
@@ -244,7 +244,7 @@ test("work that leaves the fair queue is skipped, whatever its state", async () 
   queue.leave(second);
   queue.leave(first);
   queue.leave(first);
-  // The caller must not find that others have started meanwhile.
+  // Other work must not start before the caller continues.
   expect(said()).toBe("1");
   await Promise.resolve();
   expect(said()).toBe("3");

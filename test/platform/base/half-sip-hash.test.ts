@@ -1,5 +1,5 @@
-// The vectors are those of Linux (32 bits) and of the authors' program with one round and three (64
-// bits).
+// The 32-bit vectors are from Linux. The 64-bit vectors are from the authors' program with one
+// compression round and three finalisation rounds.
 
 import { expect, test } from "vitest";
 import { halfSipHash, halfSipHash64 } from "../../../src/platform/base/half-sip-hash.ts";

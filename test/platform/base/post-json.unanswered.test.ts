@@ -12,7 +12,7 @@ const switched = /101 Switching Protocols/;
 
 interface SwitchingServer {
   readonly url: string;
-  /** The answer from now on; undefined: 101. */
+  /** The answer to later requests; undefined: 101. */
   answer: string | undefined;
 }
 

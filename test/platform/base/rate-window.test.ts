@@ -13,7 +13,7 @@ test("a rate window restores its amount when it ends, but not earlier", () => {
   expect([window.left, window.isSpent]).toEqual([3, false]);
 });
 
-test("a rate window may be overspent, which does not affect the next window", () => {
+test("an overspent rate window does not affect the next window", () => {
   let nowMs = 0;
   const window = new RateWindow({ max: 3, windowMs: 10, monotonicMs: () => nowMs });
   window.spend(8);

@@ -27,7 +27,7 @@ test("the retry memory forgets a value after two minutes, even if the key has a 
   expect(memory.take("b")).toBeUndefined();
 });
 
-test("the retry memory forgets the oldest values beyond 16,384, including those of one key", () => {
+test("the retry memory forgets the oldest values beyond 16,384, including values of one key", () => {
   const memory = new RetryMemory<number>(() => 0);
   for (let value = 0; value < 16_386; value++) memory.remember("a", value);
   expect(memory.take("a")).toBe(2);

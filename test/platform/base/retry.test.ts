@@ -44,7 +44,7 @@ test("retries end at an error that no retry can fix", async () => {
   expect([tries, said]).toEqual([2, ["passes"]]);
 });
 
-test("an abort ends the retries with the reason of its signal, before a try or in a pause", async () => {
+test("an abort ends the retries with the reason of its signal, before an attempt or during a pause", async () => {
   const options = { pauseMs: 3_600_000, warning: new SparseWarning(log, 0), explain };
   const stopping = new AbortController();
   const work = () => {
@@ -67,10 +67,10 @@ test("an aborted pause ends without an error", async () => {
   await pauseUntilAborted(3_600_000, stopping.signal);
 });
 
-test("pauses between restarts double up to a maximum, and a long run resets them", async () => {
+test("pauses between restarts double up to a maximum, and a long run resets the pause", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
-  // Whether each run is long, and whether it fails.
+  // For each run: whether it is long, and whether it fails.
   const runs = ["short", "short", "short", "long", "long failed", "short"];
   await restartLoop(
     async () => {
@@ -99,7 +99,7 @@ test("pauses between restarts double up to a maximum, and a long run resets them
   ]);
 });
 
-test("a run that ends after the abort is not reported and not restarted", async () => {
+test("a run that ends after the abort is neither reported nor restarted", async () => {
   const stopping = new AbortController();
   const ended = vi.fn();
   const run = vi.fn(async () => stopping.abort());

@@ -33,7 +33,7 @@ test("the work clock counts at most 0.25 ms of waiting, corrects this later, and
   pass(0.2, false);
   expect(workMs()).toBeCloseTo(5.2, 6);
   pass(50, false);
-  // The system reports 5, which would be less than the earlier result.
+  // The system reports 5, which is less than the earlier result.
   expect(workMs()).toBeCloseTo(5.2, 6);
   pass(3, true);
   expect(workMs()).toBeCloseTo(at.cpuMs, 6);

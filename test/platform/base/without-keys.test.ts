@@ -13,7 +13,7 @@ describe("the removal of API keys from a text", () => {
     expect(withoutKeys(text)).toBe(shown);
   });
 
-  // With two adjacent parts of a pattern that match the same character, these would take minutes.
+  // If two adjacent parts of a pattern matched the same character, these texts would take minutes.
   test.each([
     ["backslashes after escapes", `${"\\u0041".repeat(40)}${"\\".repeat(400_000)}`],
     ["escapes", "\\u0041".repeat(400_000)],

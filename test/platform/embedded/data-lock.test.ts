@@ -35,7 +35,7 @@ describe("the lock of a data folder", () => {
     const first = penstock(...own(dataDir));
     const address = await addressOf(first);
     const store = readdirSync(path.join(dataDir, "jetstream"));
-    // Its effects port is in use too, but the message must name the folder.
+    // The effects port is also in use, but the message must name the folder.
     const { effectsPort } = readHolder(dataDir)!;
     const second = penstock(...own(dataDir).slice(0, -1), String(effectsPort));
     expect(await ended(second), second.said.err).toBe(1);
@@ -47,7 +47,7 @@ describe("the lock of a data folder", () => {
     expect(first.exitCode).toBe(null);
   });
 
-  test("is taken by one of ten simultaneous starts, and by another start after that one ended", async () => {
+  test("is acquired by one of ten simultaneous starts, and by another start after the first owner ended", async () => {
     const dataDir = temporaryFolder();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => lockDataDir(dataDir, process.pid)),
@@ -71,7 +71,8 @@ describe("the lock of a data folder", () => {
     }
     expect(first.exitCode).toBe(null);
 
-    // The first process of a namespace ends all others with it, and leaves its lock file.
+    // The end of the first process of a namespace kills all its other processes, and leaves the
+    // lock file.
     first.kill("SIGKILL");
     await ended(first);
     expect(readHolder(dataDir)).toBeDefined();
@@ -80,12 +81,12 @@ describe("the lock of a data folder", () => {
     await next.close();
   }, 90_000);
 
-  test("is not taken before the nats-server of a killed gateway has ended", async () => {
+  test("is not acquired before the nats-server of a killed gateway has ended", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock(...own(dataDir));
     await addressOf(gateway);
     const { pid } = readConnectionNote(dataDir)!;
-    // It cannot notice the end of its leash while it is frozen.
+    // A frozen nats-server cannot detect the end of its leash.
     process.kill(pid, "SIGSTOP");
     gateway.kill("SIGKILL");
     await ended(gateway);
@@ -94,7 +95,7 @@ describe("the lock of a data folder", () => {
       return embedded;
     });
     await expect.poll(() => readHolder(dataDir)?.pid, slow).toBe(process.pid);
-    // After some seconds the next one kills it itself.
+    // The next gateway would kill it after some seconds.
     if (isRunning(pid)) process.kill(pid, "SIGKILL");
     expect((await next).pid).not.toBe(pid);
   }, 60_000);

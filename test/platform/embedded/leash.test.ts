@@ -15,7 +15,7 @@ test("the nats-server of a killed gateway ends, and the next gateway uses the fo
   const pid = readConnectionNote(dataDir)?.pid ?? 0;
   expect(isRunning(pid)).toBe(true);
   gateway.kill("SIGKILL");
-  // Immediately: the new gateway must wait for the old server by itself.
+  // Starts immediately, because the new gateway must wait for the old server itself.
   const next = await embeddedOn(dataDir);
   expect(isRunning(pid)).toBe(false);
   expect(next.pid).not.toBe(pid);

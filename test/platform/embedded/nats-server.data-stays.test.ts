@@ -12,7 +12,7 @@ import { oldestNatsServer } from "../../kit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
 
 describe("the embedded nats-server", () => {
-  test("has its messages, address and token after a restart", async () => {
+  test("keeps its messages, address and token after a restart", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const writer = await connect({ servers: first.url, token: first.token });
@@ -76,7 +76,7 @@ describe("the embedded nats-server", () => {
     expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
   });
 
-  test("replaces a stored port that is in use, with a warning, but fails if the port is configured", async () => {
+  test("replaces a stored port that is in use and logs a warning, but fails if a configured port is in use", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const port = Number(new URL(first.url).port);
@@ -91,12 +91,12 @@ describe("the embedded nats-server", () => {
     const second = await startEmbeddedNats(options);
     expect(second.url).not.toBe(first.url);
     expect(second.token).toBe(first.token);
-    expect(warnings).toEqual([expect.stringContaining("is taken by another process")]);
+    expect(warnings).toEqual([expect.stringContaining("is in use by another process")]);
     await second.close();
     stranger.close();
   });
 
-  test("reads what 2.10 wrote, but 2.10 does not start on what a newer version wrote", async () => {
+  test("reads data written by 2.10, but 2.10 does not start on data written by a newer version", async () => {
     const dataDir = temporaryFolder();
     const versionOf = (file: string): string =>
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";

@@ -23,7 +23,7 @@ async function upOnDisk(mountOptions: string): Promise<Up> {
     await ended(child);
   });
   await expect.poll(() => child.said.out.includes("is up at") || child.said.err, slow).toBe(true);
-  await expect.poll(() => child.said.err, slow).toContain("applying events");
+  await expect.poll(() => child.said.err, slow).toContain("effects applying events");
   const url = /is up at (\S+)/.exec(child.said.out)?.[1] ?? "";
   return { child, url, folder: path.join(`/proc/${child.pid}/root`, dataDir) };
 }
@@ -89,7 +89,7 @@ describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
     for (const time of [1, 2]) {
       const free = fillBytes(folder);
       await expect.poll(load, slow).toBe(503);
-      expect(child.said.err).toContain("the disk of the data folder is full: free some space");
+      expect(child.said.err).toContain("disk of the data folder full: free some space");
       free();
       await expect.poll(load, slow).toBe(200);
       expect(runsAgain(child)).toBe(time);
@@ -107,7 +107,7 @@ describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
   test("recovers after no file could be created", async () => {
     const { child, url, folder } = await upOnDisk("size=200m,nr_inodes=200");
     const free = fillFiles(folder);
-    await expect.poll(() => child.said.err, slow).toContain("the disk of the data folder is full");
+    await expect.poll(() => child.said.err, slow).toContain("disk of the data folder full");
     free();
     await expect.poll(() => runsAgain(child), slow).toBe(1);
     await expect.poll(() => post(url, "after"), slow).toBe(200);

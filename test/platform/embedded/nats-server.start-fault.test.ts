@@ -30,11 +30,11 @@ describe("the embedded nats-server", () => {
     expect(gateway.said.err).toMatch(
       /cannot start nats-server: .*its shell does not start: spawn sh ENOENT/,
     );
-    // The folder was released.
+    // The lock of the folder was released.
     await embeddedOn(dataDir);
   });
 
-  test("restarts after a crash as soon as there is a shell again", async () => {
+  test("restarts after a crash as soon as a shell is available again", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(() => failsToRestart(embedded));
     const client = await connect({

@@ -46,7 +46,7 @@ describe("the configuration of the embedded nats-server", () => {
       return Number.parseInt(port, 16);
     });
     expect(ports).toContain(Number(new URL(url).port));
-    // The other port is for monitoring, below a secret path derived from the token.
+    // The second port is for monitoring, below a secret path that is derived from the token.
     const monitoring = `http://127.0.0.1:${ports.find((port) => port !== Number(new URL(url).port))}`;
     const known = await fetch(`${monitoring}${monitoringPath(token)}/healthz`);
     expect(await known.json()).toEqual({ status: "ok" });
@@ -83,7 +83,8 @@ function commandLineOf(pid: number): string[] {
 }
 
 /**
- * The sockets the process listens on, with address and port in the hexadecimal of /proc/net/tcp.
+ * The sockets on which the process listens, with address and port in the hexadecimal notation of
+ * /proc/net/tcp.
  */
 function listenersOf(pid: number): string[] {
   const sockets = execFileSync("sh", ["-c", `readlink /proc/${pid}/fd/* || true`], {

@@ -82,7 +82,7 @@ describe("TLS to NATS", () => {
     expect(
       (await tryToConnect({ ...access, natsUrl: tlsUrl(byName, "localhost") }).link).connected,
     ).toBe(true);
-    // Not even "localhost" covers 127.0.0.1.
+    // Even "localhost" does not cover 127.0.0.1.
     const wrong = [
       { ...access, natsUrl: tlsUrl(byName) },
       { ...access, natsUrl: tlsUrl(byAddress, "localhost") },
@@ -91,7 +91,7 @@ describe("TLS to NATS", () => {
       expect((await refusalOf(tryToConnect(attempt))).reason).toContain("does not match");
   });
 
-  test("fails if TLS is required and the server has none", async () => {
+  test("fails if TLS is required and the server does not support it", async () => {
     const server = await startNatsServer({ jetstream: false });
     try {
       for (const access of [

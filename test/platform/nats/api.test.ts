@@ -35,7 +35,7 @@ describe("a JetStream API answer", () => {
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("is from the leader if it names no other server as the leader", () => {
+  test("is from the leader if it does not name another server as the leader", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);

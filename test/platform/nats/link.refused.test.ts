@@ -143,7 +143,7 @@ describe("a gateway that NATS rejects at its start fails with an error that name
     }
   });
 
-  test("only if none of several servers accepts it", async () => {
+  test("only if none of several servers accepts the gateway", async () => {
     const [refusing, accepting] = [
       await serverWith('authorization { token: "other" }'),
       await serverWith('authorization { token: "right" }'),
@@ -202,7 +202,7 @@ describe("a gateway at its start", () => {
 });
 
 describe("a NATS server that rejects a running gateway", () => {
-  test("does not end it after a change of the token, and the log states when the rejection starts and ends", async () => {
+  test("does not end the gateway after a change of the token, and the log states when the rejection starts and ends", async () => {
     const folder = temporaryFolder();
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);

@@ -28,7 +28,7 @@ let streams = 0;
 
 interface BatchMessage {
   readonly id: string;
-  /** Replaces the headers of a good batch, or adds to them. */
+  /** Replaces or adds headers of a valid batch. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -207,7 +207,7 @@ describe("a batch that nats-server rejects", () => {
     for (let open = 0; open < batchesOfServerMax; open++) {
       stream.publish(`open ${open}`, { id: `o${open}` }, 1);
     }
-    // A batch of one message is committed by its first.
+    // The first message of a batch of one message commits the batch.
     const alone = await stream.send("too many", messagesOf("a"));
     expect(codeOf(alone)).toBe(apiCodes.atomicPublishTooManyInFlight);
     expect(readPubAck(alone, { name: stream.name, domain: "" })).toBe("batch_refused");

@@ -11,7 +11,10 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise((closed) => server.close(closed));
 });
 
-/** Sends that line first on each connection, at that address, at the same port as another. */
+/**
+ * Listens at the address, and sends an INFO line first on each connection. `port` may be the port
+ * of another server.
+ */
 async function listen(address: string, name: string, port = 0): Promise<number> {
   const line = `INFO ${JSON.stringify({ server_name: name, version: "2.15.0" })}\r\n`;
   const server = createServer((socket) => void socket.end(line)).listen(port, address);
@@ -20,7 +23,7 @@ async function listen(address: string, name: string, port = 0): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-test("each server of a cluster is asked for its version, and a missing server has none", async () => {
+test("each server of a cluster is asked for its version, and the version of a missing server is unknown", async () => {
   const port = await listen("127.0.0.1", "b");
   await listen("127.0.0.2", "c", port);
   const found = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 }));
@@ -33,7 +36,7 @@ test("each server of a cluster is asked for its version, and a missing server ha
   ]);
 });
 
-test("a server of a cluster is found if it listens on the address of only one family", async () => {
+test("a server of a cluster is found even if it listens only on the IPv4 or only on the IPv6 address of its host", async () => {
   const port = await listen("127.0.0.1", "b");
   const found = [
     { address: "::1", family: 6 },

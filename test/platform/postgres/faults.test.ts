@@ -61,11 +61,11 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
     "the database has reached its connection limit",
   ],
   [
-    "a database that takes no connections",
+    "a database that accepts no connections",
     { database: "closed" },
     "the database accepts no connections",
   ],
-  ["a database that is not there", { database: "nowhere" }, "the database does not exist"],
+  ["a database that does not exist", { database: "nowhere" }, "the database does not exist"],
   [
     "a user that may only connect with TLS",
     { user: "plainly", more: "?sslmode=disable" },
@@ -84,7 +84,9 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
 });
 
 test("the PostgreSQL error names a server without TLS, a missing server, and a missing host", async () => {
-  expect(await faultOf(`${plain.url}?sslmode=require`)).toContain("the server offers no TLS");
+  expect(await faultOf(`${plain.url}?sslmode=require`)).toContain(
+    "the server does not support TLS",
+  );
   const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/d`;
   expect(await faultOf(nowhere)).toContain("no server is listening");
   expect(await faultOf("postgres://u:p@no-such-host.invalid/d")).toMatch(

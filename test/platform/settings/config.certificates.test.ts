@@ -89,7 +89,7 @@ describe("the settings for certificate files", () => {
     expect(alone).toEqual({ ok: false, faults: ["PENSTOCK_NATS_CA: needs PENSTOCK_NATS_URL"] });
     const twice = faultsOf({ PENSTOCK_NATS_URL: "nats://u:p@h", PENSTOCK_NATS_TOKEN: "t" });
     expect(twice).toEqual([
-      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one of them",
+      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one",
     ]);
   });
 

@@ -109,7 +109,7 @@ describe("the public port and the admin port", () => {
     ]);
   });
 
-  test("may have the same number on two addresses, or any free numbers", () => {
+  test("may have the same number on two addresses, or may be any free ports", () => {
     expect(faultsOf({ ...both, PENSTOCK_HOST: "127.0.0.1", PENSTOCK_ADMIN_HOST: "::1" })).toEqual(
       [],
     );

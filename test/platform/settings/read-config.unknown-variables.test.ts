@@ -44,7 +44,7 @@ test.each([
   },
 );
 
-test("several unknown variables are reported together, but not those of other programs", () => {
+test("several unknown variables are reported together, without variables of other programs", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
   expect(faultsOf(env)).toHaveLength(3);
 });
@@ -65,7 +65,7 @@ test.each([
   expect(faultsOf({ [variable]: "1" })).toEqual([]);
 });
 
-test("the variables that the project's tests set are accepted when a gateway starts", () => {
+test("a gateway starts with the variables that the project's tests set", () => {
   expect(faultsOf({ PENSTOCK_TEST_CHROMIUM: "/usr/bin/chromium" })).toEqual([]);
   const names = Object.keys(settings) as (keyof typeof settings)[];
   expect(names.map(variableOf).filter((name) => name.startsWith("PENSTOCK_TEST"))).toEqual([]);

@@ -173,7 +173,7 @@ test("a consumer looks up the NATS address before each connection", async () => 
   expect(notices[0]).toEqual({ type: "disconnected", reason: "no such file" });
 });
 
-test("a consumer sends a notice about messages that expired before it read them", async () => {
+test("a consumer sends a notice about messages that expired before the consumer read them", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(30));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });

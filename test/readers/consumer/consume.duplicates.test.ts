@@ -1,5 +1,5 @@
-// Events that another frame has delivered are skipped in a frame. The frame is acknowledged only
-// after the other one, because it may become the only frame with these events.
+// A frame omits events that an earlier frame has delivered. It is acknowledged only after the
+// earlier frame, because it may become the only frame with these events.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -194,7 +194,7 @@ test("two frames that hold duplicates of each other are acknowledged when both a
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
   const second = again(first, { events: [...other!.events, ...one!.events] });
   await stored(connection, [first, filler!, second]);
-  // The uuid of the filler evicts that of the first event.
+  // The uuid of the filler evicts the uuid of the first event.
   const deduplication = { maxUuids: 2 };
   const { take } = reader(nats, { lanes, durable: "each_other", deduplication });
   const [a, , b] = await take(3);
@@ -221,7 +221,7 @@ test("stop() neither waits for nor acknowledges frames with duplicates of a retu
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
 
-test("the next frame is delivered after a late acknowledgement, even if the acknowledged frame waits for another one", async () => {
+test("the next frame is delivered after a late acknowledgement, even if the acknowledged frame waits for an earlier frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];

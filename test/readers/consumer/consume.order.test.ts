@@ -82,7 +82,8 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
   test("delivers up to the maximum of frames that a program may hold without an acknowledgement", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(7));
-    // At first, as many frames as fit at the assumed size. Small frames make room for one more.
+    // At first, the consumer requests as many frames as fit at the assumed size. Small frames leave
+    // space for one more.
     const bounds = { lanes: ["live"], maxAckPending: 8, maxBytes: 7 * 65_536 } as const;
     const { take } = reader(nats, { durable: "gathering", ...bounds });
     const manager = await jetstreamManager(connection);

@@ -41,7 +41,7 @@ test("stop() ends a consumer that never reached NATS", async () => {
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("stop() ends a consumer whose address is still being looked up", async () => {
+test("stop() ends a consumer while its address is being looked up", async () => {
   let asked = 0;
   const address = () => {
     asked++;
@@ -108,7 +108,7 @@ test("a consumer sends one notice per frame and reason for lines that are not ev
   await waiting;
 });
 
-test("a consumer omits an event that repeats within the deduplication window", async () => {
+test("a consumer omits a repeated event within the deduplication window", async () => {
   const connection = await freshStreams(nats);
   const one = frameOf("shop");
   const again = { ...one, messageId: `${one.messageId}-again` };

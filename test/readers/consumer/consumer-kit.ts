@@ -14,7 +14,7 @@ import { makeStreams, storeFrames, type TestFrame } from "../../kit/stored-event
 interface TestReader {
   readonly consumer: EventConsumer;
   readonly notices: Notice[];
-  /** Waits for this many more frames. */
+  /** Waits for this many further frames. */
   take(count: number): Promise<Frame[]>;
   /** Like `take`, but acknowledges each frame before it waits for the next one. */
   takeAndAck(count: number): Promise<Frame[]>;
@@ -85,7 +85,7 @@ export async function freshStreams(nats: TestNatsServer, partitions = 1): Promis
   return connection;
 }
 
-/** Deletes the stream again if the server restores it, as sometimes happens. */
+/** Deletes the stream again if the server restores it, which can happen. */
 export async function makeAnew(connection: NatsConnection, partitions = 1): Promise<void> {
   const manager = await jetstreamManager(connection);
   const messages = async () => (await manager.streams.info("PENSTOCK_LIVE_0")).state.messages;

@@ -6,7 +6,7 @@ function collected() {
   return { acks, sent, ack: (id: number) => acks.acknowledge(id, () => sent.push(id)) };
 }
 
-test("a frame is acknowledged after the frames that hold the duplicates that it omits", () => {
+test("a frame is acknowledged after the frames that contain the first copies of its omitted events", () => {
   const { acks, sent, ack } = collected();
   for (const id of [1, 2]) acks.deliver(id, []);
   acks.deliver(3, [1, 2]);
@@ -33,7 +33,7 @@ test("a frame is acknowledged immediately if it omits nothing, or only acknowled
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("two frames that each omit an event of the other are both acknowledged", () => {
+test("two frames that each omit an event of the other frame are both acknowledged", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -44,7 +44,7 @@ test("two frames that each omit an event of the other are both acknowledged", ()
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame that waits for a second frame also waits for the frames that the second one awaits", () => {
+test("a frame that waits for a second frame also waits for the frames that the second frame awaits", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -59,7 +59,7 @@ test("a frame that waits for a second frame also waits for the frames that the s
   expect(sent.sort()).toEqual([1, 2, 3, 4]);
 });
 
-test("a redelivered frame waits only for the events that it omits when it is redelivered", () => {
+test("a redelivered frame waits only for the events that it omits at the redelivery", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -28,7 +28,7 @@ test("deduplication keys have a constant size, however long an event's name and 
     { event: long, id: "d" },
     { event: `${long}n`, id: "d" },
     { event: "e", id: long },
-    // If their fields were only concatenated, these two events would have the same key.
+    // If the fields were only concatenated, these two events would have the same key.
     { event: "a", id: "bc" },
     { event: "ab", id: "c" },
   ]);

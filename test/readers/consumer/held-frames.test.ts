@@ -6,7 +6,7 @@ function message(seq: number): JsMsg {
   return { seq, data: new Uint8Array(10) } as unknown as JsMsg;
 }
 
-test("the held frames are incomplete until all frames that an earlier consumer got have arrived", () => {
+test("the held frames are incomplete until all frames that an earlier consumer received have arrived", () => {
   const hand = new HeldFrames();
   hand.expect(2, 7);
   expect(hand.isComplete).toBe(false);
@@ -18,7 +18,7 @@ test("the held frames are incomplete until all frames that an earlier consumer g
   expect(hand.lowest).toBe(5);
 });
 
-test("a frame is acknowledged only once, and forgotten when the server has confirmed the acknowledgement", () => {
+test("a frame is acknowledged only once, and forgotten after the server has confirmed the acknowledgement", () => {
   const hand = new HeldFrames();
   const [first, second] = [hand.add(message(1)), hand.add(message(2))];
   expect([hand.ack(second), hand.ack(second), hand.isAcked(2)]).toEqual([true, false, true]);
@@ -30,7 +30,7 @@ test("a frame is acknowledged only once, and forgotten when the server has confi
   expect([hand.isAcked(2), hand.size, hand.bytes]).toEqual([false, 0, 0]);
 });
 
-test("frames that the stream no longer has cannot be acknowledged", () => {
+test("frames that are no longer in the stream cannot be acknowledged", () => {
   const hand = new HeldFrames();
   const frames = [1, 2, 3].map((sequence) => hand.add(message(sequence)));
   hand.ack(frames[1]!);

@@ -1,5 +1,5 @@
-// The package as a user gets it: packed by npm run, installed into an empty folder, and run as in
-// the guide.
+// Tests the package as a user gets it: packed by npm run, installed into an empty folder, and run
+// as in the guide.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

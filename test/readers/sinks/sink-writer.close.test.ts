@@ -41,7 +41,7 @@ test("closing a sink waits for the write in progress, unless the wait is aborted
   const whole = writer.close(new AbortController().signal).then(says("ended"));
   setTimeout(target.goOn.resolve, 500);
   await Promise.all([gaveUp, whole]);
-  // A busy machine may write the position in a batch of its own before the end.
+  // On a busy machine, the sink may write the position in a separate batch before the end.
   expect(target.said.slice(0, 3)).toEqual(["begun", "given up", "written"]);
   expect(target.said.slice(-2)).toEqual(["written", "ended"]);
 });

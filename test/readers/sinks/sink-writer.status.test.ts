@@ -42,7 +42,7 @@ async function store(messageId: string, count = 1): Promise<void> {
   await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
 }
 
-test("a sink reports without interruption that its target refuses a batch, with the position in the target", async () => {
+test("a sink reports continuously that its target refuses a batch, with the position in the target", async () => {
   await makeStreams(connection);
   const target = new PickyTarget();
   target.refuses = "";
@@ -77,16 +77,16 @@ test("a sink reports without interruption that its target refuses a batch, with 
   target.refuses = "";
   await expect.poll(() => counts.events, { timeout: 10_000 }).toBe(2);
   expect(writer.status(Date.now())).toMatchObject({ state: "writing", hasTarget: true });
-  // Each reason is logged once, however often the write was tried.
+  // Each reason is logged once, whatever the number of attempts is.
   const ofWriting = logged.filter((message) => message.startsWith("writing"));
   expect(ofWriting).toEqual([
-    "writing events",
-    "writing failed; retrying until it succeeds: it is full",
-    "writing events",
+    "sink writing events",
+    "sink write failed: retrying until it succeeds: it is full",
+    "sink writing events",
   ]);
 });
 
-test("a sink reports that its target rejected over 100 events in a row, until the target accepts one", async () => {
+test("a sink reports that its target rejected over 100 events in a row, until the target accepts an event", async () => {
   await deleteStreams(connection, nats);
   await makeStreams(connection);
   const target = new PickyTarget();
@@ -103,7 +103,7 @@ test("a sink reports that its target rejected over 100 events in a row, until th
   await expect
     .poll(() => writer.status(Date.now()).reasons)
     .toEqual([expect.stringMatching(reason)]);
-  expect(warned).toEqual(["the target accepts no events: check its table"]);
+  expect(warned).toEqual(["sink target accepts no events: check its table"]);
   target.rejects = false;
   await store("3");
   await expect.poll(() => counts.events).toBe(1);

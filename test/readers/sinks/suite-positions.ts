@@ -12,7 +12,7 @@ function beginningAt(...positions: readonly SinkPosition[]): Before {
   return new Map(positions.map((one) => [one.stream, one]));
 }
 
-/** `newPlace` returns a function whose targets write to the same new schema, database or folder. */
+/** Each function that `newPlace` returns creates targets for one new schema, database or folder. */
 export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
   test("a sink target rejects a batch that does not begin at its position, and writes nothing", async () => {
     const target = (await newPlace())();

@@ -1,5 +1,5 @@
-// When unread events leave their stream: at their maximum age or, if the stream discards old
-// messages, when it is full.
+// The time at which unread events leave their stream. They leave at their maximum age or, if the
+// stream discards old messages, when it is full.
 
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -15,7 +15,7 @@ afterAll(() => connection.close());
 const manager = await jetstreamManager(connection);
 const hourMs = 3_600_000;
 
-/** A stream with `messages` messages of 1,000 bytes, of which the first two are written. */
+/** A stream with `messages` messages of 1,000 bytes. The sink has written the first two. */
 async function watched(stream: string, messages: number, config: Partial<StreamConfig>) {
   await manager.streams.add({ name: stream, subjects: [`${stream}.>`], ...config });
   const publish = async (count: number): Promise<void> => {
@@ -30,7 +30,7 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   return { watch, publish };
 }
 
-test("the time until unread events expire follows from the age of the oldest one", async () => {
+test("the time until unread events expire follows from the age of the oldest unread event", async () => {
   const { watch } = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
@@ -64,7 +64,8 @@ test.each([
     await watch.ask(manager, nowMs + 10_000);
     const [one] = watch.streams(nowMs + 10_000);
     const seconds = one?.expirySeconds ?? 0;
-    // One message a second, and room for some 75 more before the oldest unread one is discarded.
+    // The rate is one message per second, and about 75 messages fit before the oldest unread
+    // message is discarded.
     if (leaves) expect(seconds).toBeGreaterThan(60);
     if (leaves) expect(seconds).toBeLessThan(90);
     else expect(seconds).toBe(Number.POSITIVE_INFINITY);

@@ -18,7 +18,7 @@ test("the event limit of a batch is halved after a batch that was too slow", asy
   const limit = new BatchLimit(100_000);
   await tooSlow(limit, 30_001);
   expect(limit.events).toBe(15_000);
-  // The number of events of a part is unknown.
+  // The number of events in a part of a batch is unknown.
   await tooSlow(limit, Number.POSITIVE_INFINITY);
   expect(limit.events).toBe(7_500);
 });

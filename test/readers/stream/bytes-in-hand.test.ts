@@ -18,7 +18,7 @@ test("a stream may hold half of the reading memory that other streams leave", ()
   expect(bytes.used).toBe(100);
 });
 
-test("a stream without frames in memory may read one, however much memory other streams use", () => {
+test("a stream without frames in memory may read one frame, however much memory other streams use", () => {
   const bytes = new BytesInHand(1_000);
   const [one, other] = [bytes.join(ignore), bytes.join(ignore)];
   one.add(5_000);
@@ -42,7 +42,7 @@ test("streams that still read are asked to continue when memory is freed", () =>
   one.release(6);
   expect(asked).toEqual(["one", "other", "other"]);
   expect(bytes.used).toBe(1);
-  // No other stream shares the budget any more.
+  // No other stream shares the budget now.
   expect(other.room()).toBe(499);
 });
 
@@ -69,7 +69,7 @@ test("streams hold at most the reading memory plus one frame each", () => {
         one.share.add(taken);
         one.has += taken;
         expect(bytes.used).toBe(streams.reduce((sum, { has }) => sum + has, 0));
-        // The one frame that each stream may always have is one byte here.
+        // The one frame that each stream may always hold has one byte here.
         expect(bytes.used).toBeLessThanOrEqual(bytes.max + streams.length);
         expect(one.has).toBeLessThanOrEqual(bytes.max / 2);
       }

@@ -125,7 +125,8 @@ test("reading stays within its memory budget, and no stream waits for another", 
   await expect
     .poll(() => streams.readers.some(({ name, isReady }) => name.lane === "live" && isReady))
     .toBe(true);
-  // The server counts what it sends by the largest possible message, so slightly more may arrive.
+  // The server counts each message with the largest possible size, so slightly more bytes may
+  // arrive.
   expect(streams.bytesInHand).toBeLessThan(2 * roomBytes);
   expect(await taken(streams, 302)).toHaveLength(302);
   expect(streams.bytesInHand).toBe(0);
@@ -166,14 +167,14 @@ test("a stream that was read to its end may be removed, and is read when it exis
 
 test("a stream that is removed before it was read to its end causes an error", async () => {
   await freshStreams();
-  // Room for one message in hand.
+  // Memory for one message.
   const streams = reading(1);
   await storeFrames(connection, frames(10));
   await streams.ready();
   await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
   onTestFinished(() => untilStreamsGone(nats, ["PENSTOCK_LIVE_0"]));
   const faults = (): unknown => streams.readers.flatMap(({ fault }) => fault ?? []);
-  // How many messages have arrived by then depends on the server, but it is never all of them.
+  // The number of messages that have arrived depends on the server, but is less than the total.
   await expect
     .poll(faults)
     .toEqual([expect.stringMatching(/does not exist, and ([1-9]|10) of its messages/)]);
@@ -241,7 +242,7 @@ test("the lag is the age of the oldest uncommitted message, and is unknown witho
   let batches: Batch[] = [];
   const progress = () => streamProgress(reader, { reached, batches, nowMs });
   reached.begin([position]);
-  // Only the applied position is known.
+  // The progress contains only the applied position.
   expect(progress()).toMatchObject({ lastSequence: 2, lagSeconds: (nowMs - weekAgoMs) / 1_000 });
   reached.reach([{ ...position, sequence: 2 }]);
   expect(progress().lagSeconds).toBe(0);

@@ -24,7 +24,7 @@ test("a message id is stored without the characters that a database rejects", ()
   expect(storedText("\u{1f600}".slice(0, 1))).toBe("\ufffd");
 });
 
-// Impossible values are replaced by an estimate.
+// An estimate replaces impossible values.
 test.each([
   ["12", 12],
   ["3000", 3_000],

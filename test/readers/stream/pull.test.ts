@@ -36,7 +36,7 @@ function release(messages: readonly PulledMessage[]): void {
   for (const { share, message } of messages) share.release(message.data.length);
 }
 
-test("a pull delivers all messages from its start in order, and is then drained", async () => {
+test("a pull delivers all messages from its start in order, and then reports that it is drained", async () => {
   const { pull, bytes } = await opened({ frames: 30, from: 4, max: 1e6 });
   const sequences: number[] = [];
   while (sequences.length < 27) {
@@ -60,7 +60,7 @@ test("a pull delivers no more than its memory budget allows, and continues when 
   let released = 0;
   while (released < 20) {
     await vi.waitFor(() => expect(taken.length).toBeGreaterThan(released), { timeout: 20_000 });
-    // A frame of at most half of the budget, which is the room of one stream.
+    // A frame of at most half of the budget, which is the limit of one stream.
     expect(bytes.used).toBeLessThanOrEqual(3_000 + text.length);
     release(taken.slice(released, released + 1));
     released++;
@@ -76,7 +76,7 @@ test("a pull delivers no more than its memory budget allows, and continues when 
 test("a closed pull releases its memory, rejects the next read, and deletes its consumer", async () => {
   const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
-  // These messages arrive while nothing is read.
+  // These messages arrive while the test does not read.
   await storeFrames(connection, [frameOf(2), frameOf(3)]);
   await vi.waitFor(() => expect(bytes.used).toBe(2 * text.length), { timeout: 20_000 });
   pull.close();

@@ -20,8 +20,8 @@ interface Held {
 }
 
 /**
- * A stream whose messages have these ids, from sequence `from` on. One message is stored each
- * second. Those after the first `shared` messages are stored `laterMs` later.
+ * A stream whose messages have these ids, beginning at sequence `from`. One message is stored per
+ * second. The messages after the first `shared` messages are stored `laterMs` later.
  */
 function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: Held) {
   const { shared = Number.POSITIVE_INFINITY, laterMs = 0 } = rest;
@@ -75,7 +75,7 @@ describe("an unchanged stream", () => {
     expect(found).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("continues if exactly the messages that were read have expired", async () => {
+  test("continues if exactly the read messages have expired", async () => {
     const asked = stream({ from: 4, ids: letters("de") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
@@ -114,7 +114,7 @@ test("a stream stops at messages that expired unread, until an operator accepts 
   });
 });
 
-test("the restore of an older copy omits no message, and repeats none that is known", async () => {
+test("the restore of an older copy omits no message, and repeats no known message", async () => {
   const id = fc.integer({ min: 0, max: 999_999 }).map(String);
   const history = fc.record({
     shared: fc.uniqueArray(id, { maxLength: 60 }),
@@ -123,7 +123,7 @@ test("the restore of an older copy omits no message, and repeats none that is kn
     remembered: fc.integer({ min: 1, max: 120 }),
     deleted: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 10 }),
     isRemade: fc.boolean(),
-    // The clock of a restored machine continues from the time at which it was copied.
+    // The clock of a restored machine continues from the time of the copy.
     laterMs: fc.constantFrom(0, 100_000),
   });
   const check = async ({ shared, lost, later, remembered, laterMs, ...rest }: Histories) => {
@@ -161,14 +161,14 @@ interface Histories {
 }
 
 describe("a stream without the newest messages that were read", () => {
-  // Of the messages a to f, the trail has the last two. The copy had a and b.
+  // The trail has the last two of the messages a to f. The copy had a and b.
   const position = readTo(letters("abcdef"), 2);
   const isCopy =
-    "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy or another stream, and it is unknown whether";
+    "the stream was read up to 6, but has none of the newest read messages: it is an older copy or another stream, and it is unknown whether";
   const way = "`penstock effects run --accept-expired` continues from message";
   const counts = "usage and spikes count";
 
-  // u and v count as unread only if they are newer than f by the clock.
+  // The messages u and v count as unread only if their time is later than the time of f.
   test.each([
     ["monday", 0, 4],
     ["friday", 0, 4],
@@ -180,7 +180,7 @@ describe("a stream without the newest messages that were read", () => {
       const incidents = [["place_unknown", 4]];
       expect(await resumed(position, asked)).toEqual({
         ...{ epoch: 1, sequence: 6, incidents },
-        fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, the last one as old as those that were read`,
+        fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, because older messages may have been counted`,
       });
       const state = (await asked.state())!;
       const accepted = await resume(position, asked, state, { acceptExpired: true });
@@ -191,7 +191,7 @@ describe("a stream without the newest messages that were read", () => {
     },
   );
 
-  test("stops if only some of its messages differ from those that were read, and is read as recreated if all differ", async () => {
+  test("stops if only some of its messages differ from the read messages, and is read as recreated if all messages differ", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
@@ -201,7 +201,7 @@ describe("a stream without the newest messages that were read", () => {
     });
   });
 
-  test("also stops if messages have expired that may not have been read", async () => {
+  test("stops if messages that may not have been read have expired", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
@@ -211,19 +211,19 @@ describe("a stream without the newest messages that were read", () => {
 });
 
 describe("a stream whose creation time is before the last message that was read", () => {
-  // The messages that were read were stored in the first minutes of 1970.
+  // The read messages were stored in the first minutes of 1970.
   const position = {
     ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
     created: "2026-01-02",
   };
   const made = (time: string) => `1970-01-01T${time}.123456789Z`;
   const is =
-    "it was created at 1970-01-01T00:01:00.123456789Z, before the last of them was stored, so it is another stream, such as one of another NATS, or an older copy";
+    "it was created at 1970-01-01T00:01:00.123456789Z, before the last of these messages was stored, so it is an older copy or a stream of another NATS";
 
   test.each([
-    ["older messages than were read", { ids: letters("xyz") }],
-    ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
-    ["none at all", { ids: [] }],
+    ["only older messages", { ids: letters("xyz") }],
+    ["only newer messages", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
+    ["no messages", { ids: [] }],
   ])("stops with %s, until an operator accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(position, asked);
@@ -257,7 +257,7 @@ const empty: AskedStream = {
   messageFrom: async () => undefined,
 };
 
-test("the end of reported messages is remembered until the reading has passed it", () => {
+test("the end of reported messages is remembered until the reading position has passed it", () => {
   const before = [entry(1), entry(2)];
   let trail = [...trailReportedTo(before, 8)];
   expect(reportedTo({ sequence: 2, trail: before })).toBe(0);

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// simdjson reads this variable when it chooses, and rejects every text for an unknown name.
+// simdjson reads this variable when it selects the code for the processor. For an unknown name, it
+// rejects every text.
 const source = `
   ${startScansSource}
   createNativeScanner(1);

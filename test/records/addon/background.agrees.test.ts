@@ -11,8 +11,8 @@ describe("a background scan agrees with a direct scan", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    // Two scanners, so that cached data of one cannot help the other; three rows, so that batches
-    // use scanMore.
+    // Two scanners, so that cached data of one scanner cannot help the other. Three rows, so that
+    // batches use scanMore.
     const inBackground = createScanner(3);
     const direct = createScanner(3);
 

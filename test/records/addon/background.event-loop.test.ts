@@ -16,7 +16,7 @@ describe("during a background scan", () => {
     const freeThreadPool = occupyThreadPool();
     const scan = createNativeScanner(10).scanInBackground(body);
     await setImmediate();
-    // Not yet scanned, or the line breaks would be gone.
+    // The body is not scanned yet: a scan removes line breaks.
     expect(body.includes("\n")).toBe(true);
     await freeThreadPool();
     expect(await scan).toBe(ScanStatus.Ok);

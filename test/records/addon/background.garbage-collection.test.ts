@@ -34,7 +34,7 @@ function alive(started: readonly Started[]): number {
 }
 
 describe("garbage collection during a background scan", () => {
-  test("retains the data of the scan until it ends, and frees it then", async () => {
+  test("retains the data of the scan until the scan ends, and then frees the data", async () => {
     const freeThreadPool = occupyThreadPool();
     const started = [startScan(), startScan(), startScan()];
     for (let turn = 0; turn < 3; turn += 1) {
@@ -57,7 +57,7 @@ describe("garbage collection during a background scan", () => {
     const started: Promise<ScanStatus>[] = [];
     for (let round = 0; round < 60; round += 1) {
       started.push(startScan().scan);
-      // Memory that is freed too early would be overwritten with this.
+      // Overwrites memory that was freed too early.
       Buffer.alloc(text.length, "}");
       if (round % 4 === 0) {
         await setImmediate();

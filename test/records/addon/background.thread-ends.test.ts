@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// The worker waits on `gate` for ever, so its scans are still running when it ends.
+// The worker waits for `gate` forever, so its scans are still running when it ends.
 const workerSource = `
   import { parentPort, workerData } from "node:worker_threads";
   ${startScansSource}
@@ -45,7 +45,7 @@ describe("with background scans", () => {
     });
   }, 30_000);
 
-  test("a worker thread ends by itself only when its scans have ended", () => {
+  test("a worker thread ends by itself only after its scans have ended", () => {
     const source = `
     import { Worker } from "node:worker_threads";
     const source = ${JSON.stringify(`(async () => { ${startScansSource}
@@ -69,7 +69,7 @@ describe("with background scans", () => {
     expect(fails.output).toContain("Error: on purpose");
   });
 
-  test("the process ends by itself only when its scans have ended", () => {
+  test("the process ends by itself only after its scans have ended", () => {
     const source = `${startScansSource} Promise.all(startScans(3)).then((statuses) => console.log("status", ...statuses));`;
     expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0 0 0\n" });
   });

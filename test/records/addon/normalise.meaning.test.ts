@@ -78,7 +78,7 @@ describe("normalising JSON", () => {
       );
     }, 60_000);
 
-    test("is the same from both for the fuzz corpus and its mutations, and is absent for invalid JSON", () => {
+    test("is the same from the addon and the reference for the fuzz corpus and its mutations, and is absent for invalid JSON", () => {
       const corpus = readCorpus();
       const mutated = mutations(corpus, 2);
       const bodies = [...corpus, ...Array.from({ length: 1_500 }, () => mutated.next().value)];
@@ -143,7 +143,7 @@ describe("normalising JSON", () => {
       expect(plainForm(text)).toBe(plain);
     });
 
-    test("has the last of duplicate names, at every level", () => {
+    test("has the last value of duplicate names, at every level", () => {
       expect(plainForm('{"a":1,"\\u0061":2}')).toBe('{"a":2}');
       expect(plainForm('{"":1,"":2,"b":3,"":4}')).toBe('{"b":3,"":4}');
       expect(plainForm('[{"a":{"b":1,"b":2},"a":{"c":[{"d":1,"d":2}],"c":{"e":1,"e":2}}}]')).toBe(
@@ -153,7 +153,7 @@ describe("normalising JSON", () => {
       expect(plainForm('{"\\u0000":1,"\\ud800":2}')).toBe('{"\ufffd":2}');
     });
 
-    test("has the last of duplicate names among thousands", () => {
+    test("has the last value of duplicate names among thousands of names", () => {
       const names = Array.from({ length: 5_000 }, (_, index) => `name ${(index * 7_919) % 3_000}`);
       const text = `{${names.map((name, index) => `"${name}":{"${name}":${index},"x":1,"x":2}`).join(" , ")}}`;
       const kept = new Map<string, number>();
@@ -212,8 +212,7 @@ function meaning(text: string): unknown {
     const members = Object.entries(value).map(
       ([key, inner]) => [clean(key), cleanAll(inner)] as const,
     );
-    // Names that become equal have no order that JSON.parse preserves, so their values are not
-    // compared.
+    // JSON.parse preserves no order of names that become equal, so their values are not compared.
     const names = members.map(([key]) => key);
     const isDouble = (key: string) => names.indexOf(key) !== names.lastIndexOf(key);
     return new Map(members.map(([key, inner]) => [key, isDouble(key) ? undefined : inner]));

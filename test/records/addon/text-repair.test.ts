@@ -121,14 +121,14 @@ describe("repairing NaN and Infinity", () => {
     ['[{"NaN":"Infinity","x":-Infinity}]', '[{"NaN":"Infinity","x":null}]'],
     ['["\\"NaN",NaN,"\\\\",NaN]', '["\\"NaN",null,"\\\\",null]'],
     ["[NaN]\n", "[null]\n"],
-  ])("replaces them by null: %s", (text, expected) => {
+  ])("replaces NaN and Infinity by null: %s", (text, expected) => {
     for (const step of [1, 2, 3, 7, 100]) expect(repaired(text, step)).toBe(expected);
   });
 
   test.each([
     ...['{"a":-NaN}', '{"a":nan}', '{"a":NAN}', '{"a":inf}', '{"a":+Infinity}', "[NaNN]", "[1NaN]"],
     ...["{NaN:1}", "[NaN,}", '["NaN]', "[--Infinity]", "[NaN", "NaN", "[- Infinity]", "[NaN,1.]"],
-  ])("leaves %s as it is", (text) => {
+  ])("leaves %s unchanged", (text) => {
     expect(repaired(text)).toBeUndefined();
   });
 
@@ -182,7 +182,7 @@ describe("the recorded replacements of a repair", () => {
     }
   });
 
-  test("are at most a million per kind; later ones are replaced without a record", () => {
+  test("are at most a million per kind, and later bytes are replaced without a record", () => {
     const object = '{"a":NaN},';
     const body = Buffer.from(`[${object.repeat(repairPlacesMax)}{"a":NaN}]`);
     const noted = repairedBy(native, body, 100_000)!;

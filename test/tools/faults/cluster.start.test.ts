@@ -41,7 +41,7 @@ async function replicas(): Promise<number[]> {
   }
 }
 
-test("a gateway waits for a leader if it starts before its cluster has one, then stores events", async () => {
+test("a gateway that starts before its cluster has a leader waits for the leader, and then stores events", async () => {
   const gateway = await gatewayWith(1);
   const project = await gateway.project();
   const answer = await gateway.post("/capture/", {
@@ -53,7 +53,7 @@ test("a gateway waits for a leader if it starts before its cluster has one, then
 });
 
 test("a gateway raises the replicas of existing streams, the registry and the usage record", async () => {
-  // A gateway writes and so creates the usage record at the latest when it closes.
+  // A gateway that closes writes, and so creates, the usage record.
   await gateways[0]!.close();
   expect(await replicas()).toEqual([1, 1, 1, 1]);
   const gateway = await gatewayWith(3);

@@ -16,7 +16,7 @@ function namespacesOf(pid: number | undefined): string[] {
     : [];
 }
 
-/** This host's side of them, by the block of addresses in the names. */
+/** The links of this host to the namespaces, found by the block of addresses in the names. */
 function linksOf(namespaces: readonly string[]): string[] {
   const blocks = new Set(namespaces.map((name) => name.split("-")[2]));
   return Object.keys(networkInterfaces()).filter((link) =>
@@ -31,7 +31,7 @@ describe("the namespaces of a fault run", () => {
     const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    // The remains of a failed test would keep the runner from ending.
+    // Otherwise the remains of a failed test would keep the runner from ending.
     onTestFinished(() => void run.kill("SIGKILL"));
     const sleeper = await new Promise<number>((resolve, reject) => {
       run.stdout
@@ -41,7 +41,7 @@ describe("the namespaces of a fault run", () => {
     });
     const namespaces = namespacesOf(run.pid);
     expect(namespaces).toHaveLength(3);
-    // A link is listed once it has its address.
+    // A link is listed only after it has its address.
     await expect.poll(() => linksOf(namespaces)).toHaveLength(2);
 
     const ended = new Promise((resolve) => run.once("close", resolve));

@@ -1,5 +1,4 @@
-// The kinds of network that this host supports. The others are reported, once for each file that
-// uses this.
+// The kinds of network that this host supports. Unsupported kinds are reported once per file.
 
 import type { NetworkKind } from "../../faults/cluster-network.ts";
 import { whyNoNamespaces } from "../../faults/namespaces.ts";

@@ -80,7 +80,7 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
 
 describe("the network of the fault scenarios", () => {
   test.each(kinds)(
-    "%s: a cut without a reset stops only the traffic between the two nodes that it names",
+    "%s: a cut without a reset stops only the traffic between the two given nodes",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.cut(1, 0, "silent");
@@ -92,7 +92,7 @@ describe("the network of the fault scenarios", () => {
       await received(nodes[0], "heard passed", 2);
       expect(nodes[0].said()).not.toContain("heard held");
       expect(nodes[1].said()).not.toContain("heard held");
-      // TCP waits before it sends again; a proxy does not.
+      // TCP waits before it retransmits; a proxy does not.
       expect(network.heal() > 0).toBe(kind === "namespaces");
       await received(nodes[0], "heard held");
       await received(nodes[1], "heard held");
@@ -117,7 +117,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a reset closes the connections between the two nodes that it names, and prevents new ones",
+    "%s: a reset closes the connections between the two given nodes, and prevents new connections",
     async (kind) => {
       const { network, nodes, gateway, dial } = await start(kind);
       network.cut(0, 1, "reset");
@@ -161,7 +161,7 @@ describe("the network of the fault scenarios", () => {
       gateway.tell("say passed");
       await received(nodes[0], "heard passed");
       expect(nodes[0].said()).not.toContain("heard held");
-      // Cut in another way before it is healed.
+      // A second kind of cut begins before the first cut is healed.
       network.isolate([0], "reset");
       for (const talker of [nodes[1], nodes[2], gateway]) await received(talker, "ended");
       network.heal();

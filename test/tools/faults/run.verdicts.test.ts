@@ -36,7 +36,7 @@ function newRun(kind: "single" | "large" = "single"): Run {
   return { events, kind: events.of[kind], first: events.of[kind].take(1, 0) };
 }
 
-/** Stores an event as a gateway does, except for the changes. */
+/** Stores an event as a gateway does, with the given changes. */
 async function storeLine({ kind, first }: Run, changes: object = {}): Promise<void> {
   const project = kind.projectOf(first);
   const sent = JSON.parse(eventText(kind, first, { paddingBytes })) as object;
@@ -119,7 +119,7 @@ describe("the verdict of a fault run", () => {
       "properties object (with a truncated text)",
       { properties: { number: 0, padding: "50 the quick" } },
     ],
-    ["$set (one that was not sent)", { $set: { name: "a" } }],
+    ["$set (a value that was not sent)", { $set: { name: "a" } }],
   ])("reports a record with a different %s", async (_, changes) => {
     const run = newRun();
     run.kind.ledger.note(run.first, 1, "unknown");

@@ -1,8 +1,7 @@
 // The fault scenarios in their short form. The runs with a cluster are in one file, so that they
-// run one after the other. `npm run faults` runs the same scenarios longer and on more
-// nats-servers.
+// run one after another. `npm run faults` runs the same scenarios longer and on more nats-servers.
 
-/** How often something was: never, at least once, or more than 100 times. */
+/** The number of occurrences: none, at least one, or more than 100. */
 export type Count = "none" | "some" | "over 100";
 
 export interface ShortRun {
@@ -14,19 +13,19 @@ export interface ShortRun {
   /** Default: the newest nats-server on this host. */
   readonly server?: "oldest";
   /**
-   * How nodes are cut off. Proxies work everywhere; namespaces, if available, cut as a network
-   * does. Default: proxies.
+   * The method by which nodes are cut off. Proxies work everywhere. Namespaces, if available, cut
+   * like a real network. Default: proxies.
    */
   readonly network?: "proxies" | "namespaces where they can be made";
-  /** Default: as for any test. */
+  /** Default: the timeout of other tests. */
   readonly timeoutMs?: number;
-  /** For each beginning of an answer, the number of requests that must get such an answer. */
+  /** For each prefix of an answer, the number of requests that must get such an answer. */
   readonly answers?: Readonly<Record<string, Count>>;
-  /** For each state of an event, the number of events that must have it. */
+  /** For each state of an event, the number of events that must have this state. */
   readonly events?: Readonly<
     Partial<Record<"lost" | "duplicated" | "unknown" | "storedThoughUnknown", Count>>
   >;
-  /** The number of notes that the scenario must make. */
+  /** The number of notes that the scenario must report. */
   readonly notes?: number;
 }
 
@@ -178,8 +177,8 @@ export const clusterRuns: readonly ShortRun[] = [
     shows: "a power cut of the whole cluster loses no acknowledged event",
     timeoutMs: 180_000,
   },
-  // If nats-server loses acknowledged events, as before 2.12 here, the gateway must have reported
-  // it.
+  // If nats-server loses acknowledged events, as before 2.12 in this scenario, the gateway must
+  // report the loss.
   {
     scenario: "cluster-disk-lost-while-lagging",
     shows:
@@ -208,8 +207,8 @@ export const clusterRuns: readonly ShortRun[] = [
     network: "proxies",
     timeoutMs: 180_000,
   },
-  // On the oldest nats-server: it reports a frame that it has replicated to no node as already
-  // stored.
+  // Runs on the oldest nats-server, which reports a frame as already stored although it has
+  // replicated the frame to no node.
   {
     scenario: "cluster-leader-cut-with-gateway",
     shows: "an answer of a leader without a quorum acknowledges no event",
@@ -226,8 +225,8 @@ export const clusterRuns: readonly ShortRun[] = [
 ];
 
 /**
- * Scenarios that only `npm run faults` runs: they take too long, or another scenario or
- * test/e2e/durability covers them.
+ * Scenarios that only `npm run faults` runs, because they take too long, or because another
+ * scenario or test/e2e/durability covers them.
  */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",

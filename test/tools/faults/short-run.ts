@@ -1,4 +1,4 @@
-// The short form of fault scenarios, with generous time to recover, because other tests share the
+// The short form of fault scenarios. The time to recover is generous, because other tests share the
 // machine.
 
 import { execFileSync } from "node:child_process";
@@ -46,7 +46,7 @@ async function shortRun(
     network,
   });
   expect(result.faults, result.notes.join("\n")).toEqual([]);
-  // Known losses are accepted if they were reported.
+  // Known losses are accepted if the gateway reported them.
   if (scenario.knownLoss === undefined) expect(result.lost).toBe(0);
   expect(result.acknowledged).toBeGreaterThan(0);
   for (const [start, count] of Object.entries(run.answers ?? {})) {

@@ -1,6 +1,6 @@
-// One end of a network: listens on the given ports, and executes commands from standard input:
-// `dial <url>`, `say <text>` on the last dialled connection, `reply <text>` on all incoming ones.
-// Prints each received line, and when a dialled connection opens or closes.
+// One end of a network. Listens on the given ports, and executes commands from standard input:
+// `dial <url>`, `say <text>` on the last dialled connection, and `reply <text>` on all incoming
+// connections. Prints each received line, and when a dialled connection opens or closes.
 
 import { connect, createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";

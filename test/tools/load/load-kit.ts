@@ -54,7 +54,7 @@ export async function standIn(
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     const whole = once(request, "end").then(() => Buffer.concat(chunks));
-    // A client that waits for an answer gets none, and the test reports its error.
+    // If the test fails, the waiting client gets no answer, and the test reports its own error.
     whole.then((body) => answer(body, response, request)).catch((error) => response.destroy(error));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

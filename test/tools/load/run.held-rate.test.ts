@@ -9,7 +9,7 @@ import { load, short, startLoad } from "./load-kit.ts";
 const gateway = await gatewayForFile();
 
 describe("the load test of a fast gateway", () => {
-  test("sends single compressed events from two threads, each of which is stored once", async () => {
+  test("sends single compressed events from two threads, and each event is stored once", async () => {
     const project = await gateway.project();
     const { code, result } = await load(
       ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
@@ -55,7 +55,7 @@ describe("the load test of a fast gateway", () => {
     const events = await gateway.events(project);
     expect(events).toHaveLength(450);
     expect(new Set(events.map((event) => event["uuid"])).size).toBe(450);
-    // The schedule was held: the last event was received about 1.5 s after the first.
+    // The schedule was followed: the last event was received about 1.5 s after the first.
     const received = events.map((event) => Date.parse(String(event["received_at"])));
     expect(Math.max(...received) - Math.min(...received)).toBeGreaterThan(1_300);
   });

@@ -29,7 +29,7 @@ describe("the load test sends nothing", () => {
     );
   });
 
-  test("if the port is not that of an HTTP server", async () => {
+  test("if no HTTP server uses the port", async () => {
     const server = createServer((socket) => void socket.end("220 mail\r\n"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());

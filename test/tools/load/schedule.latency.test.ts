@@ -20,14 +20,14 @@ describe("the load test", () => {
     expect(result.failures).toEqual([]);
     expect(code).toBe(0);
     expect(result.requests.late).toBeGreaterThan(75);
-    // A third of all were due while it was frozen.
+    // A third of all requests were due while the store was frozen.
     expect(result.latencyFromDueMs?.p90).toBeGreaterThan(0.5 * frozenMs);
     expect(result.latencyFromDueMs?.max).toBeGreaterThan(0.9 * frozenMs);
     expect(result.latencyFromSentMs?.p90).toBeLessThan(0.5 * frozenMs);
     expect(result.stored).toMatchObject({ storedOnce: 300, lost: 0 });
   });
 
-  test("does not slow down for a slow gateway, and does not send the requests that exceed its backlog", async () => {
+  test("does not slow down for a slow gateway, and does not send requests beyond its backlog", async () => {
     const url = await standIn((_, response) => {
       setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
     });
@@ -41,7 +41,7 @@ describe("the load test", () => {
     expect(sent + notSent).toBe(200);
     expect(notSent).toBeGreaterThan(150);
     expect(acknowledged).toBe(sent);
-    // Ten in the backlog, two at a time, a tenth of a second each.
+    // Ten requests wait in the backlog. Two are sent at a time, and each takes a tenth of a second.
     expect(result.latencyFromDueMs?.max).toBeGreaterThan(400);
     expect(result.failures).toEqual([
       expect.stringContaining("not held"),

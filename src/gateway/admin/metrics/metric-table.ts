@@ -44,13 +44,13 @@ export const metricTable = {
     "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   ),
   penstock_distinct_ids_cut_total: counter(
-    "Distinct ids that were shortened because they have more than 400 characters.",
+    "Distinct ids of more than 400 characters, which were shortened.",
   ),
   penstock_frames_total: counter("Frames sent to JetStream, by lane; retries not counted."),
   penstock_frame_events: histogram("Events per frame."),
   penstock_frame_bytes: histogram("Payload bytes per frame."),
   penstock_atomic_batches_total: counter(
-    "Atomic batches of frames, by outcome: stored, parted (not acknowledged as one; each frame was sent again alone).",
+    "Atomic batches of frames, by outcome: stored, parted (not stored atomically; each frame was sent again alone).",
   ),
   penstock_atomic_batch_frames: histogram("Frames per atomic batch."),
   penstock_ack_duration_seconds: histogram(
@@ -74,7 +74,7 @@ export const metricTable = {
     "Connections closed as soon as they opened, by the exceeded limit: total, address.",
   ),
   penstock_connections_closed_early_total: counter(
-    "Open connections closed early, by reason: newcomer (all were in use, and a new one replaced it), idle (three quarters were in use).",
+    "Open connections closed early, by reason: newcomer (all connections were in use, and a new connection replaced it), idle (three quarters were in use).",
   ),
   penstock_unread_answer_bytes: gauge(
     "sum",

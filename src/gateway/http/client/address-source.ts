@@ -68,7 +68,7 @@ export class AddressSource {
       distrusted: () =>
         log.error(
           {},
-          "two connections had the same id: the client address is now read for each request",
+          "connection addon: two connections had the same id, so the gateway now reads the client address for each request",
         ),
       ...{ limits: this.limits, opening: this.opening },
     });

@@ -94,7 +94,7 @@ export class AiMultipart implements Conversion {
     const within = event.value["properties"];
     if (separate !== undefined && within !== undefined)
       throw new PartError(
-        "properties are in event and also in the part event.properties: send only one",
+        "properties are in the part event and in the part event.properties: send only one of them",
       );
     if (within !== undefined && !isNone(within) && !isObject(within))
       throw new PartError("properties must be an object");

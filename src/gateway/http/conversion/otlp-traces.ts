@@ -53,7 +53,7 @@ export class OtlpTraces implements Conversion {
 
   convert(body: Buffer): Batch | Problem {
     if (body.length > bodyBytesMax) {
-      const detail = `A trace request may have at most ${bodyBytesMax} bytes, and this one has ${body.length}`;
+      const detail = `A trace request may have at most ${bodyBytesMax} bytes (got ${body.length})`;
       return { code: "body_too_large", detail };
     }
     const { apiKey, contentType } = this.head;

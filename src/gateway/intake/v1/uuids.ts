@@ -189,8 +189,8 @@ class UuidReader {
       const what =
         type === TokenType.Absent || type === TokenType.Null
           ? "has none"
-          : "has one that is not a UUID";
-      this.problem = invalidPayload(`Each event must have a uuid, and batch[${index}] ${what}`);
+          : "has a uuid that is not a UUID";
+      this.problem = invalidPayload(`Each event must have a uuid, but batch[${index}] ${what}`);
       return;
     }
     const equal =

@@ -96,7 +96,7 @@ export class BucketFollower {
         if (this.#closing.signal.aborted) return;
         const reason = (error as Error).message;
         if (isConnected(connection))
-          warning.warn({ reason }, "project registry cannot be read: trying again");
+          warning.warn({ reason }, "project registry: it cannot be read, trying again");
       },
     });
   }
@@ -215,7 +215,10 @@ export class BucketFollower {
     if (key === lossMark) return { kind: "lost", revision };
     const parsed = parseProject(key, value);
     if (parsed.ok) return { kind: "project", revision, project: parsed.project };
-    this.#options.log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
+    this.#options.log.warn(
+      { entry: key, revision, fault: parsed.fault },
+      "project registry: entry ignored",
+    );
     return { kind: parsed.isUnowned ? "unowned" : "damaged", revision };
   }
 

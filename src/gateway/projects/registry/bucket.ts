@@ -94,14 +94,11 @@ export async function raiseReplicas(
   try {
     const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
     await manager.streams.update(bucket, { ...config, num_replicas: replicas });
-    log.warn(
-      { bucket, replicas },
-      "project registry had fewer replicas than PENSTOCK_REPLICAS: raised to that number",
-    );
+    log.warn({ bucket, replicas }, "project registry: replicas raised to PENSTOCK_REPLICAS");
   } catch (error) {
     log.warn(
       { bucket, reason: (error as Error).message },
-      "replicas of the project registry cannot be raised",
+      "project registry: replicas cannot be raised",
     );
   }
 }
@@ -145,7 +142,7 @@ function parseValue(id: string, value: Uint8Array): Project | string {
   }
   if (typeof parsed !== "object" || parsed === null) return "it is not an object";
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
-  if (ownId !== id) return "its id is not the entry's";
+  if (ownId !== id) return "its id differs from the key of the entry";
   if (typeof name !== "string") return "name is not a string";
   if (typeof enabled !== "boolean") return "enabled is not a boolean";
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
@@ -212,7 +209,7 @@ export function requireKey(key: string): void {
   if (secret !== undefined) {
     const [beginning, kind] = secret;
     throw new ProjectError(
-      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that must not appear in apps and pages. Use the project's key, which begins with phc_, or omit the key to create one`,
+      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that must not appear in apps and pages. Use the project's key, which begins with phc_, or omit the key to create a new key`,
     );
   }
 }
@@ -242,14 +239,14 @@ async function requireFilled(
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `cannot open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is recreated as a mirror`,
+      `cannot open the project registry: stream ${config.name} is not a mirror of the registry in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
     );
   }
   if (isFilled(config)) return;
   const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
   if (lastSequence < atHub) {
     throw new Error(
-      `cannot open the project registry: its mirror has ${lastSequence} of the hub's ${atHub} entries`,
+      `cannot open the project registry: its mirror has copied ${lastSequence} of ${atHub} entries from the hub`,
     );
   }
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
@@ -270,7 +267,7 @@ async function lastSequenceAtHub(
     .catch((error: Error) => {
       throw failure(`does not answer: ${error.message}`, error);
     });
-  if (info === undefined) throw failure("has no projects yet: run `penstock gather` there");
+  if (info === undefined) throw failure("has no projects yet: run `penstock gather` at the hub");
   return info.state.last_seq;
 }
 

@@ -42,7 +42,7 @@ export async function writeEntry<T extends EntryToWrite | undefined>(
       await delay(randomInt(pauseMsMax * (tries + 1)));
     }
   }
-  throw new ProjectError("the registry is constantly being changed by other processes: try again");
+  throw new ProjectError("other processes change the registry continuously: try again");
 }
 
 function deletion() {

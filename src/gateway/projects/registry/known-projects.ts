@@ -87,17 +87,17 @@ export class KnownProjects {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
     if (this.#lags)
-      return `it ends at entry ${this.#readTo}, although entry ${sequence} was read earlier`;
+      return `it ends at entry ${this.#readTo}, but entry ${sequence} was read earlier`;
     if (this.#undeleted.size > 0) {
       const names = firstOf(this.#undeleted).join(", ");
-      return `it contains deleted projects again (${names}): remove them again, or rotate their keys to restore them`;
+      return `it contains deleted projects (${names}): delete them again, or rotate their keys to restore them`;
     }
     if (this.#missing.size === 0)
       return this.lacksUnknown ? `${this.#loss}; ${lossAdvice}` : undefined;
     const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
     const why = isSame || created === "" ? "" : `: the bucket was recreated at ${this.#created}`;
     const named = this.missing.join(", ") + (this.#missing.size > namedMax ? ", …" : "");
-    return `it lacks ${count} that it had (${named}), and has no markers that they were deleted${why}`;
+    return `it lacks ${count} (${named}) without deletion markers${why}`;
   }
 
   /** Whether the bucket may lack projects that this process has never read. */

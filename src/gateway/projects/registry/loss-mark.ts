@@ -22,7 +22,7 @@ import { writeEntry } from "./entry-write.ts";
 export const lossMark = "registry.incomplete";
 
 export const lossAdvice =
-  "restore it from a backup, or add every project again with its key and then run `penstock project complete`";
+  "restore the registry from a backup, or add every project again with its key and then run `penstock project complete`";
 
 export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operation">>): boolean {
   return entries.get(lossMark)?.operation === "PUT";
@@ -62,7 +62,7 @@ export async function requireNoneLacking(
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";
   throw new ProjectError(
-    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each again, or write a deletion marker for one that should not exist (\`nats kv del <prefix>_projects <id>\`)`,
+    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each project again, or write a deletion marker for a project that should not exist (\`nats kv del <prefix>_projects <id>\`)`,
   );
 }
 
@@ -142,8 +142,7 @@ export function lossOfAll(
   stored: StoredEvents,
 ): string | undefined {
   if (entries > 0) return undefined;
-  if (lastSequence > 0)
-    return "its entries are missing, and it has no markers that their projects were deleted";
+  if (lastSequence > 0) return "its entries are missing without deletion markers";
   return stored.any
     ? "it never had a project, but the streams contain events of projects"
     : undefined;

@@ -28,7 +28,7 @@ export interface RegistryOptions extends BucketPlace {
 
 const pollMsDefault = 500;
 const warnedPairsMax = 5;
-const noProjects = `there is no project yet: every request gets a 401; add one with ${firstProject}`;
+const noProjects = `there is no project yet: every request gets 401; add a project with ${firstProject}`;
 
 /**
  * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
@@ -96,19 +96,19 @@ export class Registry implements ProjectLookup {
   get warnings(): readonly string[] {
     const clashes = this.#known.keys.contestedPairs.map(
       ([one, other]) =>
-        `projects ${one} and ${other} have the same key: events with it are rejected (503)`,
+        `projects ${one} and ${other} have the same key: its events are rejected (503)`,
     );
     const more = clashes.length - warnedPairsMax;
     return [
       ...(this.#isReady && this.hasNone ? [noProjects] : []),
       ...(this.#isReady && !this.#follower.isConfirmed
-        ? ["the project registry does not answer: unknown keys get a 503"]
+        ? ["the project registry does not answer: unknown keys get 503"]
         : []),
       ...this.#known.damaged.map(
-        (entry) => `registry entry ${entry} cannot be read: unknown keys get a 503`,
+        (entry) => `registry entry ${entry} cannot be read: unknown keys get 503`,
       ),
       ...this.#known.unowned.map(
-        (entry) => `registry entry ${entry} cannot be a project's: keys in it get a 401`,
+        (entry) => `registry entry ${entry} has no valid project id: keys in it get 401`,
       ),
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
@@ -128,9 +128,9 @@ export class Registry implements ProjectLookup {
     if (this.#known.keys.isContested(key)) return "More than one project has this API key";
     if (!this.#isReady) return "The project registry has not been read yet";
     if (this.fault !== undefined)
-      return "The project registry is inconsistent: the key may be one that it lacks";
+      return "The project registry is inconsistent: it may lack the key";
     if (this.#known.hasDamaged)
-      return "An entry of the project registry cannot be read: the key may be in it";
+      return "An entry of the project registry cannot be read: it may contain the key";
     return this.#follower.isConfirmed
       ? undefined
       : "The project registry does not answer: the key may be new";
@@ -155,8 +155,8 @@ export class Registry implements ProjectLookup {
       void this.close();
       throw error;
     }
-    this.#log.info({ projects: this.#known.size }, "project registry read");
-    if (this.hasNone) this.#log.warn({}, noProjects);
+    this.#log.info({ projects: this.#known.size }, "project registry: read");
+    if (this.hasNone) this.#log.warn({}, `project registry: ${noProjects}`);
   }
 
   async #follow(): Promise<void> {
@@ -179,7 +179,7 @@ export class Registry implements ProjectLookup {
     this.#known.bucketMissing();
     const { size } = this.#known;
     const projects = size === 1 ? "1 project" : `${size} projects`;
-    const lost = size === 0 ? "" : `, and this gateway knows ${projects} that it had`;
+    const lost = size === 0 ? "" : `; this gateway still knows ${projects} of it`;
     this.#bucketFault = `it no longer exists${lost}; ${lossAdvice}`;
     this.#readingDone();
   }
@@ -209,20 +209,20 @@ export class Registry implements ProjectLookup {
     if (found !== undefined && !this.#isFaultLogged) {
       this.#log.error(
         { reason: found, missing, projects: size },
-        "project registry inconsistent: known projects continue, other keys get a 503",
+        "project registry: inconsistent; requests with unknown keys get 503",
       );
     }
     if (found === undefined && this.#isFaultLogged)
-      this.#log.info({ projects: size }, "project registry consistent again");
+      this.#log.info({ projects: size }, "project registry: consistent again");
     this.#isFaultLogged = found !== undefined;
   }
 
   #logClash({ projects, isOver }: Clash): void {
-    if (isOver) this.#log.info({ projects }, "projects no longer share a key");
+    if (isOver) this.#log.info({ projects }, "project registry: projects no longer share a key");
     else
       this.#log.error(
         { projects },
-        "two projects have the same key: events with it are rejected until one gets another key",
+        "project registry: two projects have the same key; its events are rejected until one project gets another key",
       );
   }
 }

@@ -94,7 +94,7 @@ export class EffectsHttp {
           this.#connections -= 1;
         });
       },
-      purpose: "reads of the effects",
+      purpose: "effects queries",
       portName: "EFFECTS_PORT",
     });
   }
@@ -134,7 +134,7 @@ export class EffectsHttp {
     } catch (error) {
       if (gone.signal.aborted || this.#isClosed) return void response.destroy();
       const reason = (error as Error).message;
-      this.#failures.warn({ reason }, "requests to the effects port fail");
+      this.#failures.warn({ reason }, "effects HTTP port: requests fail");
       this.#send(response, problemAnswer(databaseAway));
     }
   }
@@ -250,7 +250,7 @@ const nothingHere = problem(
 );
 
 function foreignHost({ socket }: IncomingMessage): string {
-  return `use an IP address such as http://127.0.0.1:${socket.localPort}/, localhost, or the name in PENSTOCK_EFFECTS_HOST; other names are rejected because pages of other sites could read the answers through them`;
+  return `use an IP address such as http://127.0.0.1:${socket.localPort}/, localhost, or the name in PENSTOCK_EFFECTS_HOST. Other names are rejected, because pages of other sites could read the answers through them`;
 }
 
 function splitUrl(url: string): [string, string] {

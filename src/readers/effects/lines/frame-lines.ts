@@ -78,7 +78,7 @@ class ReusedLine extends EventFacts implements StoredLine {
     const fault = this.#facts.fill(this, record, storedAtMs);
     if (fault !== undefined) return fault;
     if (projectId !== undefined && this.projectId !== projectId) {
-      const detail = `its project_id is ${this.projectId}, not the project of its message`;
+      const detail = `its project_id ${this.projectId} is not the project of its message`;
       return { reason: "wrong_project", detail };
     }
     const hasWrites = record.has(LineFlag.HasWrites);

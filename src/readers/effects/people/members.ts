@@ -270,7 +270,7 @@ export class Members {
 
 /** Returns the error for a cycle of rows. Only another program can have created a cycle. */
 function lost(projectId: string, id: string): string {
-  return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which only another program can cause: rebuild the database with \`penstock effects rebuild\``;
+  return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which another program has caused: rebuild the database with \`penstock effects rebuild\``;
 }
 
 type PersonRow = Member & { person: Person };

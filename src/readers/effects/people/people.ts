@@ -73,7 +73,7 @@ const detailLengthMax = 200;
 /** Minimum interval of log lines about dropped properties, per table. */
 const droppedEveryMs = 1_000;
 const droppedWords =
-  "properties dropped: the row was changed by hand, and its properties do not match its property_state; restore the row from a backup, or run `penstock effects rebuild`";
+  "effects dropped the properties of a row: they do not match its property_state, because the row was changed by hand. Restore the row from a backup, or run `penstock effects rebuild`";
 const linkBytes = 1_000;
 const rejectedBytes = 1_000;
 

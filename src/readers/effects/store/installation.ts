@@ -28,7 +28,7 @@ export async function requireInstallation(
   const owner = (await reader.installation()) ?? (await ownerByStreams(reader, prefix));
   if (owner === undefined || owner === prefix) return;
   throw new OtherInstallationError(
-    `cannot open ${shown}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this one has ${prefix}: use another PENSTOCK_EFFECTS_URL (--effects-url), or set that prefix (--subject-prefix)`,
+    `cannot open ${shown}: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this installation has ${prefix}: set PENSTOCK_EFFECTS_URL (--effects-url) to another database, or PENSTOCK_SUBJECT_PREFIX (--subject-prefix) to ${owner}`,
   );
 }
 

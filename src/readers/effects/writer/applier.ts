@@ -402,7 +402,7 @@ class LoopTurns {
 
 export const effectsWords: ReaderWords = {
   action: "`penstock effects run --accept-expired` continues",
-  stays: "their effects stay",
+  stays: "their effects remain",
   reread: (olderTo) =>
-    `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, the last one as old as those that were read`}`,
+    `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, because older messages may have been counted`}`,
 };

@@ -67,7 +67,7 @@ const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
 /** Maximum number of recent incidents to read at the start, so that they are not reported again. */
 const incidentsKnown = 1_000;
-const putBack = "the database was restored to another state";
+const putBack = "the database was restored to a different state";
 
 export class EffectsWriter {
   readonly #options: EffectsWriterOptions;
@@ -170,7 +170,8 @@ export class EffectsWriter {
   async #failed(error: Error): Promise<undefined> {
     this.#fault = error.message;
     if (error instanceof FencedError) await this.#outlast(error);
-    else this.#warning.warn({ reason: this.#fault }, "applying events failed; starting again");
+    else
+      this.#warning.warn({ reason: this.#fault }, "effects failed to apply events: starting again");
   }
 
   /**
@@ -185,17 +186,17 @@ export class EffectsWriter {
       isErasure = holdsLock && (await store.lastCommit()) < 0;
     } catch (fault) {
       // The next successful call reports the owner of the lock.
-      this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
+      this.#warning.warn({ reason: (fault as Error).message }, "effects failed to apply events");
     }
     const isRepeated = !isErasure && this.#fencedAt === this.commits;
     this.#fencedAt = this.commits;
     if (holdsLock && !isRepeated) {
       const what = isErasure ? "people were erased from the database" : putBack;
-      const words = `${what}; starting again from its state`;
+      const words = `effects restarting from the state of the database: ${what}`;
       log[isErasure ? "info" : "warn"]({ reason: error.message }, words);
       return;
     }
-    this.#fault = "another writer is active on this database; this one has stopped";
+    this.#fault = "effects stopped: another writer is active on this database";
     log.error({ reason: error.message, holdsLock }, this.#fault);
     throw error;
   }

@@ -111,7 +111,10 @@ export class OutboxPublisher {
     if (dropped === 0) return;
     this.#dropped += dropped;
     const fields = { dropped: this.#dropped, rowsMax };
-    this.#dropWarning.warn(fields, "the oldest messages of the outbox were dropped unpublished");
+    this.#dropWarning.warn(
+      fields,
+      "effects outbox full: its oldest messages were dropped unpublished",
+    );
   }
 
   /** Publishes new rows, and all rows of subjects whose retry is due. */
@@ -179,7 +182,7 @@ export class OutboxPublisher {
   }
 
   #warn({ message }: Error): void {
-    this.#warning.warn({ reason: message }, "publishing from the outbox failed");
+    this.#warning.warn({ reason: message }, "effects outbox: publishing failed");
   }
 
   /** Returns whether a stream stores the subject. If not, no acknowledgement would arrive. */

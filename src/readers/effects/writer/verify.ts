@@ -175,7 +175,7 @@ class Comparison {
       else if (differences.length < differencesMax) differences.push(`${sign} ${line}`);
     }
     if (this.#isOver && differences.length < differencesMax)
-      differences.push("and more lines than the comparison can hold in memory");
+      differences.push("and further lines that exceed the memory of the comparison");
     const explained: string[] = [];
     if (ofLinks > 0)
       explained.push(

@@ -250,7 +250,9 @@ export class ClickHouseTarget implements SinkTarget {
         const isSame = error instanceof ClickHouseError && error.code === runningAlready;
         if (!isSame) throw error;
         if (performance.now() > deadline)
-          throw new StoreError(`${error.message}: an insert of a sink is still running: waiting`);
+          throw new StoreError(
+            `${error.message}: waiting, because an insert of a sink is still running`,
+          );
       }
       await delay(sameIdPauseMs);
     }

@@ -149,7 +149,9 @@ interface Answer {
 
 /** Returns the error text. OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
-  return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
+  return message.includes("wrong version number")
+    ? "the server does not use TLS: use http:// in the URL"
+    : message;
 }
 
 /** Returns the response. Rejects if the connection closes before its end. */
@@ -189,9 +191,9 @@ const hints: Readonly<Record<number, string>> = {
   193: "check user and password of the URL",
   194: "check user and password of the URL",
   202: "the server has reached its limit of queries: waiting",
-  241: "the server is out of memory: waiting; smaller batches need less",
+  241: "the server is out of memory: waiting; smaller batches need less memory",
   242: "the table is read-only at the moment: waiting",
-  252: "the server has too many parts to merge: waiting; larger batches create fewer",
+  252: "the server has too many parts to merge: waiting; larger batches create fewer parts",
   497: "the user lacks a privilege: grant it (see docs/guides/sink-clickhouse.md)",
   516: "check user and password of the URL",
 };
@@ -231,9 +233,9 @@ function codeIn(text: string): number | undefined {
 
 function byStatus(status: number): string | undefined {
   if (status === 401 || status === 403) return "check user and password of the URL";
-  if (status === 429 || status === 503) return "it is overloaded: waiting";
+  if (status === 429 || status === 503) return "the server is overloaded: waiting";
   if (status >= 300 && status < 400)
-    return "it redirects to another URL: give that URL as the target";
+    return "the server redirects to another URL: use that URL as the target";
   return undefined;
 }
 

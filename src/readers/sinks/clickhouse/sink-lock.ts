@@ -71,7 +71,7 @@ export class SinkLock {
         if (holders.length > 0 || isRefused) throw taken;
         if (ended !== undefined || performance.now() > deadline)
           throw new StoreError(
-            `cannot take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not started the query that is the lock; to run without a lock, use --no-lock"}`,
+            `cannot take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not started the query that holds the lock; to run without a lock, use --no-lock"}`,
           );
         await delay(askAgainMs);
       }

@@ -43,11 +43,11 @@ export const sinkMetricTable = {
   },
   penstock_sink_expiry_seconds: {
     type: "gauge",
-    help: "Time until the oldest message that is not in the target leaves its stream, by lane. It leaves by age or, if the stream discards old messages, by size at the current rate. Absent if no message waits or none would leave.",
+    help: "Time until the oldest message that is not in the target leaves its stream, by lane. A message leaves by age or, if the stream discards old messages, by size at the current rate. Absent if no message waits or no message would leave.",
   },
   penstock_sink_retention_seconds: {
     type: "gauge",
-    help: "How long a message stays in its stream, by lane; absent if it stays for ever.",
+    help: "Retention time of a message in its stream, by lane; absent without a limit.",
   },
   penstock_sink_active: {
     type: "gauge",
@@ -55,19 +55,19 @@ export const sinkMetricTable = {
   },
   penstock_sink_ready: {
     type: "gauge",
-    help: "1 while events are being written, or on standby; 0 from a failed batch until the next one is written.",
+    help: "1 while events are being written, or on standby; 0 from a failed batch until the next successful batch.",
   },
   penstock_sink_requests_total: {
     type: "counter",
-    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (the upstream refuses something in it), refused (the upstream refuses its only event, which is rejected), stopped (an operator must intervene).",
+    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (the upstream refused the request, which is sent again in halves), refused (the upstream refused its only event, which is rejected), stopped (an operator must intervene).",
   },
   penstock_sink_waiting_projects: {
     type: "gauge",
-    help: "Projects whose events an upstream does not accept at the moment, in each lane; 0 with any other target.",
+    help: "Projects whose events an upstream does not accept at the moment, by lane; 0 for other targets.",
   },
   penstock_sink_persons_wait_seconds: {
     type: "gauge",
-    help: "Time that the current batch has been waiting for the effects to apply its events, so that it gets their persons (--with-person); 0: no batch waits.",
+    help: "Time that the current batch has been waiting for the effects to apply its events (--with-person); 0: no batch waits.",
   },
   penstock_sink_frames_bytes: {
     type: "gauge",

@@ -58,11 +58,11 @@ export class ParquetFolder {
     const there = this.#idThere();
     if (this.#id !== undefined && there !== this.#id)
       throw new Error(
-        `${folder} is not the folder that the sink opened: restore that one, or start the sink again to write into this one`,
+        `${folder} is not the folder that the sink opened: restore the original folder, or restart the sink to write into this folder`,
       );
     if (there === undefined && existsSync(path.join(folder, "events")))
       throw new Error(
-        `${folder} has events, but no ${bookKeeping}, which has their positions: restore it, or name another folder`,
+        `${folder} has events, but no ${bookKeeping}, which contains their positions: restore ${bookKeeping}, or use another folder`,
       );
     this.#id = there;
     makeFolder(this.own, readableMode);
@@ -74,7 +74,7 @@ export class ParquetFolder {
 
   mustBeTaken(): void {
     if (!this.isTaken)
-      throw new Error(`${this.folder} was moved or removed while it was written to`);
+      throw new Error(`${this.folder} was moved or removed while the sink was writing`);
   }
 
   release(): void {

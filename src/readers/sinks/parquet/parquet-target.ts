@@ -130,7 +130,7 @@ export class ParquetTarget implements SinkTarget {
         error,
         `create Parquet files in ${this.#folder.folder}`,
       );
-      this.#options.log.warn({ reason, segment: number }, "creating Parquet files failed");
+      this.#options.log.warn({ reason, segment: number }, "sink cannot create Parquet files");
       this.#fault = reason;
       this.#commitIn(retryMs, segment);
       throw new Error(reason, { cause: error });
@@ -140,7 +140,7 @@ export class ParquetTarget implements SinkTarget {
     if (files > 0)
       this.#options.log.info(
         { files, rows, seconds, segment: number },
-        "segment committed as Parquet files",
+        "sink committed a segment as Parquet files",
       );
   }
 

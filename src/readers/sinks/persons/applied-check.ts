@@ -102,7 +102,7 @@ function missingOf(
   if (!isOriginal(messageId) || !isOriginal(found.messageId)) return undefined;
   if (messageId === found.messageId) return undefined;
   return {
-    why: `message ${sequence} of ${stream} in the effects is a different one`,
+    why: `message ${sequence} of ${stream} is not the message that the effects have applied`,
     isOther: true,
   };
 }

@@ -54,7 +54,7 @@ export class EventPersons {
   /** Why the batch waits; undefined until it has waited for `reportAfterMs`. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
-    return `waiting until the effects have applied the events, to get their persons: ${this.#why}`;
+    return `waiting until \`penstock effects\` has applied the events of the batch: ${this.#why}`;
   }
 
   get #waitMs(): number {
@@ -73,7 +73,10 @@ export class EventPersons {
         this.#why = await this.#tried(events, needed);
         if (this.#why === undefined) return true;
         if (this.#waitMs > this.#reportAfterMs)
-          this.#warning.warn({ reason: this.#why }, "waiting for the effects");
+          this.#warning.warn(
+            { reason: this.#why },
+            "sink waiting: `penstock effects` has not applied these events yet",
+          );
         await pauseUntilAborted(pauseMs, signal);
         pauseMs = Math.min(2 * pauseMs, retryMsMax);
       }

@@ -146,7 +146,7 @@ export class SinkSession {
     this.#isPooled = true;
     this.#letGo();
     return new StoreError(
-      `cannot write to ${this.#address.shown}: the connection goes through a pooler in transaction mode: connect to the server itself`,
+      `cannot write to ${this.#address.shown}: the connection uses a pooler in transaction mode: connect to the server directly`,
     );
   }
 

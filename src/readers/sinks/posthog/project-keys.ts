@@ -28,7 +28,7 @@ export class KeyCheck {
     const shown = [...this.#unknown].slice(0, shownMax).join(", ");
     const more = this.#unknown.size > shownMax ? ", …" : "";
     return [
-      `the upstream has no configuration for the keys of ${shown}${more}: a PostHog that does not know a key returns 200 and drops its events`,
+      `the upstream has no configuration for the keys of ${shown}${more}: PostHog returns 200 for an unknown key, and drops the events`,
     ];
   }
 
@@ -54,7 +54,7 @@ export class KeyCheck {
       return;
     }
     if (!this.#unknown.has(projectId))
-      log.warn({ project: projectId }, "the upstream has no configuration for a project's key");
+      log.warn({ project: projectId }, "sink upstream has no configuration for a project's key");
     this.#unknown.add(projectId);
   }
 }

@@ -192,9 +192,9 @@ export class ProjectLine {
   #noteTrouble(why: string | undefined): void {
     const { projectId: project, log } = this.#options;
     if (why !== undefined)
-      this.#warning.warn({ project, reason: why }, "the upstream refuses a project's events");
+      this.#warning.warn({ project, reason: why }, "sink upstream refuses a project's events");
     else if (this.#trouble !== undefined)
-      log.info({ project }, "the upstream accepts events again");
+      log.info({ project }, "sink upstream accepts events again");
     this.#trouble = why;
   }
 }
@@ -242,6 +242,6 @@ export class RequestBounds {
   }
 
   refusesAll(why: string): string {
-    return `the upstream has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink now retries instead of rejecting more events; to reject every event that the upstream refuses, use --accept-refused`;
+    return `the upstream has refused ${this.#refusedMax} events in a row, the last with ${why}. The sink now retries instead of rejecting further events. To reject every refused event, use --accept-refused`;
   }
 }

@@ -76,7 +76,7 @@ export class StateFolder {
   /** Stores rejected events, then positions. When fulfilled, the batch survives a power cut. */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
-      throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
+      throw new MovedError(`the lock of ${this.folder} was removed: another sink may hold it`);
     const { streams: known } = this.#state;
     mustBeNext(batch, (stream) => known.find((one) => one.stream === stream));
     await asStoreError(`write ${this.folder}`, async () => {
@@ -103,7 +103,7 @@ export class StateFolder {
   #takeLock(): void {
     if (this.#lock?.isHeld() === true) return;
     this.close();
-    this.#lock = lockFolder(this.folder, this.#pid, `another sink has ${this.folder}`);
+    this.#lock = lockFolder(this.folder, this.#pid, `another sink uses ${this.folder}`);
   }
 
   async #read(): Promise<SinkState | undefined> {
@@ -121,7 +121,7 @@ export class StateFolder {
       );
     if (state.upstream !== this.#upstream)
       throw new StoreError(
-        `cannot use ${this.#file}: it belongs to ${state.upstream}: name another folder in --state; if that is the same PostHog under another name, change "upstream" in the file`,
+        `cannot use ${this.#file}: it belongs to ${state.upstream}: name another folder in --state; if both names are the same PostHog, change "upstream" in the file`,
       );
     return state;
   }

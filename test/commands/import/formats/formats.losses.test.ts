@@ -154,7 +154,7 @@ describe("a numeric time in an imported line", () => {
     expect(err).toContain(`${file}:1: stored: missing_timestamp`);
   });
 
-  // A day, a day with a time, and ambiguous units.
+  // The texts are a day, a day with a time, and numbers of ambiguous unit.
   test.each(["20240706", "20240706120000", "2024", "50000000000"])(
     "is milliseconds if its unit is ambiguous: %s",
     async (at) => {
@@ -165,7 +165,7 @@ describe("a numeric time in an imported line", () => {
     },
   );
 
-  test("is used if the earlier time fields of the call are invalid", async () => {
+  test("is read from the next valid time field if earlier time fields are invalid", async () => {
     const call = { type: "track", event: "e", userId: "u", timestamp: "", originalTimestamp: 0 };
     const { batch } = await converted({ ...call, sentAt: 1720267200000 });
     expect(batch[0]!["timestamp"]).toBe(time);
@@ -181,7 +181,7 @@ describe("a line with several time fields", () => {
     ...["9999-12-31T23:59:59Z", "2026-02-29T10:00:00Z"],
   ];
 
-  test.each(hidden)("is imported with the first valid one, after the invalid %j", async (bad) => {
+  test.each(hidden)("is imported with the first valid time after the invalid %j", async (bad) => {
     const calls = ["originalTimestamp", "original_timestamp", "sentAt", "sent_at"].map((name) => ({
       ...{ ...call, timestamp: bad, received_at: "2024-07-07T00:00:00Z", [name]: time },
     }));
@@ -204,7 +204,7 @@ describe("a line with several time fields", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("counts as a loss if all fields are invalid, but not if they are empty or zero", async () => {
+  test("counts as a loss if all time fields are invalid, but not if they are empty or zero", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],
@@ -234,9 +234,9 @@ describe("a loss in an imported line", () => {
       "stored: group_properties",
     ],
     ["an unknown call", { type: "merge", userId: "u" }, "not stored: unknown_call"],
-    ["half a line after a complete one", `${text(call)}{"type":"track"`, "not stored: not_json"],
+    ["half a line after a complete line", `${text(call)}{"type":"track"`, "not stored: not_json"],
     ["no distinct id", { ...call, userId: " " }, "not stored: no_distinct_id"],
-  ])("is counted for every line, and fails the import: %s", async (_, line, said) => {
+  ])("is counted for every line, and makes the import fail: %s", async (_, line, said) => {
     const bad = typeof line === "string" ? line : text(line);
     const good = text("event_type" in Object(line) ? amplitude : call);
     const file = fileWith(`${good}\n${`${bad}\n`.repeat(12)}`);

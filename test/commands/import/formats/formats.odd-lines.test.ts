@@ -32,7 +32,7 @@ describe("import", () => {
   };
 
   test.each(Object.entries(lineOf))(
-    "reports an invalid time in %s as invalid, not as missing",
+    "reports an invalid time in %s as invalid instead of missing",
     async (format, line) => {
       const times = ['"x"', "true", "{}", "1e300", "1e400", "-1e17"];
       const file = fileWith([...times, "null"].map((at) => `${line(at)}\n`).join(""));
@@ -64,7 +64,7 @@ test.each([
     { $elements: [{ tag_name: "a" }] },
   ],
   [
-    "properties of another object before them",
+    "properties of another object before its own",
     { person: { properties: {} }, ...clicked, properties: '{"a":1}' },
     { a: 1 },
   ],
@@ -108,7 +108,7 @@ describe("a line that is not an event", () => {
     ["an array", ["[", `${event},`, event, "]"]],
     ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
     ["an array that begins on the line of its first object", [`[${event},`, event, "]"]],
-  ])("is rejected with its whole file if the file is %s", (_, lines) => {
+  ])("is an error for the whole file if the file is %s", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/it is a JSON array/);
   });
 
@@ -121,12 +121,12 @@ describe("a line that is not an event", () => {
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["a response", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])("is rejected with its whole file if it is part of %s over several lines", (_, lines) => {
-    expect(detectFormat(lines)).toMatch(/not whole JSON objects/);
+  ])("is an error for the whole file if the event is part of %s over several lines", (_, lines) => {
+    expect(detectFormat(lines)).toMatch(/not complete JSON objects/);
   });
 
   test.each([[["42", "null"]], [["event,distinct_id", "7"]]])(
-    "is rejected with its whole file if no line is an object: %j",
+    "is an error for the whole file if no line is an object: %j",
     (lines) => {
       expect(detectFormat(lines)).toMatch(/not JSON objects/);
     },

@@ -310,17 +310,17 @@ test("import from Amplitude skips and reports a session event", async () => {
 describe("import rejects a file of unknown format, and the error states the fix", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
-    ['{"results": [', /one per line: convert it with jq/],
+    ['{"results": [', /each line must be an object: convert it with jq/],
     ["event,distinct_id", /not JSON objects/],
     ['{"a":1,"b":2}', /\(they have a, b\).*--format/],
   ])("%s", (line, said) => {
     expect(detectFormat([line])).toMatch(said);
   });
 
-  test("for lines of two formats", () => {
+  test("if the file has lines of two formats", () => {
     const lines = cases.slice(1, 6).map(({ line }) => {
       return JSON.stringify(line, (_, value: unknown) => (typeof value === "bigint" ? 1 : value));
     });
-    expect(detectFormat(lines)).toMatch(/PostHog's .* and .*: choose one with --format/);
+    expect(detectFormat(lines)).toMatch(/PostHog's .* and .*: choose a format with --format/);
   });
 });

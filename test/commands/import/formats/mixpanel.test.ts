@@ -45,7 +45,7 @@ describe("a Mixpanel event", () => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
-  test("has the uuid and distinct id of the device that sent it, also in a later export", async () => {
+  test("has the uuid and distinct id of the device that sent the event, including in a later export", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
@@ -59,7 +59,11 @@ describe("a Mixpanel event", () => {
 
   test.each<[string, JsonObject, JsonObject]>([
     ["a numeric distinct id", { distinct_id: 7 }, { distinct_id: "7" }],
-    ["a long one", { distinct_id: 9_007_199_254_740_991 }, { distinct_id: "9007199254740991" }],
+    [
+      "a long distinct id",
+      { distinct_id: 9_007_199_254_740_991 },
+      { distinct_id: "9007199254740991" },
+    ],
     [
       "a numeric device",
       { distinct_id: "u", $device_id: 7 },
@@ -91,11 +95,11 @@ describe("a Mixpanel event", () => {
     ["a different second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
     ["a different insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
     ["a different name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
-  ])("has another uuid if it has %s", async (_, line) => {
+  ])("has a different uuid if it has %s", async (_, line) => {
     expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
   });
 
-  test("gets a uuid of its own if its insert id is the nil UUID", async () => {
+  test("gets a unique uuid if its insert id is the nil UUID", async () => {
     const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
     const { batch } = await eventsOf([view(nil), view(nil)]);
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
@@ -111,16 +115,19 @@ describe("import from Mixpanel", () => {
     ["a numeric JSON value", 40_000, "anon-k4"],
     ["capitals", "EMP-5", uuid],
     ["a word", "ann", "$device:x"],
-  ])("links the sending id of an event to its user, who is %s", async (_, user, before) => {
-    const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
-    const { batch, notes } = await eventsOf([buy, buy]);
-    expect(notes).toEqual([]);
-    expect(batch).toMatchObject([
-      { event: "View", distinct_id: user },
-      { event: "$identify", distinct_id: user, properties: { $anon_distinct_id: before } },
-      { event: "View", distinct_id: user },
-    ]);
-  });
+  ])(
+    "links the sending id of an event to the event's user, whose id is %s",
+    async (_, user, before) => {
+      const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
+      const { batch, notes } = await eventsOf([buy, buy]);
+      expect(notes).toEqual([]);
+      expect(batch).toMatchObject([
+        { event: "View", distinct_id: user },
+        { event: "$identify", distinct_id: user, properties: { $anon_distinct_id: before } },
+        { event: "View", distinct_id: user },
+      ]);
+    },
+  );
 
   test.each<[string, JsonObject, readonly string[], string]>([
     [
@@ -145,7 +152,7 @@ describe("import from Mixpanel", () => {
     });
   });
 
-  test("links 1,500 ids of one $merge in linear time", async () => {
+  test("links 1,500 ids of a single $merge in linear time", async () => {
     const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);
     const merge = {
       event: "$merge",
@@ -158,7 +165,7 @@ describe("import from Mixpanel", () => {
 
   const link = { event: "$identify", distinct_id: "u" };
 
-  test("links a device to its user once per file, after the event that has both", async () => {
+  test("links a device to its user once per file, after the event that contains both ids", async () => {
     const { batch, numbers } = await eventsOf([
       view({ distinct_id: "$device:d", $device_id: "d", $insert_id: "1" }),
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: "2" }),
@@ -182,7 +189,7 @@ describe("import from Mixpanel", () => {
     expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
   });
 
-  test("links a device to its user with the same uuid in another file", async () => {
+  test("creates the same uuid for a link between device and user in every file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
     ) as [JsonObject, JsonObject];
@@ -213,7 +220,7 @@ describe("import from Mixpanel", () => {
     expect(batch).toMatchObject([{ ...link, properties: linked }]);
   });
 
-  test("uses the user or device of an event without a distinct id, and links nothing", async () => {
+  test("uses the user or device of an event without a distinct id, and creates no link", async () => {
     const { batch } = await eventsOf([view({ $user_id: "u" }), view({ $device_id: "d" })]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["u", "$device:d"]);
   });
@@ -265,7 +272,7 @@ describe("import from Mixpanel", () => {
   });
 
   test.each([[["a"]], [[]], ["x"], [["a", "a"]], [["a", null]]])(
-    "links nothing for a $merge of %j, which counts as a loss",
+    "creates no link and counts a loss for a $merge of %j",
     async (ids) => {
       const line = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
       const { batch, notes } = await eventsOf([line]);
@@ -310,7 +317,7 @@ describe("the time zone of a Mixpanel project", () => {
   test.each([
     ...["2026-07-01T10:00:00Z", "2026-07-01T10:00:00+05:30", "2026/07/01 10:00:00 GMT"],
     ...["Wed, 01 Jul 2026 10:00:00 -0700", "2026-07-01T10:00:00+05:30[Asia/Kolkata]"],
-  ])("does not apply to %j, which has its own zone", async (time) => {
+  ])("does not apply to %j, which contains a time zone", async (time) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
     expect(batch[0]!["timestamp"]).toBe(time);
   });

@@ -1,5 +1,5 @@
 // Millions of events wait when the writer starts. It applies them in order, and its memory does not
-// grow with them.
+// grow with the backlog.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,11 +18,11 @@ const projectId = "backlog";
 const stream = "PENSTOCK_LIVE_0";
 const startMs = Date.UTC(2026, 10, 20, 12);
 const sampleMs = 250;
-/** If nothing is applied for this long, the writer has stopped. */
+/** If no event is applied for this long, the writer counts as stopped. */
 const stillMsMax = 60_000;
 const mebibyte = 1_048_576;
 const kibibyte = 1_024;
-/** How much more memory the second half may take than the first, in which caches fill. */
+/** The additional memory that the second half may use, because caches fill in the first half. */
 const growthMax = 1.3;
 const growthBytesMin = 96 * mebibyte;
 
@@ -62,7 +62,7 @@ export const effectsBacklog: EffectsScenario = {
 };
 
 /**
- * A tenth of the events are of new people, a third set a property, and one in fifty links two ids.
+ * Of the events, a tenth are of new people, a third set a property, and one in fifty links two ids.
  */
 function eventOf(index: number): TestEvent {
   const uuid = `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;

@@ -1,4 +1,4 @@
-// The writer is killed at random points, and sometimes nats-server or PostgreSQL with it. Each
+// The writer is killed at random points, sometimes together with nats-server or PostgreSQL. Each
 // event is applied once.
 
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
@@ -30,7 +30,7 @@ export const effectsKilled: EffectsScenario = {
     const store = await openedStore(place);
     const whole = await openedStore(await databases.newDatabase());
     try {
-      // A writer that is not killed applies the rest.
+      // The last writer, which is not killed, applies the remaining events.
       const dump = await undisturbedDump(store, { connection }, applyMsMax);
       const expected = await undisturbedDump(whole, { connection }, applyMsMax);
       const { persons, incidents } = await store.reader.totals();

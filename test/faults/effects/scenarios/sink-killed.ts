@@ -1,5 +1,6 @@
-// A sink is killed at random points, and sometimes nats-server or the database with it. Each event
-// is written once. Each message also has a line that is not a record, which nothing deduplicates.
+// A sink is killed at random points, sometimes together with nats-server or the database. Each
+// event is written once. Each message also has a line that is not a record; sinks do not
+// deduplicate such lines.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -24,7 +25,8 @@ const batchEvents = 12;
 const twiceMax = batchEvents + 8;
 const lastBatchEvents = 2_000;
 /**
- * The sink is killed after at most this many lines of output and this delay. Files take a while.
+ * The sink is killed after at most this many lines of output and this delay. Files need a longer
+ * delay.
  */
 const linesMax = 14;
 const delayMsMax = { commit: 8, files: 250 };
@@ -66,8 +68,8 @@ export const sinkKilled: EffectsScenario = {
     const faults = isRight ? [] : [lines];
     if (context.parquet !== undefined)
       return [...faults, ...apartAt(expected, [...new Set(found)]), ...tooOften(frames, found)];
-    // ClickHouse may start one insert of a killed sink late, which repeats its rows. The query
-    // above uses FINAL, which hides all repeated rows, so they are counted here.
+    // ClickHouse may start an insert of a killed sink late, which repeats its rows. The query above
+    // uses FINAL, which hides repeated rows, so this query counts them.
     if (twice > twiceMax) faults.push(`${twice} rows are there twice`);
     return [...faults, ...apartAt(expected, found)];
   },
@@ -111,7 +113,7 @@ async function untilWritten(connection: NatsConnection, url: string): Promise<vo
   const deadline = performance.now() + writtenMsMax;
   let last: Record<string, number> | undefined;
   while (last === undefined) {
-    // Requests sent while nats-server returned may never be answered.
+    // Requests that were sent while nats-server returned may never be answered.
     last = await lastSequences(manager).catch((error: Error) => {
       if (performance.now() > deadline) throw error;
       return undefined;

@@ -1,5 +1,5 @@
 // A sink to PostHog is killed at random points, and the upstream sometimes fails. Events arrive in
-// order per project and lane, and repeats have the same uuid.
+// order per project and lane, and a repeated event has the same uuid.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -98,7 +98,8 @@ function asideIn(folder: string): Set<string> {
 }
 
 /**
- * Waits until the invalid line of each message is rejected. By then everything before it was sent.
+ * Waits until the invalid line of each message is rejected. All earlier lines have been sent by
+ * then.
  */
 async function untilAside(folder: string, count: number): Promise<void> {
   const deadline = performance.now() + writtenMsMax;
@@ -150,8 +151,7 @@ function repeatedIn(upstream: TestUpstream, frames: readonly TestFrame[]): numbe
 }
 
 /**
- * Returns the differences in content and order between the sent events and the first arrival of
- * each.
+ * Returns the differences in content and order between the sent events and their first arrivals.
  */
 function apartIn(upstream: TestUpstream, frames: readonly TestFrame[]): string[] {
   const taken = takenBy(upstream);

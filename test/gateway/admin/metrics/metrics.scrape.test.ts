@@ -17,7 +17,7 @@ async function scrape(): Promise<Map<string, number>> {
     const match = /^([a-z_]\w*(?:\{[a-z_]\w*="[^"\\]*"(?:,[a-z_]\w*="[^"\\]*")*\})?) (\S+)$/i.exec(
       line,
     );
-    // prom-client reports its own averages as NaN until something is measured.
+    // prom-client reports its own averages as NaN before the first measurement.
     const value =
       match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_")
         ? 0

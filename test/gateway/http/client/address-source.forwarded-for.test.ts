@@ -144,7 +144,7 @@ describe("the X-Forwarded-For header", () => {
     }
   });
 
-  test("gives the expected address for random entries, also on a second call", () => {
+  test("gives the expected address for random entries, including on a second call", () => {
     const forwardedFor = createForwardedFor(trusts);
     const entry = fc.oneof(
       fc.ipV4(),
@@ -164,7 +164,7 @@ describe("the X-Forwarded-For header", () => {
     );
   });
 
-  test("is read from the right; of 10,000 entries at most 32 are checked", () => {
+  test("is read from the right, and only the last 32 of 10,000 entries are checked", () => {
     let asked = 0;
     const forwardedFor = createForwardedFor((address) => {
       asked++;

@@ -32,7 +32,7 @@ describe("the cache of connection addresses", () => {
     await until(() => server.addresses.size === 0, "no address is held");
   });
 
-  test("holds nothing for connections that the server has closed", async () => {
+  test("holds no address of a connection that the server has closed", async () => {
     const server = startServer(loadConnectionId());
     for (const from of froms) await addressOf(await connect(server.port, from));
     expect(server.addresses.size).toBe(froms.length);
@@ -55,7 +55,7 @@ describe("the cache of connection addresses", () => {
     },
   );
 
-  test("gets the id 0 for an object that is not a response", () => {
+  test("assigns the id 0 to an object that is not a response", () => {
     const connectionId = loadConnectionId() as (value: unknown) => number;
     for (const value of [
       undefined,

@@ -68,7 +68,7 @@ describe("the address of a request", () => {
           place % 2 === 0 ? socket.end() : socket.resetAndDestroy();
         await until(() => wires.every((wire) => wire.closed()), "the connections are closed");
       }
-      // Without reused ids, this test checks nothing.
+      // Without reused ids, this test would check nothing.
       if (connectionId !== undefined)
         expect(new Set(ids).size).toBeLessThan(generations * openAtATime);
     },

@@ -103,7 +103,7 @@ describe("a PROXY protocol header", () => {
     }
   });
 
-  test("has no effect without trusted proxies and without the setting", async () => {
+  test("has no effect without trusted proxies or without the setting", async () => {
     const server = await startTestServer({ recordIp: true, connectionId: loadConnectionId() });
     const wire = await connectTo(server);
     wire.write(Buffer.concat([proxyHeader(forged), post("{}", { "X-Forwarded-For": forged })]));
@@ -126,7 +126,7 @@ describe("a PROXY protocol header", () => {
     expect(await seen(server, wire)).toBe(client);
   });
 
-  test("is ignored on a later request if the proxy sent none at the start", async () => {
+  test("is ignored on a later request if the proxy sent no header at the start", async () => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(post("{}"));
@@ -224,7 +224,7 @@ describe("a PROXY protocol header", () => {
     expect(ids.size).toBeLessThan(rounds);
   });
 
-  test("gives an empty address, and logs that once, if connections cannot be distinguished", async () => {
+  test("results in an empty address and one log message if connections cannot be distinguished", async () => {
     const connectionId = () => 7;
     const server = await startTestServer({
       recordIp: true,

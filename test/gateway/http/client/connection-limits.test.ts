@@ -31,7 +31,7 @@ describe("connection limits", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.6"));
   });
 
-  test("close the oldest idle connection of the address with the most connections for a new one", async () => {
+  test("close the oldest idle connection of the address with the most connections to admit a new connection", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 6 });
     const [quiet] = await connectMany(server, ["127.0.0.4"]);
     await expectServed(quiet!);
@@ -48,7 +48,7 @@ describe("connection limits", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("keep a connection that waits for its answer, and refuse a new one of the same address", async () => {
+  test("keep a connection that waits for its answer, and refuse a new connection from the same address", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 3 });
     const waiting: Exchange[] = [];
     server.answer = (exchange) => void waiting.push(exchange);
@@ -127,7 +127,7 @@ describe("connection limits", () => {
     expect(wires.map((wire) => wire.closed())).toEqual([false, true, false]);
   });
 
-  test("close idle connections sooner, except those of proxies, while three quarters are in use", async () => {
+  test("close idle connections sooner while three quarters are in use, except connections of proxies", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -147,7 +147,7 @@ describe("connection limits", () => {
       await expectServed(busy!);
       if (performance.now() - startedMs > 15_000) throw new Error("Wait for the idle: still open");
     }
-    // The library itself closes them after 8 to 12 s.
+    // uWebSockets.js closes them after 8 to 12 s.
     expect(performance.now() - startedMs).toBeLessThan(7_900);
     expect(server.http.connections.closedEarly).toEqual({ newcomer: 0, idle: 3 });
     await expectServed(proxy!);
@@ -186,7 +186,7 @@ describe("connection limits", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("leak no slot when connections open and close", async () => {
+  test("leak no slot if connections open and close", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 3,
@@ -215,7 +215,7 @@ describe("connection limits", () => {
     expect(limits.opened(opening(limits, "2001:db8:0:1::2"))).toBeUndefined();
   });
 
-  test("close a connection of the /48 with the most connections, and within it of the /64 with the most", () => {
+  test("close a connection of the /48 with the most connections, and of its /64 with the most connections", () => {
     const closed: string[] = [];
     const limits = new ConnectionLimits({
       connectionsMax: 8,
@@ -235,7 +235,7 @@ describe("connection limits", () => {
   });
 });
 
-test("connection limits keep a proxy's connections during a flood, and admit new ones", () => {
+test("connection limits keep a proxy's connections during a flood, and admit new connections of the proxy", () => {
   const closed: string[] = [];
   const limits = new ConnectionLimits({
     connectionsMax: 8,

@@ -40,7 +40,7 @@ const range = (start: number, end: number): number[] =>
 const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
 
 describe("the queue of new connections", () => {
-  test("reads a few connections immediately, and many at a fixed rate per turn, the oldest and newest of an address first", () => {
+  test("reads a few connections immediately, and many at a fixed rate per turn, starting with the oldest and newest of an address", () => {
     const kit = new Kit();
     const half = readPerTurnMax / 2;
     const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];
@@ -59,7 +59,7 @@ describe("the queue of new connections", () => {
     expect(kit.connections.size).toBe(0);
   });
 
-  test("reads the connections of one address without delay while another address has many", () => {
+  test("reads the connections of one address without delay while another address has many connections", () => {
     const kit = new Kit();
     for (const id of range(0, 10 * readPerTurnMax)) kit.open(id);
     kit.open(9_001, "192.0.2.2");
@@ -90,7 +90,7 @@ describe("the queue of new connections", () => {
     ]);
   });
 
-  test("resumes all connections even if a signature takes forever", () => {
+  test("resumes all connections even if a signature never completes", () => {
     const kit = new Kit();
     kit.connections.perTurn = handshakesPerTurn(Number.POSITIVE_INFINITY);
     for (const id of range(0, 3)) kit.open(id);

@@ -44,7 +44,7 @@ const event = { name: "event", content: '{"event":"$ai_generation","distinct_id"
 
 describe("an AI event as a multipart body", () => {
   test.each(["[]", "null", "{}", " [ ] "])(
-    "has no properties if its part for them is %j",
+    "has no properties if the part for properties is %j",
     (none) => {
       const part = { name: "event.properties", content: none };
       const within = { ...event, content: `${event.content.slice(0, -1)},"properties":${none}}` };
@@ -209,7 +209,7 @@ describe("an invalid multipart body", () => {
         { name: "event.properties", content: "{}" },
       ]),
       undefined,
-      /also in the part/,
+      /and in the part/,
     ],
     ["a truncated part", bodyOf([event]).subarray(0, -20), undefined, /ends within/],
     [

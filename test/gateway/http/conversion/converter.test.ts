@@ -84,7 +84,7 @@ test.each([
   },
 );
 
-test("conversion alternates between projects, however many bodies each sends", async () => {
+test("conversion alternates between projects, however many bodies each project sends", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const many = Array.from({ length: 100 }, (_, at) => take(`a${at}`, { apiKey: "phc_a" }));
   const other = take("b", { apiKey: "phc_b" });
@@ -102,7 +102,7 @@ test("a body is not converted if its deadline passes while it waits", async () =
   expect(outcomes.toSorted()).toEqual(["first", "late overloaded"]);
 });
 
-test("a request whose client disconnects while it waits is ended without conversion", async () => {
+test("a request whose client disconnects while the body waits ends without conversion", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const requests = ["first", "left"].map((text) => take(text));
   requests[1]!.request.isOver = true;
@@ -122,16 +122,19 @@ describe("the conversion thread", () => {
     expect(outcomes).toEqual([`${text} invalid_payload`, "next"]);
   });
 
-  test.each(["throws", "exits"])("is replaced for the next body if it %s", async (text) => {
-    const { outcomes, take } = converterOf(threadOf());
-    const [failed, next] = [take(text), take("next")];
-    await expect(failed.done).rejects.toThrow("its thread has ended");
-    await next.done;
-    expect(outcomes).toEqual(["next"]);
-  });
+  test.each(["throws", "exits"])(
+    "is replaced for the next body if the conversion %s",
+    async (text) => {
+      const { outcomes, take } = converterOf(threadOf());
+      const [failed, next] = [take(text), take("next")];
+      await expect(failed.done).rejects.toThrow("its thread has ended");
+      await next.done;
+      expect(outcomes).toEqual(["next"]);
+    },
+  );
 });
 
-test("the conversion thread starts with the first body, ends when idle, and starts again", async () => {
+test("the conversion thread starts with the first body, ends when idle, and restarts for the next body", async () => {
   const thread = threadOf(60_000, 50);
   const { outcomes, take } = converterOf(thread);
   expect(thread.isRunning).toBe(false);
@@ -145,7 +148,7 @@ test("the conversion thread starts with the first body, ends when idle, and star
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("the conversion thread ends with the gateway, which rejects all bodies, also the current one", async () => {
+test("the conversion thread ends with the gateway, which rejects all bodies, including the current body", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

@@ -1,4 +1,4 @@
-// Bodies of 2 MB that take long to convert.
+// Bodies of 2 MB whose conversion is slow.
 
 import { connect } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";

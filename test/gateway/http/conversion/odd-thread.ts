@@ -1,4 +1,4 @@
-// A conversion thread for tests: the text of a body says what the thread does.
+// A conversion thread for tests. The text of a body determines the behaviour of the thread.
 
 import { parentPort } from "node:worker_threads";
 

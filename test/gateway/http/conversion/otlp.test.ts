@@ -578,7 +578,7 @@ describe("an OpenTelemetry request", () => {
     expect(answer?.rejectedSpans ?? "0").toBe(lost);
   });
 
-  test("is rejected if truncated, except exactly between two groups of spans: then the first group is stored", () => {
+  test("is rejected if truncated; if truncated exactly between two groups of spans, its first group is stored", () => {
     const whole = otlpProtobuf([{ spans: [ai] }, { spans: [ai] }]);
     const half = otlpProtobuf([{ spans: [ai] }]).length;
     for (let length = 1; length < whole.length; length++) {
@@ -607,7 +607,7 @@ describe("an OpenTelemetry request", () => {
     ]);
   });
 
-  test("becomes a batch or is rejected, whatever bytes it has", () => {
+  test("becomes a batch or is rejected, whatever bytes it contains", () => {
     const request = otlpProtobuf([
       { resource: { a: "b" }, spans: [ai, { ...ai, traceId, spanId }] },
     ]);
@@ -629,7 +629,7 @@ describe("an OpenTelemetry request", () => {
     );
   });
 
-  test("is rejected with an unknown content type; without one, its format is detected", () => {
+  test("is rejected if its content type is unknown; its format is detected if it has no content type", () => {
     expect(converted("x", "text/plain").code).toBe("invalid_payload");
     expect(converted(otlpJson([{ spans: [ai] }]), "").events).toHaveLength(1);
     const type = "application/json; charset=utf-8";
@@ -712,7 +712,7 @@ describe("an OpenTelemetry request", () => {
     expect(converted(body, "application/json").events[0]!.distinct_id).toBe("u");
   });
 
-  test("may use any property name, and sets no prototype", () => {
+  test("may use any property name, and changes no prototype", () => {
     const { properties } = eventOf({
       attributes: { "gen_ai.x": 1, ["__proto__"]: "p", constructor: "c" },
     });

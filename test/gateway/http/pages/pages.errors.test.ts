@@ -52,7 +52,7 @@ describe("the error page", () => {
     wire.write(head({}, "GET /docs/errors"));
     const { body } = await wire.reply();
     expect(body).toContain("<p><strong>The project is disabled.</strong></p>");
-    expect(body).toContain("<strong>The store is full.</strong> The stream is full;");
+    expect(body).toContain("<strong>The store is full.</strong> The stream is full.");
     expect(body).not.toMatch(/<strong>([^<]+)<\/strong> \1/);
   });
 });

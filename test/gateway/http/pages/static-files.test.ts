@@ -145,7 +145,7 @@ describe("the SDK's scripts", () => {
       return { text: await response.text(), coding, etag };
     };
     let zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
-    // The first client that asks may get it uncompressed.
+    // The first client that requests the script may get it uncompressed.
     while (zipped.coding === null)
       zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
     const plain = await socketBytes({ "Accept-Encoding": "gzip;q=0, identity" });
@@ -180,7 +180,7 @@ describe("the SDK's scripts", () => {
     expect([server.finished, server.aborted]).toEqual([["static 200"], []]);
   });
 
-  test("end with a closed connection, so that a pipelined request is not answered", async () => {
+  test("end with a closed connection, so a pipelined request is not answered", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(100_000)) });
     const wire = await connectTo(server);
     const asked = head({}, "GET /static/array.js");
@@ -194,7 +194,7 @@ describe("the SDK's scripts", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("use no memory while clients do not read them", async () => {
+  test("use no memory while clients do not read the answers", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(20_000_000)) });
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 50 }, () => connectTo(server)));
@@ -203,12 +203,12 @@ describe("the SDK's scripts", () => {
       wire.write(head({}, "GET /static/array.js"));
     }
     await until(() => server.http.inflight() === wires.length, "all are on their way");
-    // A copy for each would take 1 GB.
+    // One copy per client would take 1 GB.
     expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000);
     for (const wire of wires) wire.socket.destroy();
   });
 
-  test("count as aborted if the client disconnects in the middle", async () => {
+  test("count as aborted if the client disconnects during the transfer", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(64_000_000)) });
     const wire = await connectTo(server);
     wire.socket.pause();
@@ -222,13 +222,13 @@ describe("the SDK's scripts", () => {
     expect([server.finished, server.aborted]).toEqual([[], ["answer"]]);
   });
 
-  test("are answered with their headers on HEAD", async () => {
+  test("are answered with their headers only to HEAD", async () => {
     const server = await startTestServer({ files });
     const reply = await get(server, "/static/recorder.js", {}, "HEAD");
     expect([reply.status, reply.body, reply.headers.has("etag")]).toEqual([200, "", true]);
   });
 
-  test("are read from the folder in the setting, and are not served if the setting is off", async () => {
+  test("are read from the configured folder, and are not served if the setting is off", async () => {
     expect(posthogJsFolder(folder)).toBe(folder);
     expect(posthogJsFolder("off")).toBe("off");
     expect(readStaticFiles("off")).toBeUndefined();

@@ -110,7 +110,7 @@ describe("a v1 event's fields outside its properties", () => {
     expect(replaced).toEqual({ [name]: isLong ? long(value).slice(0, 256) : value });
   });
 
-  test("lose only the option that cannot be read", () => {
+  test("lose only the unreadable option", () => {
     const options = { cookieless_mode: "x", process_person_profile: false, product_tour_id: 1.5 };
     const { properties } = withAdditions({ options, session_id: [], window_id: "w" }, 0);
     expect(properties).toMatchObject({ $window_id: "w", $process_person_profile: false });

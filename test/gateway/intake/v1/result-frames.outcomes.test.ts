@@ -8,7 +8,7 @@ import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("the results of a v1 request", () => {
-  test("state what happened to each event, in whatever order JetStream acknowledges the frames", async () => {
+  test("state the outcome of each event, in whatever order JetStream acknowledges the frames", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -27,8 +27,8 @@ describe("the results of a v1 request", () => {
       for (const uuid of uuids)
         said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
     }
-    // Once a frame is refused, or times out like the eighth, the remaining events are not placed
-    // and get that outcome.
+    // After a frame is refused, or times out like the eighth frame, the remaining events are not
+    // published and get its outcome.
     const expected = batch.map(({ uuid, event: name }) =>
       name === "" && results?.[uuid]?.result === "drop"
         ? { result: "drop", details: "no_event" }
@@ -122,7 +122,7 @@ describe("the results of a v1 request", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("lead to a charge for stored events and for the bytes of stored and dropped ones; the rest is refunded", async () => {
+  test("lead to a charge for stored events and for the bytes of dropped events, and to a refund of the remaining charge", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
@@ -136,7 +136,7 @@ describe("the results of a v1 request", () => {
     expect(stored).toBeGreaterThan(0);
     expect(stored).toBeLessThan(20);
     expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
-    // The tokens that are left follow from how long a request of two bursts would have to wait.
+    // Computes the remaining tokens from the wait of a request of two bursts.
     const leftOf = (rate: "events" | "bytes", perSecond: number) => {
       const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;
@@ -167,7 +167,7 @@ describe("the results of a v1 request", () => {
     expect(new Set(frames.slice(0, before).map(({ messageId }) => messageId)).size).toBe(before);
   });
 
-  test("list all events of a batch longer than the table, also a repeated uuid at its end", async () => {
+  test("list all events of a batch longer than the table, including a repeated uuid at its end", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 40_000 }, () => event());
     const { answer, work } = send(batch);
@@ -184,7 +184,7 @@ describe("the results of a v1 request", () => {
     expect(frames).toHaveLength(before);
   });
 
-  test("ask to retry the nil UUID while one of its events is not stored", async () => {
+  test("request a retry of the nil UUID if one of its events is not stored", async () => {
     const nil = "00000000-0000-0000-0000-000000000000";
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 12 }, () => ({ ...event(60_000), uuid: nil }));
@@ -197,7 +197,7 @@ describe("the results of a v1 request", () => {
     });
   });
 
-  test("distinguish uuids that differ in one digit, and return each as it was sent", () => {
+  test("distinguish uuids that differ in one digit, and return each uuid as it was sent", () => {
     const uuids = Array.from({ length: 3_000 }, () => randomUUID() as string);
     const near = Array.from({ length: 36 }, (_, at) => {
       const digits = [..."00000000-0000-0000-0000-000000000000"];

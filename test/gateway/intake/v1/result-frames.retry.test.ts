@@ -57,7 +57,7 @@ const storable = (batch: readonly Sent[]) =>
   batch.filter(({ event: name }) => name !== "").map(({ uuid }) => uuid);
 
 describe("a partial retry of a v1 request", () => {
-  test("is recognised without the event that was dropped the first time", async () => {
+  test("is recognised without the event that was dropped from the first request", async () => {
     const { frames, send } = intakeOnFrames();
     const [a, c] = [event(), event()];
     const requestId = randomUUID();
@@ -88,7 +88,7 @@ describe("a partial retry of a v1 request", () => {
     expect(frames.at(-1)!.messageId).toBe(frames.at(-2)!.messageId);
   });
 
-  test("stores no event twice, whichever frames had no answer", async () => {
+  test("stores no event twice, whichever frames were unanswered", async () => {
     const intake = intakeOnFrames();
     const rounds = 12;
     let attemptsInAll = 0;

@@ -46,7 +46,7 @@ test("reading the uuids of a batch ends in the slice in which the deadline passe
   expect(slices).toBe(3);
 });
 
-test("a request past its deadline is answered `timeout`, not with an error of its last event", async () => {
+test("a request past its deadline is answered `timeout` instead of an error of its last event", async () => {
   let monotonicMs = 0;
   const shares: ProjectShares = {
     ...{ addUnderWay() {}, stored() {} },

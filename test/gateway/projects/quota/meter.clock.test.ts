@@ -33,7 +33,7 @@ describe("a quota meter", () => {
     (events) => {
       meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 2 });
       const admitted = offer(600_000, 1, events);
-      // For 600 s: the burst, the rate, and the one request that may exceed it.
+      // The limit for 600 s: the burst, the rate, and one request that may exceed them.
       expect(admitted).toBeGreaterThanOrEqual(600_000);
       expect(admitted).toBeLessThanOrEqual(602_000 + events);
     },
@@ -80,7 +80,7 @@ describe("a quota meter", () => {
     fc.assert(property, { numRuns: 60 });
   });
 
-  test("always admits one batch of an SDK, and another within the time of a burst", () => {
+  test("always admits one batch of an SDK, and a second batch within the time of a burst", () => {
     const sent = fc.record({
       events: fc.integer({ min: 1, max: 200_000 }),
       bytes: fc.integer({ min: 2, max: 4e6 }),
@@ -138,7 +138,7 @@ describe("a quota meter", () => {
     expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
   });
 
-  test("admits a request of two bursts while the debt is below a burst, and reports the wait", () => {
+  test("admits a request of two bursts while the debt is below a burst, and reports the wait time", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
@@ -190,7 +190,7 @@ describe("a quota meter", () => {
     expect(refusalOf(meter, costOf(1e9, 1e12))).toBeUndefined();
   });
 
-  test.each([100, 200])("charges %i dropped events their bytes and one event", (events) => {
+  test.each([100, 200])("charges %i dropped events for their bytes and for one event", (events) => {
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
     takenOf(meter, costOf(events, 50_000)).countDropped(events);
     for (let count = 0; count < 99; count++) expect(waitMsOf(meter, costOf(1, 0))).toBe(0);
@@ -228,7 +228,7 @@ describe("a quota meter", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("ignores an identical quota, keeps its debt when the quota changes, and loses it when the quota is removed", () => {
+  test("ignores an identical quota, keeps its debt if the quota changes, and drops its debt if the quota is removed", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
     meter.setQuota(limits);
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
@@ -245,7 +245,7 @@ describe("a quota meter", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("counts rejected requests, events and bytes, and charges nothing for them", () => {
+  test("counts rejected requests, events and bytes, but does not charge them to the quota", () => {
     meter.setQuota({ eventsPerSecond: 1, burstSeconds: 1 });
     waitMsOf(meter, costOf(105, 100));
     waitMsOf(meter, costOf(7, 200));

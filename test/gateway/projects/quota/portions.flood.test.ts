@@ -34,7 +34,7 @@ describe("a project that exceeds its quota", () => {
     const admitted = flood(10_000, 5);
     expect(sumOf(admitted)).toBeGreaterThanOrEqual(4_950);
     expect(sumOf(admitted)).toBeLessThanOrEqual(5_050);
-    // One by one they would be spread over 5,000 of the milliseconds.
+    // Without portions, admissions would be spread over 5,000 of the milliseconds.
     expect(admitted.filter((events) => events > 0).length).toBeLessThan(2_000);
   });
 
@@ -48,7 +48,7 @@ describe("a project that exceeds its quota", () => {
     expect(waitMsOf(meter, costOf(1, 100))).toBe(0);
   });
 
-  test("gets the name of the limit that it has reached", () => {
+  test("gets an error that names the exceeded limit", () => {
     meter.setQuota({ eventsPerSecond: 1e6, bytesPerSecond: 50_000, burstSeconds: 0.2 });
     flood(5_000, 5);
     nowMs += 2 * portionMs;
@@ -78,7 +78,7 @@ describe("a client that does not flood", () => {
     }
   });
 
-  test("gets small requests admitted, even if it also sends large ones that exceed the quota", () => {
+  test("gets small requests admitted, even if it also sends large requests that exceed the quota", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     waitMsOf(meter, costOf(50, 1));
     for (let count = 0; count < 10 * refusalsOfFlood; count++)

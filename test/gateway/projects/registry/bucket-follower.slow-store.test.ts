@@ -66,7 +66,7 @@ describe("the registry bucket on a slow store", () => {
 
     otherwise = false;
     const before = asked.info;
-    // Three queries of the poll, and those that open the bucket again.
+    // Three queries of the poll, and the queries that open the bucket again.
     await expect.poll(() => asked.info, soon).toBeGreaterThan(before + 4);
     expect(registry.byKey("phc_first")?.id).toBe("first");
     otherwise = true;

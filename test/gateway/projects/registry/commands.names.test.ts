@@ -35,7 +35,7 @@ const hostile = [
   "x".repeat(65),
 ];
 const token = /^[A-Za-z0-9_-]{1,64}$/;
-/** Texts in which forbidden characters are as likely as allowed ones. */
+/** Texts in which forbidden and allowed characters are equally likely. */
 const text = fc.string({
   unit: fc.oneof(fc.constantFrom(...".*>~ \r\n\t\0$/"), fc.string({ minLength: 1, maxLength: 1 })),
   maxLength: 70,
@@ -116,7 +116,7 @@ describe("a project id", () => {
       return json["code"] ?? json["status"];
     };
     await expect.poll(() => codeFor("phc_last"), soon).toBe("Ok");
-    // The entries under possible project names are damaged: their keys are uncertain.
+    // The entries under possible project names are damaged, so their keys are uncertain.
     for (const index of hostile.keys())
       expect(await codeFor(`phc_hostile_${index}`)).toBe("unavailable");
     expect(await codeFor("phc_proto")).toBe("Ok");

@@ -25,7 +25,7 @@ describe("a personal or secret PostHog key", () => {
     expect(await listProjects(rig.connection, place)).toMatchObject([{ keys: ["phc_shop"] }]);
   });
 
-  test("is accepted if the registry already has it", async () => {
+  test("is accepted if the registry already contains it", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put(

@@ -76,7 +76,7 @@ describe("a project's quota", () => {
     ["a share below 1", { stream_share: 0.5 }],
     ["a share above 100", { stream_share: 101 }],
     ["an infinite number", "1e999"],
-  ])("is reported and its change is ignored if it is damaged: %s", async (_, damage) => {
+  ])("is reported if it is damaged, and the damaged value is ignored: %s", async (_, damage) => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const text = (id: string, value: unknown) =>

@@ -38,10 +38,10 @@ describe("an older reading of the registry", () => {
     expect(known.fault).toContain("it ends at entry 2");
     known.take(...put("c", 3));
     expect([idOf("ka"), idOf("kb"), idOf("kc")]).toEqual(["a", undefined, "c"]);
-    expect(known.fault).toContain("deleted projects again (b)");
+    expect(known.fault).toContain("deleted projects (b)");
     read(3, ...both, put("c", 3));
     expect(idOf("kb")).toBeUndefined();
-    expect(known.fault).toContain("deleted projects again (b)");
+    expect(known.fault).toContain("deleted projects (b)");
     known.take(...marker("b", 4));
     expect(known.fault).toBeUndefined();
     known.take(...put("b", 5));
@@ -54,7 +54,7 @@ describe("an older reading of the registry", () => {
     read(2, ...both);
     known.take(...put("c", 3));
     expect(idOf("kb")).toBeUndefined();
-    expect(known.fault).toContain("deleted projects again (b)");
+    expect(known.fault).toContain("deleted projects (b)");
   });
 
   test("does not hide a later change of a project", () => {

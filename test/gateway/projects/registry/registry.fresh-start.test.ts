@@ -1,4 +1,4 @@
-// At its start a gateway can compare the registry only with the streams.
+// At its start, a gateway can compare the registry only with the streams.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
@@ -50,7 +50,7 @@ function expectDoubt(registry: Registry, fault: string): void {
   expect(registry.fault).toContain(fault);
   expect(registry.refusalOf("phc_nobody")).toContain("registry");
   expect(
-    registry.lines.filter(({ message }) => message.includes("registry inconsistent")),
+    registry.lines.filter(({ message }) => message.includes("registry: inconsistent")),
   ).toHaveLength(1);
 }
 
@@ -86,11 +86,11 @@ describe("a registry read at the start", () => {
     await (await streams()).delete(streamOf(place));
     await add(place, "shop");
     const registry = await fresh(place);
-    expectDoubt(registry, "it lacks 2 projects that it had (");
+    expectDoubt(registry, "it lacks 2 projects (");
     expect(registry.fault).toMatch(/\((blog, old|old, blog)\)/);
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
     await add(place, "blog");
-    await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had (old)");
+    await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project (old)");
     expect(registry.byKey("phc_blog")?.id).toBe("blog");
     await (await openBucket(rig.connection, place)).delete("old");
     await expect.poll(() => registry.fault, soon).toContain("it has lost projects");
@@ -119,14 +119,14 @@ describe("a registry read at the start", () => {
     const waiting = await fresh(place);
     expectDoubt(
       waiting,
-      "it no longer exists; restore it from a backup, or add every project again",
+      "it no longer exists; restore the registry from a backup, or add every project again",
     );
     await add(place, "shop");
     await expect.poll(() => waiting.byKey("phc_shop")?.id, soon).toBe("shop");
     const later = await fresh(place);
     for (const registry of [waiting, later]) {
       expect(registry.byKey("phc_shop")?.id).toBe("shop");
-      expectDoubt(registry, "it has lost projects; restore it from a backup");
+      expectDoubt(registry, "it has lost projects; restore the registry from a backup");
       expect(registry.fault).toContain("then run `penstock project complete`");
       expect(registry.refusalOf("phc_blog")).toContain("registry");
     }
@@ -163,13 +163,13 @@ describe("a registry read at the start", () => {
     await add(place, "shop");
     const declared = (): Promise<number> => declareComplete(rig.connection, place);
     await expect(declared()).rejects.toThrow("projects with events in the streams (blog)");
-    expectDoubt(await fresh(place), "it lacks 1 project that it had (blog)");
+    expectDoubt(await fresh(place), "it lacks 1 project (blog)");
     await (await openBucket(rig.connection, place)).delete("blog");
     expect(await declared()).toBe(1);
     expect((await fresh(place)).fault).toBeUndefined();
   });
 
-  test("accepts its first project immediately if there are no events", async () => {
+  test("accepts its first project immediately if the streams are empty", async () => {
     const place = newPlace();
     await storeEvents(newPlace(), "other");
     const registry = await fresh(place);
@@ -181,7 +181,7 @@ describe("a registry read at the start", () => {
     }
   });
 
-  test("is reported incomplete as soon as entries disappear by a purge or an age limit", async () => {
+  test("is reported incomplete as soon as entries are removed by a purge or an age limit", async () => {
     for (const lose of ["purge", "age"]) {
       const place = newPlace();
       await add(place, "shop", "blog");
@@ -223,7 +223,7 @@ describe("a registry read at the start", () => {
     expect(registry.warnings).toEqual([]);
   });
 
-  test("keeps a damaged entry under a project id uncertain, and skips one under an invalid id", async () => {
+  test("keeps a damaged entry under a project id uncertain, and skips an entry under an invalid id", async () => {
     const place = newPlace();
     await add(place, "shop");
     const bucket = await openBucket(rig.connection, place);
@@ -239,7 +239,7 @@ describe("a registry read at the start", () => {
     for (const one of [registry, await fresh(place)]) {
       await expect.poll(() => one.refusalOf("phc_blog"), soon).toBeUndefined();
       expect(one.warnings).toEqual([
-        "registry entry my.blog cannot be a project's: keys in it get a 401",
+        "registry entry my.blog has no valid project id: keys in it get 401",
       ]);
     }
     await bucket.delete("my.blog");
@@ -255,7 +255,7 @@ describe("a registry read at the start", () => {
     await storeEvents(short, "shop", "demo");
     await add(short, "shop");
     expect(await ensureDemoProject(rig.connection, short)).toBeUndefined();
-    expectDoubt(await fresh(short), "it lacks 1 project that it had (demo)");
+    expectDoubt(await fresh(short), "it lacks 1 project (demo)");
     const purged = newPlace();
     await add(purged, "shop");
     await (await streams()).purge(streamOf(purged));

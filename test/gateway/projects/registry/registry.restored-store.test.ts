@@ -1,5 +1,5 @@
-// A restored older copy continues counting from where it ended, so the same revision may have
-// different content.
+// A restored older copy continues its own revision numbers, so the same revision may have different
+// content.
 
 import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -39,14 +39,14 @@ describe("after the registry's store was restored from a copy", () => {
     await restore(copy);
     await expect
       .poll(() => registry.fault, soon)
-      .toContain("it ends at entry 2, although entry 3 was read earlier");
+      .toContain("it ends at entry 2, but entry 3 was read earlier");
     expect(registry.byKey("phc_gone")).toBeUndefined();
     expect(registry.refusalOf("phc_gone")).toContain("registry");
     await addProject(connection, { ...place, id: "new", key: "phc_new" });
     await expect.poll(() => registry.byKey("phc_new")?.id, soon).toBe("new");
     expect(registry.byKey("phc_gone")).toBeUndefined();
     expect(registry.refusalOf("phc_gone")).toContain("registry");
-    expect(registry.fault).toContain("it contains deleted projects again (gone)");
+    expect(registry.fault).toContain("it contains deleted projects (gone)");
 
     await bucket.delete("gone");
     await expect.poll(() => registry.fault, soon).toBeUndefined();
@@ -56,7 +56,7 @@ describe("after the registry's store was restored from a copy", () => {
     expect(registry.fault).toBeUndefined();
   });
 
-  test("a key created after the restore is valid; the key that it replaced is not", async () => {
+  test("a key created after the restore is valid, and the replaced key is invalid", async () => {
     const { server, connection } = rig;
     const place = newPlace();
     const copy = path.join(server.storeDir, "..", "copy");
@@ -74,7 +74,7 @@ describe("after the registry's store was restored from a copy", () => {
     await server.restart();
     await expect
       .poll(() => registry.fault, soon)
-      .toContain("it ends at entry 1, although entry 2 was read earlier");
+      .toContain("it ends at entry 1, but entry 2 was read earlier");
     await rotateKey(connection, { ...place, id: "shop", key: "phc_third" });
     await expect.poll(() => registry.byKey("phc_third")?.id, soon).toBe("shop");
     expect(registry.byKey("phc_second")).toBeUndefined();

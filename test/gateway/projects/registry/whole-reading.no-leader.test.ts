@@ -1,4 +1,4 @@
-// Newer nats-servers answer stream info without a leader, from a store that may lack the newest
+// Newer nats-servers answer stream info even without a leader. The answer may lack the newest
 // entries.
 
 import type { StreamInfo } from "@nats-io/jetstream";
@@ -51,7 +51,7 @@ describe("a stream answer without a leader", () => {
     await registry.close();
   });
 
-  test("is recognised by its leader, which is missing or is not the server that answered", () => {
+  test("is recognised by a missing leader or by a leader that is not the answering server", () => {
     const replicas = ["a", "b"].map((name) => ({
       name,
       current: true,

@@ -26,13 +26,13 @@ async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
 }
 
 describe("the usage record", () => {
-  test("is empty if it is missing; reading does not create it", async () => {
+  test("is empty if it is missing, and reading does not create it", async () => {
     const place = newPlace();
     expect(await readUsage(rig.connection, { ...place, nowMs: Date.now() })).toEqual([]);
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("loses the values that are unchanged for the longest when it is full", async () => {
+  test("drops the values that are unchanged for the longest when it is full", async () => {
     const place = newPlace();
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,
@@ -49,7 +49,7 @@ describe("the usage record", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("gets all other values while one value cannot be written, and gets that value later", async () => {
+  test("stores all other values while one value cannot be written, and stores that value later", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);
@@ -71,7 +71,7 @@ describe("the usage record", () => {
     await expect.poll(written, soon).toEqual(["a", "b", "c"]);
   });
 
-  test("adds the counts of an evicted meter to those of the project's next meter", async () => {
+  test("adds the counts of an evicted meter to the counts of the project's next meter", async () => {
     const place = newPlace();
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     meters.of("a").countStored(5, 0);
@@ -113,7 +113,7 @@ describe("the usage record", () => {
       processId: "one",
       meters() {
         rounds++;
-        // One second a round; the value that is never written counts all the while.
+        // A round takes one second. The value that is never written continues to count.
         wallMs += 1_000;
         if (rounds <= 20) late.countStored(10, 0);
         return all;
@@ -129,7 +129,7 @@ describe("the usage record", () => {
       (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
     await expect.poll(async () => (await read())?.accepted, soon).toBe(200);
     await writer.close();
-    // Computed from the record's own values, since the test cannot choose the time of the write.
+    // Computed from the record's own values, because the test cannot choose the time of the write.
     const bucket = await new Kvm(rig.connection).open(usageBucketName(place.prefix));
     const { lately } = (await bucket.get("late.one"))!.json<{
       lately: { seconds: number; accepted: number };

@@ -59,7 +59,7 @@ test("a line from a slow clock does not move the deduplication window back", () 
   expect(duplicates.changes().duplicatesFrom).toEqual([1, 1]);
 });
 
-test("a line from a clock that is an hour or more ahead does not move the deduplication window forward", () => {
+test("a line from a clock that is at least an hour ahead does not move the deduplication window forward", () => {
   const duplicates = memory(1e6);
   const frame = storedFrame({ storedAtMs: startMs });
   duplicates.add(storedLine({ frame, receivedAtMs: startMs + 365 * 24 * 60 * minuteMs }));
@@ -103,7 +103,7 @@ test("each stream is deduplicated independently, within one budget for all strea
     expect(budget.bytes).toBeLessThanOrEqual(bytesMax);
   }
   expect(together).toEqual(apart);
-  // The memory was full: otherwise every repeated uuid would be reported.
+  // The memory was full; otherwise every repeated uuid would be reported.
   expect(apart.map((said) => said.flat().filter(Boolean).length)).not.toContain(5_500);
 });
 
@@ -144,7 +144,7 @@ describe("deduplication that was stopped, restored or rolled back", () => {
           const at = applied.length;
           applied.push(feed(duplicates, at + 1, frames[at]!));
           const next = nexts[at]!;
-          // If the frame is read again, nothing happens after it.
+          // If the frame is read again, no later step follows.
           nexts[at] = "nothing";
           if (next === "changes" || next === "commit") {
             if (next === "commit") [sent, inFlight] = [duplicates.changes(), at + 1];

@@ -1,4 +1,4 @@
-// The HTTP port of the effects on a fake reader whose answers a test sets.
+// The HTTP port of the effects with a fake reader, whose answers a test sets.
 
 import { onTestFinished } from "vitest";
 import {

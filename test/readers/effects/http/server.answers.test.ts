@@ -97,7 +97,7 @@ describe("the HTTP port of the effects", () => {
     expect(await answerTo(`/projects/shop/${path}`)).toEqual({ status: 200, text });
   });
 
-  test("returns spikes in pages, and no end for an open spike", async () => {
+  test("returns spikes in pages, and no end for an ongoing spike", async () => {
     const path = "/projects/shop/spikes?from=1970-01-02&limit=2&after=1%20me";
     expect(JSON.parse((await answerTo(path)).text)).toMatchObject({
       results: [

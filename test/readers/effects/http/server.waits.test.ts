@@ -23,7 +23,7 @@ test("a request with wait_for waits for every stream that it names", async () =>
     return (await response.json()) as { as_of: object };
   });
   liveAt = 5;
-  // Another answer is sent meanwhile.
+  // The port answers another request during the wait.
   expect((await fetch(`${url}/projects/shop/persons?distinct_id=ada`)).status).toBe(200);
   expect(isAnswered).toBe(false);
   historicalAt = 3;
@@ -39,7 +39,7 @@ test("a request whose wait takes too long is answered 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("the number of waiting requests is limited, and a request that ends frees its slot", async () => {
+test("the number of waiting requests is limited, and a finished request frees its slot", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -138,7 +138,7 @@ test("a client that does not read its answer is disconnected, and other large an
 });
 
 test("an answered request leaves nothing in memory", async () => {
-  // A signal derived from one that lives as long as the port is never collected.
+  // A signal that is derived from a signal with the lifetime of the port is never collected.
   const any = vi.spyOn(AbortSignal, "any");
   onTestFinished(() => any.mockRestore());
   const { url, http } = await openEffectsHttp(readerOf({}));

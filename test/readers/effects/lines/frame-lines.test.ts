@@ -61,7 +61,7 @@ describe("a line of a stored frame", () => {
 
   test("has the same hash for any case of its uuid, and another hash for another event or project", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
-    // Another event under the same uuid.
+    // A different event with the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
       const other = readLine(good.replace(part, (begin) => `${begin}x`));
       expect([other.uuidHashHigh, other.uuidHashLow]).not.toEqual([uuidHashHigh, uuidHashLow]);
@@ -108,7 +108,7 @@ describe("an unreadable line of a stored frame", () => {
       "invalid_field",
     ],
     ["another project's", recordOf({ project_id: "q" }), "wrong_project"],
-  ])("is reported, and the other lines are read: %s", (_, line, reason) => {
+  ])("is reported, and all other lines are read: %s", (_, line, reason) => {
     const { lines, unreadable } = readFrame(frameOf(`${good}\n${line}\n${good}\n`));
     expect([...lines.keys()]).toEqual([0, 2]);
     expect(lines.get(2)).toMatchObject({ ...lines.get(0), effect: expect.anything() as object });
@@ -176,7 +176,7 @@ describe("a stored frame", () => {
     ...[good, "", "7", "{", `${good}\r`, `${good},${good}`, good.slice(1), "]}", '"', "[", "]"],
     ...[recordOf({ $set: { a: 1 } }), ` ${good}`, recordOf({ uuid: undefined }), "{}"],
     recordOf({ event: "$identify", kind: "identify", properties: { $anon_distinct_id: "a" } }),
-    // As long as the first one, with another text between timestamp and properties.
+    // Lines with the length of the first line, but different text between timestamp and properties.
     ...[recordOf({ kind: "survey" }), recordOf({ received_at: "2026-01-02T03:04:05.699Z" })],
   );
   test("gives the same result for each line as that line alone", () => {

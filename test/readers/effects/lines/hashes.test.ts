@@ -29,12 +29,12 @@ test.each(["first", "last"] as const)(
     const count = 8_000;
     const hashes = Array.from({ length: count }, (_, n) => hashOf("p", numbered(n, place)));
     expect(new Set(hashes).size).toBe(count);
-    // Of 8,000 random bits 4,000 are set, give or take 45.
+    // About 4,000 of 8,000 random bits are set, with a standard deviation of 45.
     for (let bit = 0n; bit < 64n; bit++) {
       const set = hashes.filter((each) => ((each >> bit) & 1n) === 1n).length;
       expect(Math.abs(set - count / 2)).toBeLessThan(350);
     }
-    // Each half alone has as few collisions as by chance: less than one is expected.
+    // The collisions of each half are as rare as for random values: less than one is expected.
     for (const shift of [0n, 32n])
       expect(new Set(hashes.map((each) => (each >> shift) & 0xffff_ffffn)).size).toBeGreaterThan(
         count - 5,
@@ -42,7 +42,7 @@ test.each(["first", "last"] as const)(
   },
 );
 
-test("event hashes depend on the project, including upper and lower case, but not on the case of the uuid", () => {
+test("event hashes depend on the project, including its upper and lower case, but not on the case of the uuid", () => {
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid.toUpperCase())).toBe(hashOf("p", uuid));
   const projects = ["p", "q", "P", "pp", "", ...Array.from({ length: 5_000 }, (_, n) => `p${n}`)];
@@ -54,7 +54,7 @@ test("event hashes have a random key, so that collisions cannot be predicted", (
   const other = new EventHash(randomFillSync(new Uint32Array(2)));
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid, other)).not.toBe(hashOf("p", uuid));
-  // These collide under MurmurHash3's steps without a key if the first is chosen.
+  // Without a key, the steps of MurmurHash3 map the chosen uuid to the same hash.
   const chosen = hashOf("evil", "91486f74-76d9-2136-9c01-c18a98694873");
   expect(chosen).not.toBe(hashOf("acme", "0199c0de-0000-7000-8000-000000000001"));
 });

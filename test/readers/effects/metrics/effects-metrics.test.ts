@@ -42,7 +42,7 @@ test("metrics count a commit when it is stored, and do not count a failed commit
   expect(text).not.toContain(project);
 });
 
-test("metrics count a commit in several pieces when it is complete, and do not count a rolled-back one", async () => {
+test("metrics count a commit in several pieces after its last piece, and do not count a rolled-back commit", async () => {
   const metrics = new EffectsMetrics();
   let fault: Error | undefined;
   const commit = async (): Promise<void> => {

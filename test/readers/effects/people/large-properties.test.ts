@@ -26,7 +26,7 @@ function countedIn(rows: Rows): number {
   return [...persons, ...groups].filter((bytes) => bytes > 65_536).reduce((a, b) => a + b, 0);
 }
 
-test("the limit of large properties does not reject small ones, and properties that shrink stop counting", () => {
+test("the limit of large properties does not reject small properties, and properties that shrink stop counting", () => {
   const large = new LargeProperties(200_000);
   expect(large.hasRoom("a", 0, 65_536)).toBe(true);
   large.move("a", 0, 65_536);
@@ -67,7 +67,7 @@ test("a property is rejected and reported if the project's large properties are 
   expect(rows.largeProperties.get(projectId)?.bytes).toBe(countedIn(rows));
 });
 
-test("the large properties of a group count like those of a person", () => {
+test("the large properties of a group count like the large properties of a person", () => {
   const { rows, run } = worldOf({ largeBytesMax: 150 * kibibyte });
   const groupOf = (key: string) =>
     effectOf({

@@ -1,4 +1,5 @@
-// The same rules in the simplest way: sorts all events by their stamps and applies them one by one.
+// The same rules in the simplest form: sorts all events by their stamps and applies them one by
+// one.
 
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import { isIllegalId } from "../../../../src/readers/effects/rules/ids.ts";
@@ -33,7 +34,7 @@ export interface Shown {
   readonly outcomes: readonly string[];
 }
 
-/** The visible content of rows, in an order independent of their history. */
+/** The visible content of rows, in an order that does not depend on their history. */
 export function shownBy(rows: Rows): Shown {
   const roots = [...rows.members.values()].filter(({ person }) => person !== undefined);
   return {
@@ -59,7 +60,7 @@ function shownGroup(row: GroupRow) {
   return { name: `${type}/${key}`, createdAtMs, updatedAtMs, properties, propertyBytes };
 }
 
-/** `linkOrder`: the order in which links were applied; everything else is ordered by stamps. */
+/** `linkOrder`: the order in which links were applied. All other effects are ordered by stamps. */
 export function naive(
   effects: readonly EventEffect[],
   options: { linkOrder: readonly EventEffect[]; idsMax: number },
@@ -121,7 +122,7 @@ function linked(links: readonly EventEffect[], idsMax: number) {
   return { sets, outcomes };
 }
 
-/** The ids that an event concerns, its own first. */
+/** The ids that an event concerns; the event's own id is first. */
 function idsOf(effect: EventEffect, outcomes: ReadonlyMap<EventEffect, LinkOutcome>): string[] {
   const { distinctId, link } = effect;
   if (distinctId === undefined) return [];

@@ -60,7 +60,10 @@ function histories(kinds: readonly LinkKind[]): fc.Arbitrary<EventEffect[]> {
     );
 }
 
-/** How a history is applied: splits, the number of pending commits, and which of them fail. */
+/**
+ * The conditions under which a history is applied: splits, the number of pending commits, and the
+ * commits that fail.
+ */
 const ways = fc.record({
   cut: fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
   next: fc.infiniteStream(
@@ -112,22 +115,22 @@ function shuffled<T>(list: readonly T[], keys: Iterator<number>): T[] {
 const keys = fc.infiniteStream(fc.nat());
 
 describe("people", () => {
-  test("are the same for events without refused links in any order, even if some events are repeated", () => {
+  test("are the same for any order of events without refused links, even if some events are repeated", () => {
     fc.assert(
       fc.property(histories(["merge"]), keys, ways, (effects, key, way) => {
         const linkOrder = effects.filter(({ link }) => link !== undefined);
         const expected = naive(effects, { linkOrder, idsMax: 100 });
         const twice = effects.concat(effects.filter((_, index) => index % 3 === 0));
         const shown = shownBy(applied(shuffled(twice, key), way, 100));
-        // The order determines which of several links merges persons, and which has the outcome
-        // `already_one`.
+        // The order of several links determines which link merges persons, and which link has the
+        // outcome `already_one`.
         expect({ ...shown, outcomes: [] }).toEqual({ ...expected, outcomes: [] });
       }),
       { numRuns: 200 },
     );
   });
 
-  test("are the same for events in any order that keeps the order of the links", () => {
+  test("are the same for any order of events that keeps the order of the links", () => {
     const kinds = ["identify", "alias", "merge"] as const;
     const caps = fc.constantFrom(2, 3, 100);
     fc.assert(

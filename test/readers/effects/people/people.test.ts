@@ -84,7 +84,7 @@ describe("a link", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("creates ids that are new, the event's own id first", () => {
+  test("creates ids that are new, and the event's own id first", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
@@ -101,7 +101,7 @@ describe("a link", () => {
     expect(rows.personOf("anon1")?.person).toMatchObject({ idsTotal: 4, mainId: "two" });
   });
 
-  test("makes the target of an identify known, even if it is refused because both ids are known", () => {
+  test("makes the target of an identify known, even if the link is refused because both ids are known", () => {
     const { rows, run } = world();
     run(link("identify", "anon", "one"));
     expect(run(link("identify", "one", "new")).links[0]?.outcome).toBe("refused_both_known");
@@ -152,7 +152,7 @@ describe("a link", () => {
     },
   );
 
-  test("is refused above the maximum of ids, and does not create the other id", () => {
+  test("is refused above the maximum of ids, and does not create the second id", () => {
     const { rows, run } = world({ idsMax: 3 });
     const outcomes = run(
       link("alias", "a", "b"),
@@ -243,7 +243,7 @@ describe("properties", () => {
     ]);
   });
 
-  test("above the size limit are rejected by name, and the others are set", () => {
+  test("above the size limit are rejected by name, and all other properties are set", () => {
     const { rows, run } = world({ propertyBytesMax: 500 });
     const set = [
       ["a", "1"],
@@ -273,7 +273,7 @@ describe("groups", () => {
     expect(rows.members.size).toBe(0);
   });
 
-  test("have as members the ids that were seen with them, whether the group exists or not", () => {
+  test("have as members the ids that were seen with the group, whether the group exists or not", () => {
     const { rows, run } = world();
     const memberOf = [{ type: "company", key: "acme" }];
     run({ timeMs: 5, distinctId: "a", memberOf });
@@ -338,7 +338,7 @@ describe("rows queued for a commit", () => {
     expect(changes.links).toEqual([]);
   });
 
-  test("cause an error, not a new person, if a required row is missing", () => {
+  test("cause an error instead of a new person if a required row is missing", () => {
     const { people, rows, run } = world({ cacheBytesMax: 1 });
     run(link("alias", "a", "b"), link("alias", "a", "c"));
     run({ timeMs: 2, distinctId: "z" });
@@ -378,7 +378,7 @@ describe("a stored row whose properties were damaged by hand", () => {
     row: { project_id: projectId, uuid: personUuid(projectId, "a") },
   };
 
-  test("loses them, with a log line, and further events are applied", () => {
+  test("loses the properties and is logged, and further events are applied", () => {
     const { people, rows, logged, group } = editedWorld();
     const set = [["team", '"red"']] as const;
     applyAll(people, rows, [
@@ -393,7 +393,7 @@ describe("a stored row whose properties were damaged by hand", () => {
     expect(logged).toEqual([droppedPerson, { table: "groups", row }]);
   });
 
-  test("does not affect a person that it is merged with", () => {
+  test("does not affect a person that is merged with it", () => {
     const { people, rows, logged } = editedWorld();
     applyAll(people, rows, [{ ...link("identify", "a", "b", 2) }]);
     expect(valuesOf(rows.personOf("a")!.person)).toEqual({ color: '"red"' });

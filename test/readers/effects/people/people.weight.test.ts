@@ -9,7 +9,7 @@ function weightOf(...steps: Step[]): number {
   return people.cacheBytes;
 }
 
-test("two merged persons use less memory than two separate ones", () => {
+test("two merged persons use less memory than two separate persons", () => {
   const person = { set: [["x", JSON.stringify("x".repeat(10_000))]] } as const;
   const two = ["a", "b"].map((distinctId) => ({ timeMs: 1, distinctId, person }));
   const before = weightOf(...two);

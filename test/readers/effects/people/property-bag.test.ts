@@ -27,7 +27,7 @@ const writes: fc.Arbitrary<PropertyWrites> = fc.record({
   set: fc.array(named, { maxLength: 2 }),
   unset: fc.array(name, { maxLength: 1 }),
 });
-/** Events in the order of their stamps; each name occurs once among the writes of a kind. */
+/** Events in the order of their stamps. Each name occurs once among the writes of a kind. */
 const events = fc.array(writes, { maxLength: 12 }).map((some) =>
   some.map((one, n) => ({
     stamp: stampOf(n),
@@ -88,7 +88,7 @@ test("property writes give the same result in any order", () => {
   );
 });
 
-test("merged properties equal those of one person that got all writes", () => {
+test("merged properties equal the properties of one person with all writes", () => {
   fc.assert(
     fc.property(events, fc.array(fc.boolean()), (some, sides) => {
       const [ours, theirs] = [true, false].map((side) =>

@@ -97,7 +97,8 @@ describe("the two columns of a row's properties", () => {
 });
 
 test("the uuid of a person is a version 5 UUID of its project and distinct id, in UTF-8", () => {
-  // Computed in Python: uuid5(UUID("70656e73-746f-636b-2d70-6572736f6e73"), "demo\nuser-1")
+  // Result of Python: uuid5(UUID("70656e73-746f-636b-2d70-6572736f6e73"), "demo
+  // user-1")
   expect(personUuid("demo", "user-1")).toBe("deb03350-5b38-5b44-828b-fae7647706ec");
   expect(personUuid("demo", "Zoë 🦊")).toBe("7307d303-0617-5f47-a1ae-ff06eb6e19c0");
 });

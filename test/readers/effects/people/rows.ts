@@ -70,7 +70,7 @@ export function frameOf(effect: EventEffect): StoredFrame {
   return { ...where, projectId, messageId: "", storedAtMs: effect.receivedAtMs, data };
 }
 
-/** The rows as a store holds them: each replaces the row with the same key. */
+/** The rows in the form of a store: each row replaces the row with the same key. */
 export class Rows {
   readonly members = new Map<string, MemberRow>();
   readonly groups = new Map<string, GroupRow>();

@@ -255,7 +255,7 @@ describe("the effect of an event", () => {
     [`"deep":${"[".repeat(2_000)}${"]".repeat(2_000)},"$set":{"a":1}`, { person: wroteA }],
     ['"\\u0000":1e400,"__proto__":{"$set":{}},"$set":{"a":1}', { person: wroteA }],
     [`"long":${"9".repeat(5_000)},"$set":{"a":1}`, { person: wroteA }],
-  ])("is the same however the properties are written: row %#", (members, does) => {
+  ])("is the same for every notation of the properties: row %#", (members, does) => {
     const line = recordOf().replace('"properties":{}', () => `"properties":{${members}}`);
     expect(readLine(line).effect).toMatchObject({ rejections: [], ...does });
   });

@@ -49,7 +49,7 @@ describe("an invalid property", () => {
     [`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`, "too_deep"],
     [`${"[ ".repeat(100_000)}${"]".repeat(100_000)}`, "too_deep"],
   ])(
-    "is rejected, and the others are written, if its value is out of range or too deep: row %#",
+    "is rejected, and all other properties are written, if its value is out of range or too deep: row %#",
     (json, reason) => {
       const { person, rejections } = written(`"before":1,"a":${json},"behind":2`);
       expect(person?.set).toEqual([
@@ -60,7 +60,7 @@ describe("an invalid property", () => {
     },
   );
 
-  test("is rejected, and the others are written, if its name is too long", () => {
+  test("is rejected, and all other properties are written, if its name is too long", () => {
     const longest = "é".repeat(200);
     const { person, rejections } = written(
       `"${longest}":1,"${longest}x":2,"${"\\u00e9".repeat(200)}":3`,
@@ -70,7 +70,7 @@ describe("an invalid property", () => {
     expect(written(`"${"x".repeat(1_000_000)}":1`).rejections[0]?.detail.length).toBeLessThan(200);
   });
 
-  test("is rejected, and the others are written, if the event has no space left for it", () => {
+  test("is rejected, and all other properties are written, if the event has no space left", () => {
     const half = JSON.stringify("x".repeat(262_000));
     const { person, rejections } = written(`"b":${half},"c":1`, {
       $set_once: { a: "x".repeat(262_000), tiny: 1 },
@@ -87,7 +87,7 @@ describe("an invalid property", () => {
   });
 });
 
-test("an event writes at most 1,000 properties, and one rejection per field reports the others", () => {
+test("an event writes at most 1,000 properties, and one rejection per field reports the excess", () => {
   const names = (letter: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${letter}${at}`);
   const objectOf = (all: readonly string[]) => Object.fromEntries(all.map((name) => [name, 1]));

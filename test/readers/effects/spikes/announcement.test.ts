@@ -43,7 +43,7 @@ test("the start and the end of a spike are logged with one line each, without di
   ]);
 });
 
-test("the number of log lines about spikes is limited, and the next line states how many were omitted", () => {
+test("the number of log lines about spikes is limited, and the next line states how many lines were omitted", () => {
   let nowMs = 0;
   const { lines, log } = logOf(() => nowMs);
   for (let n = 0; n < 100; n++) log.committed([row(`id-${n}`, "began")]);

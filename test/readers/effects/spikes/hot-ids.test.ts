@@ -12,7 +12,7 @@ function hashOf(id: string): number {
   return idHashOf(id).idHashHigh;
 }
 
-/** Space-Saving as in the paper; evicts the first of those with the lowest count. */
+/** Space-Saving as in the paper. Evicts the first of the ids with the lowest count. */
 function plainCounters(sent: readonly string[]): readonly (readonly [string, number, number])[] {
   const counters: [string, number, number][] = [];
   let [least, passed] = [0, 0];
@@ -48,7 +48,7 @@ test("the counters of frequent ids distinguish ids with equal hashes", () => {
   );
 });
 
-test("the counters count no id too high, and find every id with more than 1/64 of the events", () => {
+test("the counters overestimate no id, and find every id with more than 1/64 of the events", () => {
   fc.assert(
     fc.property(ids, (sent) => {
       const hot = new HotIds();
@@ -69,7 +69,7 @@ test("the counters count no id too high, and find every id with more than 1/64 o
   );
 });
 
-test("the counters continue in the same way after they were stored", () => {
+test("the counters give the same results after they were stored and loaded", () => {
   fc.assert(
     fc.property(ids, fc.array(fc.nat(2_000)), (sent, stops) => {
       const whole = new HotIds();

@@ -9,10 +9,10 @@ import { idHashOf } from "../line-kit.ts";
 
 const minuteMs = 60_000;
 const dayMinutes = 24 * 60;
-/** A Sunday, midnight. */
+/** Midnight of a Sunday. */
 const start = Date.UTC(2026, 10, 22) / minuteMs;
 
-/** Feeds a project with minutes of events. All times are minutes since its first one. */
+/** Feeds a project with minutes of events. Times are minutes since the project's first event. */
 class Project {
   readonly reported: [change: SpikeChange, row: SpikeRow][] = [];
   activity = new ProjectActivity("p", (row, change) => this.reported.push([change, row]));
@@ -31,7 +31,7 @@ class Project {
     return this.#minute(Object.entries(ids).flatMap(([id, n]) => new Array<string>(n).fill(id)));
   }
 
-  /** Events of an earlier minute arrive now. */
+  /** Events of an earlier minute arrive late. */
   late(minute: number, count: number): this {
     for (let at = 0; at < count; at++) this.activity.count(start + minute, "late", 7);
     return this;
@@ -65,7 +65,8 @@ describe("a project's spike", () => {
   test("begins after two minutes above the threshold, and ends after five minutes below three quarters of it", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
-    // The baseline is the mean of 60 minutes with 10 events and one that is limited to 500.
+    // The baseline is the mean of 60 minutes with 10 events and one minute that is limited to 500
+    // events.
     expect(project.spikes()).toEqual([
       { change: "began", ...limits, to: undefined, peak: 900, events: 1_500 },
       { change: "ended", ...limits, to: 66, peak: 900, events: 1_500 + 400 + 300 + 400 },
@@ -86,7 +87,8 @@ describe("a project's spike", () => {
   test("is followed by a pause of ten minutes", () => {
     const project = new Project().for(60, 10).minutes(800, 800).for(5, 0);
     expect(project.spikes()).toHaveLength(2);
-    // Ten minutes of pause above the threshold, then the first of two that begin a spike.
+    // A pause of ten minutes above the threshold, and the first of the two minutes that begin a
+    // spike.
     project.for(10, 9_000).minutes(9_000);
     expect(project.spikes()).toHaveLength(2);
     project.minutes(9_000);
@@ -118,7 +120,8 @@ describe("a project's spike", () => {
         .for(60, 300)
         .for(13 * 60, 0);
     project.for(10 * 60, 0).minutes(10_000, 10_000);
-    // Hours at ten had 300 a minute, adjacent ones none: 3 × 1 of 3 × (1 + 1/2 + 1/2).
+    // The hour at ten has 300 events per minute and weight 1. The two adjacent hours have none and
+    // weight 1/2. So half of 300 is the baseline.
     expect(project.spikes()).toMatchObject([{ from: 3 * dayMinutes + 600, baseline: 150 }]);
   });
 
@@ -126,13 +129,14 @@ describe("a project's spike", () => {
     const project = new Project();
     for (let day = 0; day < 7; day++) project.for(dayMinutes, day === 0 ? 300 : 0);
     project.for(600, 0).minutes(10_000, 10_000);
-    // The hour before, seven days ago, is no longer known: 3 + 1.5 of 6 × 2 + 4.5.
+    // The adjacent hour before ten of seven days ago is no longer known. So the weights are 4.5 of
+    // 16.5.
     expect(project.spikes()).toMatchObject([
       { from: 7 * dayMinutes + 600, baseline: Math.round((100 * 300 * 4.5) / 16.5) / 100 },
     ]);
   });
 
-  test("raises the baseline only up to its threshold", () => {
+  test("raises the baseline at most to its threshold", () => {
     const project = new Project().for(60, 10).for(30, 5_000).for(5, 0).spikes();
     expect(project).toMatchObject([{ baseline: expect.closeTo(18, 0) }, { to: 90 }]);
     const later = new Project().for(60, 10).for(30, 5_000).for(30, 0).minutes(20_000, 20_000);
@@ -141,7 +145,7 @@ describe("a project's spike", () => {
     expect(baseline).toBeLessThan(1_500);
   });
 
-  test("does not begin through late events, which count in their own hour", () => {
+  test("does not begin because of late events, which count in their own hour", () => {
     const project = new Project().for(61, 10).late(58, 9_000).late(59, 9_000).for(8, 10);
     expect(project.spikes()).toEqual([]);
     const { baseline } = project.minutes(9_000, 9_000, 0).spikes()[0] as { baseline: number };
@@ -159,11 +163,12 @@ describe("a hot id", () => {
       { change: "ended", subject: "hot", from: 0, to: 2 },
       { change: "ended", subject: "b", from: 1, to: 2 },
     ]);
-    // The first 500 events of a minute are not counted: 100 of a, 400 of hot; then 500 of hot.
+    // The first 500 events of a minute are not counted: in the first minute 100 of a and 400 of
+    // hot, in the second 500 of hot.
     expect(project.spikes()[2]).toMatchObject({ peak: 7_000, events: 6_600 + 7_000 });
   });
 
-  test("is found among many ids, and no other id is reported instead", () => {
+  test("is found among many ids, and no other id is reported", () => {
     const ids: Record<string, number> = {};
     for (let at = 0; at < 300; at++) ids[`cold ${at}`] = 30;
     ids["hot"] = 7_000;

@@ -47,7 +47,10 @@ class Kept {
     }
   }
 
-  /** Excludes an empty list of projects in motion, which depends on the batches. */
+  /**
+   * Excludes the list of projects with current activity if it is empty, because it depends on the
+   * batches.
+   */
   dump(): unknown {
     const activity = [...this.activity].filter((row) => row.join(" ") !== "~ []");
     return [[...this.spikes], activity, [...this.outbox]].map((rows) => rows.sort());
@@ -123,7 +126,7 @@ describe("a spike", () => {
     });
   });
 
-  test("ends with the next events of the partition if the project has stopped sending", () => {
+  test("ends with the next events of the partition if the project stops sending", () => {
     const elsewhere = at(90, { projectId: "q", partition: 1 });
     expect(keptOf([...twoMinutesAbove, elsewhere]).spikes.size).toBe(0);
     const same = keptOf([...twoMinutesAbove, at(90, { projectId: "q", isDuplicate: true })]);
@@ -131,12 +134,12 @@ describe("a spike", () => {
     expect(same.outbox.size).toBe(2);
   });
 
-  test("does not begin through duplicates", () => {
+  test("does not begin because of duplicates", () => {
     const twice = [at(0), ...[60, 61, 80].map((m) => at(m, { events: 800, isDuplicate: true }))];
     expect(keptOf(twice).spikes.size).toBe(0);
   });
 
-  test("does not begin through imported events", () => {
+  test("does not begin because of imported events", () => {
     const spikes = new Spikes({ prefix: "penstock" });
     const frame = storedFrame({ lane: "historical" });
     for (const minute of [0, 60, 61, 80]) {
@@ -147,7 +150,7 @@ describe("a spike", () => {
   });
 });
 
-test("the spikes of a project with events in two partitions do not depend on where batches end", () => {
+test("the spikes of a project with events in two partitions do not depend on batch boundaries", () => {
   const hot = { projectId: "x", distinctId: "hot" };
   const bursts = [
     at(0, { projectId: "z" }),
@@ -198,7 +201,7 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
       isDuplicate: fc.nat(9).map((one) => one === 0),
       // While the number of partitions changes, a project's events are in two partitions.
       isElsewhere: fc.nat(4).map((one) => one === 0),
-      // Where the burst is split, in thousandths, and what happens there.
+      // The position at which the burst is split, in thousandths, and the action at that position.
       cut: fc.nat(1_000),
       next: fc.constantFrom("nothing", "nothing", "commit", "commit", "discard", "restart"),
     }),
@@ -216,7 +219,7 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
           return { one, cut: Math.floor((rest.events * cut) / 1_000), next };
         },
       );
-      // All of them are past their first hour.
+      // All projects have more than one hour of history.
       for (const [project, projectId] of projects.entries())
         stored.unshift({
           one: burst({ projectId, partition: project % 2 }),

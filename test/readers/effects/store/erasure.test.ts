@@ -26,7 +26,7 @@ function spikeRow(subject: string): SpikeRow {
 }
 
 describe.each(databases)("the erasure of a person in $kind", (of) => {
-  test("removes everything about the person, who returns as a new person", async () => {
+  test("removes all data of the person, and a later event creates a new person", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const members = [
@@ -129,7 +129,7 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     await store.close();
   });
 
-  test("subtracts the person's large properties from those of the project", async () => {
+  test("subtracts the person's large properties from the project's total", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const large = (id: string, propertyBytes: number) => {
@@ -144,7 +144,7 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     await store.close();
   });
 
-  test("fails, and creates nothing, if the database does not exist", async () => {
+  test("fails and creates no files if the database does not exist", async () => {
     const place =
       of.kind === "SQLite"
         ? ({ kind: "sqlite", file: "/nowhere/none.sqlite" } as const)

@@ -12,11 +12,11 @@ test("a file in an inaccessible folder is not reported as missing", () => {
   const file = path.join(folder, "file");
   writeFileSync(file, "");
   expect(isAbsent(path.join(folder, "none"))).toBe(true);
-  expect(() => mustBeReadable(path.join(folder, "none"))).toThrow("there is no such file");
+  expect(() => mustBeReadable(path.join(folder, "none"))).toThrow("the file does not exist");
   expect(isAbsent(file)).toBe(false);
   expect(() => mustBeReadable(file)).not.toThrow();
-  // Root may read everything, so the inaccessible folder is a file.
+  // Root may read every folder, so a file replaces the inaccessible folder.
   const behind = path.join(file, "effects.sqlite");
   expect(isAbsent(behind)).toBe(false);
-  expect(() => mustBeReadable(behind)).toThrow(/cannot read .*: run this as the user/);
+  expect(() => mustBeReadable(behind)).toThrow(/cannot read .*: run this command as the user/);
 });

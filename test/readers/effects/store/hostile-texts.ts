@@ -1,4 +1,5 @@
-// Strings that could break a store. None has a NUL, which is removed before a store is reached.
+// Strings that could break a store. They contain no NUL, which is removed before a store gets the
+// text.
 
 export const hostileTexts: readonly string[] = [
   "'); DROP TABLE members; --",

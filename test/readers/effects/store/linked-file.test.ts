@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../../kit/processes.ts";
 
 const placeOf = (file: string) => storePlace({ effectsUrl: `sqlite:${file}`, dataDir: "." });
 
-test("a database path that is a link is resolved to its target, which may not exist yet", async () => {
+test("a database path that is a link is resolved to its target, even if the target does not exist yet", async () => {
   const folder = realpathSync(temporaryFolder());
   mkdirSync(path.join(folder, "volume"));
   const file = path.join(folder, "volume", "effects.sqlite");
@@ -24,7 +24,7 @@ test("a database path that is a link is resolved to its target, which may not ex
   expect(placeOf(file)).toEqual({ kind: "sqlite", file });
 });
 
-test("a database path with circular links stays as it is", () => {
+test("a database path with circular links is returned unchanged", () => {
   const folder = temporaryFolder();
   const [one, two] = [path.join(folder, "one"), path.join(folder, "two")];
   symlinkSync(one, two);

@@ -19,7 +19,7 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
-test("the test server of PostgreSQL still has its commits after kill -9 and a restart on the same port", async () => {
+test("the test server of PostgreSQL keeps its commits after kill -9 and a restart on the same port", async () => {
   await query("CREATE TABLE kept (n int)");
   await query("INSERT INTO kept VALUES (1)");
   const before = server.pid;

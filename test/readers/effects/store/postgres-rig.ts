@@ -5,7 +5,7 @@ import { asked } from "../../../kit/postgres-rows.ts";
 
 let databases = 0;
 
-/** The URL of a new, empty database. */
+/** Returns the URL of a new, empty database. */
 export async function newDatabase(server: TestPostgres): Promise<string> {
   const name = `test_${++databases}`;
   await asked(server.url, `CREATE DATABASE ${name}`);

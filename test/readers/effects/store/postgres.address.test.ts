@@ -45,7 +45,7 @@ test("the PostgreSQL store reports why it cannot open, with the address and the 
   );
 });
 
-test("the PostgreSQL store names the command that creates missing tables", async () => {
+test("the PostgreSQL store's error names the command that creates missing tables", async () => {
   const reader = new PostgresReader({ url: await newDatabase(server) });
   await expect(reader.totals()).rejects.toThrow("`penstock effects` creates them when it starts");
   await expect(all(reader.dump())).rejects.toThrow("the tables do not exist");

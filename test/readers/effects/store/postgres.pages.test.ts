@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { PageOf } from "../../../../src/readers/effects/store/port.ts";
 import { cutPage } from "../../../../src/readers/effects/store/postgres/people.ts";
 
-/** A page of rows named a, b, c, …, each of this many bytes. */
+/** A page of rows named a, b, c, …, with this many bytes each. */
 async function pageOf(
   sizes: readonly number[],
   bounds: { limit: number; bytesMax: number },
@@ -16,7 +16,7 @@ async function pageOf(
   return { page, read };
 }
 
-test("a page has all rows if there are no more than the limit", async () => {
+test("a page contains all rows if the limit is not exceeded", async () => {
   const { page } = await pageOf([1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: undefined });
 });
@@ -34,7 +34,7 @@ test("a page ends before its bytes exceed the maximum", async () => {
   });
 });
 
-test("a page may have a first row that alone exceeds the maximum", async () => {
+test("a page contains its first row even if that row exceeds the maximum", async () => {
   expect((await pageOf([11, 1], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: ["a"],
     next: "key-a",

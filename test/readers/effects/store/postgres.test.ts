@@ -15,7 +15,7 @@ import { storeSuite } from "./store-suite.ts";
 const server = await postgresForFile({ durable: true });
 const suiteUrl = await newDatabase(server);
 
-/** All tests share one database, because emptying it is faster than creating one. */
+/** All tests share one database, because emptying it is faster than creating a new one. */
 async function openStore(): Promise<StoreRig> {
   const url = suiteUrl;
   const stores: PostgresStore[] = [];
@@ -77,7 +77,7 @@ async function halfWay(
   return { outcome };
 }
 
-// This is the first test, because it copies all databases, and each test leaves one.
+// This test must be the first, because it copies all databases, and each test leaves a database.
 test("the PostgreSQL store reports the older last commit after a restore from an older copy", async () => {
   const { store } = await newStore();
   await store.commit(annCommit);
@@ -115,7 +115,7 @@ test.each(["stop", "kill"] as const)(
 test("the PostgreSQL store finds a commit whose acknowledgement was lost when the server was killed", async () => {
   const { url, store } = await newStore();
   await store.commit(annCommit);
-  // A commit then waits for a missing standby after it is fully written.
+  // A later commit waits for a missing standby after it is completely written.
   await asked(server.url, "ALTER SYSTEM SET synchronous_standby_names = 'missing'");
   await asked(server.url, "SELECT pg_reload_conf()");
   await expect
@@ -219,7 +219,7 @@ async function startRelay(target: number): Promise<{ port: number; cut(): void }
   };
 }
 
-test("the PostgreSQL store looks up rows by index, however many a project has", async () => {
+test("the PostgreSQL store looks up rows by index, however many rows a project has", async () => {
   const { url, store } = await newStore();
   await asked(
     url,
@@ -230,7 +230,7 @@ test("the PostgreSQL store looks up rows by index, however many a project has", 
   expect(await store.members(project, ids)).toEqual([]);
   const members = ids.map((id) => mergedRow(id, "ann"));
   await store.commit(commitOf(0, { members: [personRow("ann"), ...members] }));
-  // A session reports its counts when it has ended.
+  // A session reports its counts at its end.
   await store.close();
   const sql = `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS rows
     FROM pg_stat_user_tables WHERE relname = 'members'`;

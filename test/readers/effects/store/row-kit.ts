@@ -51,7 +51,7 @@ export function placeOf(sequence: number, line = 0): LinePlace {
   return { lane: "live", partition: 0, epoch: 1, sequence, line };
 }
 
-/** The stamp of the n-th frame's first line, n milliseconds after noon. */
+/** The stamp of the first line of frame n, at n milliseconds after noon. */
 export function stampOf(n: number): Stamp {
   return { timeMs: noon + n, rank: rankOf(placeOf(n)) };
 }
@@ -68,7 +68,7 @@ export function propertiesOf(values: Readonly<Record<string, string>>): Property
   );
 }
 
-/** For a name in both, the second value is used. */
+/** If both have a name, the second value is used. */
 export function joined(one: PropertyColumns, other: PropertyColumns): PropertyColumns {
   return toColumns(new Map([...fromColumns(one)!, ...fromColumns(other)!]));
 }
@@ -78,7 +78,7 @@ interface PersonOptions extends Partial<PersonState> {
   readonly n?: number;
 }
 
-/** A person, who has one id unless stated otherwise. */
+/** A person, by default with one id. */
 export function personRow(distinctId: string, options: PersonOptions = {}): MemberRow {
   const { projectId = project, n = 1, ...rest } = options;
   const uuid = personUuid(projectId, distinctId);
@@ -101,7 +101,7 @@ export function personRow(distinctId: string, options: PersonOptions = {}): Memb
   return { projectId, distinctId, uuid, first, mergedInto: undefined, person };
 }
 
-/** An id whose person was merged into that of another id. */
+/** An id whose person was merged into the person of another id. */
 export function mergedRow(
   distinctId: string,
   mergedInto: string,

@@ -95,7 +95,7 @@ test("upgrades from released versions do not include columns that are added late
     return Object.fromEntries(all.map(([name, value]) => [name, withLaterColumn(value)]));
   });
   vi.resetModules();
-  // Other test files of this process must not get what was imported with the mock.
+  // Other test files of this process must not get modules that were imported with the mock.
   onTestFinished(() => {
     vi.doUnmock(tables);
     vi.resetModules();

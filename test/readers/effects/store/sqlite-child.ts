@@ -1,5 +1,5 @@
-// A separate process on a database file: `node sqlite-child.ts <role> <file>`. Each line that it
-// prints is JSON.
+// A separate process with a database file: `node sqlite-child.ts <role> <file>`. Each printed line
+// is JSON.
 
 import { SqliteReader } from "../../../../src/readers/effects/store/sqlite/reader.ts";
 import { SqliteStore } from "../../../../src/readers/effects/store/sqlite/store.ts";
@@ -63,8 +63,8 @@ async function writeTooMuch(): Promise<void> {
 }
 
 /**
- * Ids are in random order in the index, so a statement with a few of them changes too many pages
- * for its undo data to fit in memory.
+ * Ids have a random order in the index. So a statement with a few ids changes more pages than its
+ * undo data in memory can hold.
  */
 async function writeMany(): Promise<void> {
   const store = new SqliteStore({ file });

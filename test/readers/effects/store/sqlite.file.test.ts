@@ -43,7 +43,7 @@ function inProcess(role: string, file: string): unknown[] {
     .map((line) => JSON.parse(line) as unknown);
 }
 
-/** Makes all folders that SQLite would use for temporary files read-only, except this one. */
+/** Makes all folders that SQLite would use for temporary files read-only, except this folder. */
 function inOneFolder(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   // Subfolders must stay readable: this project may be there.
@@ -127,7 +127,7 @@ test("a large SQLite database is written even if only its own folder is writable
   expect(JSON.parse(printed)).toMatchObject({ persons: 20_200 });
 });
 
-test("a SQLite writer whose thread has ended can be opened again with its lock", async () => {
+test("a SQLite database whose writer thread has ended can be opened again with its lock", async () => {
   const threads: Worker[] = [];
   const note = (thread: Worker) => void threads.push(thread);
   process.on("worker", note);
@@ -166,7 +166,7 @@ test("the error of reading a missing SQLite database names the command that crea
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
-    "read /nowhere/effects.sqlite: there is no such file: `penstock effects` creates it",
+    "read /nowhere/effects.sqlite: the file does not exist: start `penstock effects`, which creates it",
   );
 });
 
@@ -195,7 +195,7 @@ test("reading a damaged SQLite database reports the damage", async () => {
   truncateSync(file, 40_960);
   const reader = new SqliteReader({ file });
   onTestFinished(() => reader.close());
-  await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy of it");
+  await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy");
 });
 
 test("the large properties of a SQLite database of an older release are counted", async () => {

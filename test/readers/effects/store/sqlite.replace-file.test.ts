@@ -69,7 +69,7 @@ function numberIn(file: string): unknown {
   }
 }
 
-test("replacing a database retains the old database, and those retained before, under other names", async () => {
+test("replacing a database retains the old database and earlier retained databases under other names", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(kept, 1);
   await make(file, 2);

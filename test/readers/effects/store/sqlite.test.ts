@@ -1,5 +1,4 @@
-// The store on SQLite, with what is specific to it: the file, its lock, and readers of other
-// processes.
+// The store on SQLite, and its specific parts: the file, the lock, and readers in other processes.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

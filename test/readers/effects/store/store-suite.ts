@@ -1,5 +1,5 @@
-// The suite that every store runs: written rows are read back, whole or not at all, and identically
-// from each store.
+// The suite that every store runs. Written rows are read back completely or not at all, and
+// identically from each store.
 
 import { afterEach, beforeEach, describe } from "vitest";
 import type { StoreRig } from "./store-rig.ts";

@@ -18,13 +18,13 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function countTests(now: { readonly rig: StoreRig }): void {
-  test("belongs to one installation, by its own record or else by its streams", async () => {
+  test("belongs to one installation, according to its own record or else to its streams", async () => {
     const { store } = now.rig;
     const { reader } = store;
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));
     const [prefix, other] = ["penstock", "other_live_1"];
     const shown = "the database";
-    const refusal = `open the database: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, but this one has ${other}: use another`;
+    const refusal = `open the database: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, but this installation has ${other}: set`;
     const refused = async (): Promise<void> => {
       const taken = takeForInstallation(store, { prefix: other, shown });
       await expect(taken).rejects.toThrow(refusal);
@@ -33,7 +33,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await reader.installation()).toBeUndefined();
     await takeForInstallation(store, { prefix, shown });
     expect(await reader.installation()).toBe(prefix);
-    // As if the prefix was changed: the stored prefix decides, and is written only once.
+    // Simulates a changed prefix. The stored prefix decides, and is written only once.
     await store.bindTo(other);
     await refused();
     await requireInstallation(reader, { prefix, shown });
@@ -166,13 +166,13 @@ function entry(sequence: number, messageId: string): TrailEntry {
 }
 
 export function progressTests(now: { readonly rig: StoreRig }): void {
-  test("replaces the position of a stream with its trail", async () => {
+  test("replaces the position of a stream together with its trail", async () => {
     const trail = [3, 5, 8].map((sequence) => entry(sequence, `m-${sequence}`));
     const other = positionRow(4, { stream: "PENSTOCK_HISTORICAL_0", lane: "historical" });
     const trails: Position["trail"][] = [
       trail,
       [...trail.slice(1), entry(9, "m-9")],
-      // The stream has lost its tail and reused the numbers.
+      // The stream has lost its newest messages and reused their sequences.
       [trail[1]!, entry(8, "new-8")],
       [],
     ];
@@ -189,7 +189,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     );
   });
 
-  test("retains the newest rejections of each project, and counts all", async () => {
+  test("retains the newest rejections of each project, and counts all rejections", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;
@@ -198,7 +198,8 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     await store.commit(commitOf(1, { rejected: rows(10_000, 3) }));
     await store.commit(commitOf(2, { rejected: rows(10_003, 10_500) }));
     const kept = await store.reader.rejected(project, 20_000);
-    // Older ones are deleted once per thousand, the last time at 20,002 of them.
+    // Older rejections are deleted once per thousand. The last deletion occurs at 20,002
+    // rejections.
     expect(kept.length).toBe(10_500);
     expect([kept.at(0), kept.at(-1)]).toEqual([rejectedRow(20_502), rejectedRow(10_003)]);
     expect(await store.reader.rejected("proj_b", 10)).toEqual([other]);
@@ -210,7 +211,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     ]);
   });
 
-  test("stores new rejections after some were deleted by hand, and continues the count", async () => {
+  test("stores new rejections after some rejections were deleted by hand, and continues the count", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;

@@ -54,7 +54,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("returns all rows on the path from an id to its person, each once", async () => {
+  test("returns each row on the path from an id to its person once", async () => {
     const rows = [
       personRow("root", { idsTotal: 4 }),
       mergedRow("middle", "root"),
@@ -168,7 +168,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       mergedRow("old", "anon"),
       personRow("bob"),
     ];
-    // The same link again, with the same outcome, adds nothing.
+    // A repetition of a link with the same outcome adds nothing.
     const again = [linkRow(5, "anon", "ann"), linkRow(6, "anon", "ann", { kind: "alias" })];
     links.push(again[1]!);
     await now.rig.store.commit(commitOf(0, { members, links: [...links].reverse() }));

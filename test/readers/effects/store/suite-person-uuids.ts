@@ -29,7 +29,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     expect((await store.reader.personUuids([])).answer).toEqual([]);
   });
 
-  test("reports damage, not an unknown person, if a row points to a missing row", async () => {
+  test("reports damage instead of an unknown person if a row points to a missing row", async () => {
     const { store } = now.rig;
     const members = [personRow("root"), mergedRow("leaf", "root")];
     await store.commit(commitOf(0, { members }));

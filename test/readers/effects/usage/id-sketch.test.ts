@@ -54,8 +54,8 @@ test("the estimate of a sketch is 0 for no ids, and exact for few ids", () => {
   for (const total of [1, 2, 5]) expect(sketchOf(numbered(total, String)).estimate()).toBe(total);
 });
 
-test("joined sketches equal the sketch of all ids byte for byte, in whatever order they are joined", () => {
-  // Parts on both sides of the size at which a sketch is no longer a list.
+test("joined sketches equal the sketch of all ids byte for byte, whatever the order of the joins", () => {
+  // Parts below and above the size at which a sketch stops being a list.
   const parts = fc.array(fc.tuple(fc.nat(1_000), fc.nat(600)), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(parts, (ranges) => {
@@ -73,7 +73,7 @@ test("joined sketches equal the sketch of all ids byte for byte, in whatever ord
   );
 });
 
-test("a sketch takes few bytes for few ids, and 2,048 for many", () => {
+test("a sketch takes few bytes for few ids, and 2,048 bytes for many ids", () => {
   expect(sketchOf(numbered(10, String)).bytes()).toHaveLength(30);
   expect(sketchOf(numbered(100_000, String)).bytes()).toHaveLength(2_048);
   expect(() => IdSketch.from(new Uint8Array(1_000))).toThrow(RangeError);

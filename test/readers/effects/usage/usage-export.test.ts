@@ -14,7 +14,7 @@ const options = {
   revision: 1,
 };
 
-test("the usage export has one line per closed day, stream and class, which is a CloudEvent with its own id", () => {
+test("the usage export has one line per closed day, stream and class, and each line is a CloudEvent with its own id", () => {
   const lines = usageExport(days, options).map((line) => JSON.parse(line) as unknown);
   expect(lines).toMatchObject([
     {
@@ -33,7 +33,7 @@ test("the usage export has one line per closed day, stream and class, which is a
   ]);
 });
 
-test("the lines of another revision of the usage export have other ids", () => {
+test("the lines of a new revision of the usage export have new ids", () => {
   const again = usageExport(days, { ...options, revision: 2 });
   expect(again[0]).toContain('"id":"shop/2026-11-21/historical/alias/2"');
 });

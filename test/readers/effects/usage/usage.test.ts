@@ -71,7 +71,7 @@ test("usage counts events and duplicates by project, UTC day, stream and class",
   });
 });
 
-test("active ids are those of live events with a person, not counting duplicates", () => {
+test("active ids are the ids of live events with a person, without duplicates", () => {
   const kept = counted(
     { distinctId: "a" },
     { distinctId: "a" },

@@ -88,7 +88,7 @@ const group = (type: string, key: string, set: object = {}): Partial<TestEvent> 
   const properties = { $group_type: type, $group_key: key, $group_set: set };
   return { event: "$groupidentify", kind: "group_identify", properties };
 };
-/** Lines that are each sent between two valid ones, with the reason if the line is rejected. */
+/** Lines that are each sent between two valid lines, with the reason if the line is rejected. */
 const poison: readonly (readonly [string | Buffer, string | undefined])[] = [
   ["{", "not_json"],
   [Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]), "not_json"],
@@ -152,7 +152,7 @@ test("both databases reject only the invalid lines, and stored numbers keep thei
     });
     expect(known?.propertiesJson).toBe('{"a\ufffd":"b\ufffd"}');
   }
-  // The views for people also read the stored text as JSON.
+  // The person views also read the stored text as JSON.
   const rows = await asked(
     postgres!.url,
     `SELECT properties->>'b' AS b, properties->>'c' AS c FROM penstock_effects.persons
@@ -220,7 +220,7 @@ describe("the HTTP port on both databases", () => {
     expect(of(200).length).toBe(Object.keys(statuses).length - 9);
   });
 
-  test("returns no answer with half a merge during a burst of links, and includes the events for which a request waits", async () => {
+  test("never returns half a merge during a burst of links, and waits for the events that a request names", async () => {
     const running = await Promise.all(databases.map(startOn));
     const count = 30;
     const own = Array.from({ length: count }, (_, n) =>

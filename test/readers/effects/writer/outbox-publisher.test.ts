@@ -50,7 +50,8 @@ test("outbox rows are published under their ids, with or without a stream, and t
   await store.commit({ after: 0, number: 1, ...commit });
   const publisher = new OutboxPublisher({ connection, store, log: silent });
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
-  // The same again, as after a crash between publishing and removing: the stream stores one.
+  // Commits the same row again, as after a crash between publishing and removing. The stream stores
+  // it once.
   await store.commit({ after: 1, number: 2, ...commit });
   publisher.ask();
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
@@ -60,7 +61,7 @@ test("outbox rows are published under their ids, with or without a stream, and t
   expect((await manager.streams.info("KEPT")).state.messages).toBe(1);
 });
 
-test("a refused outbox row is retried without blocking others, and the outbox is limited", async () => {
+test("a refused outbox row is retried without blocking other rows, and the outbox has a size limit", async () => {
   const { connection, manager, store } = await parts();
   const full = { name: "FULL", subjects: ["penstock.spike.full"], discard: DiscardPolicy.New };
   await manager.streams.add({ ...full, max_msgs: 1 });
@@ -82,7 +83,7 @@ test("a refused outbox row is retried without blocking others, and the outbox is
   await expect.poll(() => messagesOf("KEPT")).toBe(1);
   expect(said).toContainEqual({ dropped: 11, rowsMax: 120 });
   await expect.poll(async () => (await store.outbox(200, 0)).length).toBe(119);
-  // New rows are published, and refused ones wait until they are due.
+  // New rows are published, and refused rows wait until they are due.
   const before = sent;
   await store.commit({ ...emptyCommit, after: 1, number: 2, outbox: [row("kept", 1)] });
   publisher.ask();

@@ -21,7 +21,7 @@ function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean 
   return isDuplicate;
 }
 
-test("deduplication after a failed commit recognises duplicates of committed events only", () => {
+test("deduplication after a failed commit recognises only duplicates of committed events", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const committed = stream.position();
@@ -40,11 +40,11 @@ test("deduplication starts again if the position in the store has changed", () =
   stream.position();
   stream.committed();
   apply(stream, 2, 20);
-  // This one was committed after all, but the answer was lost.
+  // This position was committed, but the answer was lost.
   expect(stream.returnTo(stream.position())).toBe(false);
 });
 
-test("the state of deduplication after a restart is stored only when all earlier events have been read again", () => {
+test("the state of deduplication after a restart is stored only after all earlier events have been read again", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const position = stream.position();

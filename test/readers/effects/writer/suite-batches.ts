@@ -171,7 +171,7 @@ export function batchTests(rig: WriterRig): void {
       expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
   });
 
-  test("applies later events on top of everything that a commit in parts wrote", async () => {
+  test("applies later events on top of all writes of a commit in parts", async () => {
     const fat = Array.from({ length: 20 }, (_, nth) => `fat-${nth}`);
     const small = Array.from({ length: 2_500 }, (_, nth) => `small-${nth}`);
     const blob = "x".repeat(100_000);
@@ -195,7 +195,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "gives the same result for frames in another order, and for one lane after the other",
+    "gives the same result for frames in a different order, and for the lanes one after the other",
     async () => {
       const lanes = ["live", "historical"] as const;
       const frames = randomFrames(numbersFrom(4), {
@@ -250,7 +250,7 @@ export function batchTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store, ...full });
       const frames = Array.from({ length: 80 }, (_, nth): TestFrame => {
         const partition = nth % partitions;
-        // Each uuid repeats 2,000 events of its stream later.
+        // Each uuid repeats after 2,000 events of its stream.
         const events = Array.from({ length: 100 }, (_, at) => {
           const uuid = `${(1e9 + ((50 * (nth - partition) + at) % 2_000)).toString(16).padStart(12, "0")}`;
           const base = { uuid: `00000000-0000-4000-8000-${uuid}`, distinctId: "anna" };
@@ -272,7 +272,7 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "differs from a rebuild that reads the lanes in another order only by links that exclude each other",
+    "differs from a rebuild that reads the lanes in a different order only in links that exclude each other",
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, batchEventsMax: 15 });
@@ -293,7 +293,7 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "may differ from a rebuild in which of two links that exclude each other is rejected",
+    "may differ from a rebuild in which of two mutually exclusive links is rejected",
     async () => {
       await makeStreams(connection, 2);
       const store = await rig.openStore();
@@ -310,7 +310,7 @@ export function batchTests(rig: WriterRig): void {
       const identify = (distinctId: string, anonymous: string) => ({
         ...{ ...link, distinctId, properties: { $anon_distinct_id: anonymous } },
       });
-      // The project has events in both partitions, as if the settings of two gateways differed.
+      // The project has events in both partitions, as if two gateways had different settings.
       for (let at = 0; at < 8; at++) {
         await step(at % 2, identify(`first-${at}`, `anonymous-${at}`));
         await step(1 - (at % 2), identify(`second-${at}`, `anonymous-${at}`));
@@ -327,13 +327,15 @@ export function batchTests(rig: WriterRig): void {
       expect(other.differences).toHaveLength(2);
       expect(other.differences.join()).toContain('"zoe"');
       const small = await verify({ ...comparing, into: await rig.openStore(), comparedMax: 200 });
-      expect(small.differences).toEqual(["and more lines than the comparison can hold in memory"]);
+      expect(small.differences).toEqual([
+        "and further lines that exceed the memory of the comparison",
+      ]);
     },
   );
 }
 
 /**
- * The order determines which of several links merges persons, and which has the outcome
+ * The order of several links determines which link merges persons, and which link has the outcome
  * `already_one`.
  */
 function withoutOrderOfLinks(line: string): string {

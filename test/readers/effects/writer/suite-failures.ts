@@ -26,8 +26,8 @@ function disturb(
 }
 
 /**
- * Several of a batch's requests fail at a time, so that waiting for one of them alone is not
- * enough.
+ * Several requests of a batch fail at the same time, so that code that waits for only one of them
+ * fails.
  */
 function failTogether(store: EffectsStore): void {
   const members = store.members.bind(store);
@@ -93,7 +93,8 @@ export function failureTests(rig: WriterRig): void {
     }
   }
 
-  // This is the first test, because it copies all databases of a server, and each test leaves one.
+  // This test must be the first, because it copies all databases of a server, and each test leaves
+  // a database.
   test("continues after the database is restored to an older copy", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(14);
@@ -164,9 +165,9 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(whole, await rig.undisturbed({}, place))).toEqual([]);
   });
 
-  test("makes the next commits smaller if commits fail repeatedly", async () => {
+  test("reduces the size of the next commits if commits fail repeatedly", async () => {
     const store = await rig.openStore();
-    // As with a server or proxy that ends long transactions.
+    // Simulates a server or proxy that ends long transactions.
     disturb(store, async ({ members }) => {
       if (members.length > 15) throw new Error("the connection was lost");
     });
@@ -184,7 +185,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("continues after a commit from outside while it holds the lock, as after a restore of the database", async () => {
+  test("continues after an external commit while it holds the lock, as after a restore of the database", async () => {
     let nth = 0;
     const store = await rig.openStore();
     disturb(store, async (commit, undisturbed) => {
@@ -224,7 +225,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("blocks other writers while frozen, and does no harm after it has lost its lock", async () => {
+  test("blocks other writers while frozen, and changes nothing after it has lost its lock", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(1);
     await storeFrames(connection, randomFrames(random, { count: 10 }));
@@ -251,10 +252,10 @@ export function failureTests(rig: WriterRig): void {
 
   const server = databases.postgres;
   if (server === undefined) return;
-  test("makes the next transactions smaller if one takes too long, and reports it", async () => {
+  test("reduces the size of the next transactions if a transaction takes too long, and reports this", async () => {
     const place = await databases.newDatabase();
     const store = await rig.openStore(place);
-    // As the server ends a statement that takes too long.
+    // Simulates a server that ends a slow statement.
     await asked(
       urlOf(place),
       `CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -280,7 +281,7 @@ export function failureTests(rig: WriterRig): void {
     const writer = rig.startWriter({ store, log });
     await untilApplied(store.reader, connection);
     expect(said[0]?.[0]).toMatch(
-      /the statement timed out.*; the next transactions are smaller: at most \d+/,
+      /the statement timed out.*\. The next transactions have at most \d+/,
     );
     expect(said[0]?.[1]).toEqual([said[0]?.[0]]);
     expect(writer.status(0).reasons).toEqual([]);

@@ -43,7 +43,7 @@ export function streamTests(rig: WriterRig): void {
     return apart(await rig.undisturbed(), without);
   }
 
-  /** Copies nats-server's store; the returned function restores it. */
+  /** Copies nats-server's store. The returned function restores it. */
   async function copyOfStreams(): Promise<() => Promise<void>> {
     const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
     await nats.stop();
@@ -85,7 +85,7 @@ export function streamTests(rig: WriterRig): void {
     const before = randomFrames(random, { count: 30 });
     const lost = randomFrames(random, { count: lostCount });
     const later = randomFrames(random, { count: 30 });
-    // A gateway's clock is ahead.
+    // The clock of a gateway is ahead.
     const base = { uuid: "00000000-0000-4000-8000-00000000ffff", distinctId: "ahead" };
     const ahead = { ...base, receivedAtMs: Date.now() + 1_800_000 };
     const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;
@@ -100,7 +100,7 @@ export function streamTests(rig: WriterRig): void {
     await writer.close();
     const kinds = (await store.reader.incidents(10)).map(({ kind }) => kind);
     expect(new Set(kinds)).toEqual(new Set(["tail_lost"]));
-    // A rebuild cannot have the effects of lost messages, and reports that.
+    // A rebuild cannot compute the effects of lost messages, and reports that.
     const applied = await appliedOf(store.reader);
     const rebuilding = { connection, prefix: "penstock", applied };
     const into = await rig.openStore();
@@ -113,12 +113,12 @@ export function streamTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "counts events of an older copy once, even if it reads the copy again on request",
+    "counts events of an older copy once, even if a request makes it read the copy again",
     async () => {
       const store = await rig.openStore();
       const random = numbersFrom(18);
       const before = randomFrames(random, { count: 40 });
-      // More messages than the trail of a position has.
+      // The number of messages exceeds the length of a position's trail.
       const lost = liveFrames(random, 800);
       const later = randomFrames(random, { count: 40 });
       expect(lost.length).toBeGreaterThan(1_000);
@@ -134,7 +134,7 @@ export function streamTests(rig: WriterRig): void {
       const unknown = [live, "place_unknown", expect.any(Number)];
       await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
-      // It keeps counting if the next process starts in between.
+      // The next process continues the count.
       const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
       await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
       await accepting.close();
@@ -215,7 +215,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
   });
 
-  test("copies unpublished spike announcements into a rebuilt database, and no others", async () => {
+  test("copies only unpublished spike announcements into a rebuilt database", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, liveFrames(numbersFrom(19), 5));
@@ -229,7 +229,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await into.reader.unpublished()).toEqual(outbox);
   });
 
-  // How it reads the streams does not depend on the database.
+  // The reading of the streams does not depend on the database.
   if (databases.kind === "SQLite") {
     test("counts messages that are missing from the middle of a stream in a rebuild", async () => {
       const store = await rig.openStore();
@@ -255,7 +255,7 @@ export function streamTests(rig: WriterRig): void {
           await purged.commit(commit);
         },
       });
-      // A frame of each stream is in hand at the first commit.
+      // At the first commit, one frame of each stream is in memory.
       const few = { bytesMax: 1, batchEventsMax: 1 };
       await expect(rebuild({ ...common, ...few, into: purgingOnce })).rejects.toThrow(
         "1 messages left the streams before the rebuild read them",
@@ -270,7 +270,7 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
-    test("verifies a database after messages were deleted, and reports these as missing", async () => {
+    test("verifies a database after messages were deleted, and reports the deleted messages as missing", async () => {
       await storeFrames(connection, liveFrames(numbersFrom(17), 12));
       const manager = await jetstreamManager(connection);
       for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
@@ -323,7 +323,7 @@ export function streamTests(rig: WriterRig): void {
       expect(commits).toBe(1);
       const into = await rig.openStore();
       const stuck = storeWith(into, {
-        // Moves the clock by a minute now, because on a busy host, progress may take a second.
+        // Advances the clock by a minute, because on a busy host a step may take a second.
         commit: () => {
           const now = performance.now.bind(performance);
           const spy = vi.spyOn(performance, "now").mockImplementation(() => now() + 60_000);
@@ -373,7 +373,7 @@ export function streamTests(rig: WriterRig): void {
       await untilApplied(store.reader, connection);
       await writer.close();
       const applied = await appliedOf(store.reader);
-      // So little in hand that not everything has arrived when the first batch is committed.
+      // The memory is so small that some frames have not arrived when the first batch is committed.
       const few = { batchEventsMax: 10, bytesMax: 1 };
       const common = { connection, prefix: "penstock", applied, ...few };
       let stopped: Promise<void> | undefined;

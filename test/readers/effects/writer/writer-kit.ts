@@ -34,20 +34,23 @@ export interface WriterRig {
   readonly databases: EffectsDatabases;
   readonly nats: TestNatsServer;
   readonly connection: NatsConnection;
-  /** Opens a new database unless one is given. The store is closed when the test ends. */
+  /** Opens a new database unless a database is given. The store is closed when the test ends. */
   openStore(place?: StorePlace): Promise<EffectsStore>;
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;
-  /** A test that does not depend on the database runs only with SQLite. */
+  /** If true, the test does not depend on the database, and runs only with SQLite. */
   testWithSqlite(name: string, body: () => Promise<void>): void;
-  /** The effects of the streams in one undisturbed process. */
+  /** The effects of the streams in one uninterrupted process. */
   undisturbed(settings?: Partial<WriterSettings>, place?: StorePlace): Promise<string[]>;
 }
 
 type WriterSettings = Omit<EffectsWriterOptions, "connection" | "prefix" | "log"> &
   Partial<Pick<EffectsWriterOptions, "log" | "connection">>;
 
-/** SQLite with the newest available nats-server, PostgreSQL with the oldest supported one. */
+/**
+ * SQLite runs with the newest available nats-server, and PostgreSQL with the oldest supported
+ * version.
+ */
 const servers: Readonly<Record<DatabaseKind, () => string>> = {
   SQLite: findNatsServer,
   PostgreSQL: oldestNatsServer,
@@ -122,7 +125,7 @@ export async function deleteStreams(
   await untilStreamsGone(nats, names);
 }
 
-/** The store with other methods in place of its own. */
+/** The store with some methods replaced. */
 export function storeWith(store: EffectsStore, own: Partial<EffectsStore>): EffectsStore {
   return new Proxy(store, {
     get: (of, name: keyof EffectsStore) => {

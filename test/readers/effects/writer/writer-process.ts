@@ -1,4 +1,4 @@
-// A writer as a separate process, to be killed and frozen. It is removed when the test ends.
+// A writer as a separate process, which tests kill and freeze. It is removed when the test ends.
 
 import { onTestFinished } from "vitest";
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";

@@ -56,7 +56,7 @@ function frameOf(text: string): TestFrame {
   return { lane: "live", projectId: "shop", messageId: uuid(), events: [], text };
 }
 
-test("ClickHouse tables have milliseconds and durable inserts on current servers, and seconds on older ones", () => {
+test("ClickHouse tables have milliseconds and durable inserts on current servers, and seconds on older servers", () => {
   const modern = ddl("warehouse", modernForm, { withPerson: false });
   expect(modern).toMatch(/timestamp DateTime64\(3, 'UTC'\),\n/);
   expect(modern).toMatch(/fsync_after_insert = 1/);
@@ -127,7 +127,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
         ...{ timestamp: at("2026-11-22 03:04:05", "678"), sent_at: at("2026-11-22 03:04:05") },
         received_at: at("2026-11-22 03:04:06", "678"),
         ...{ ip: "1.2.3.4", kind: "pageview", person_profile: 0, historical: 1, properties },
-        // Old servers show the first day they support for an empty date.
+        // Old servers show the first supported day for an empty date.
         ...{ day: hasMilliseconds ? "1970-01-01" : "0000-00-00" },
         ...{ timestamp_sent: hasMilliseconds ? "1900-01-01 00:00:00.000" : "0000-00-00 00:00:00" },
         ...{ set: '{"x":1}', set_once: '{"y":{}}', unset: '["z"]' },
@@ -171,7 +171,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
       { line: 23, reason: "value", record: lines[23] },
       { line: 24, reason: "not_a_record", record: lines[24] },
     ]);
-    // They are counted once the positions are written.
+    // Rejections are counted after the positions are written.
     await expect.poll(() => counts.rejected, within).toBe(5);
     expect(counts).toMatchObject({ events: good.length, duplicates: 0 });
   });
@@ -198,7 +198,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(2);
   });
 
-  test("writes the first of several equal events that ClickHouse accepts", async () => {
+  test("writes the first event that ClickHouse accepts of several equal events", async () => {
     const one = uuid();
     const half = line({ uuid: one, event: "half" }).replace('"half"', '"\\ud800"');
     const late = line({ uuid: one, event: "first", timeMs: Date.UTC(9999, 0) });
@@ -212,7 +212,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
       `SELECT event FROM ${database}.events FINAL WHERE uuid = '${one}' ORDER BY event`,
     );
     expect(rows).toEqual([{ event: "first" }, { event: "second" }]);
-    // They are counted once the positions are written.
+    // Rejections are counted after the positions are written.
     await expect.poll(() => counts.rejected, within).toBe(5);
     expect(counts).toMatchObject({ events: 3, duplicates: 1 });
   });
@@ -223,7 +223,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
     startSink(connection, new ClickHouseTarget({ url, database }));
     await untilWritten();
-    // The batch is interrupted at this table. The next attempt creates the table again.
+    // The missing table interrupts the batch. The next attempt creates the table again.
     await asked(url, `DROP TABLE ${database}.rejected`);
     await storeFrames(connection, [frameOf(`${half}\n${line({ uuid: one })}\n`)]);
     await untilWritten();
@@ -240,7 +240,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     await untilWritten();
     await writer.close();
     await first.close();
-    // As if the sink had died before each of its positions.
+    // Simulates a sink that was killed before each write of its positions.
     await asked(url, `TRUNCATE TABLE ${database}.positions`);
     await storeFrames(connection, randomFrames(numbersFrom(3), { count: 5, partitions: 2 }));
     const again = startSink(connection, new ClickHouseTarget({ url, database }));
@@ -253,7 +253,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await asked(url, twice)).toEqual([{ n: "0" }]);
   });
 
-  test("does not repeat rows of a message that an erasure has rewritten meanwhile", async () => {
+  test("does not repeat rows of a message that an erasure rewrote before the retry", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOfEvents(["ada", "bob", "eve"].map((id) => eventOf(id)))]);
     const first = new ClickHouseTarget({ url, database });
@@ -269,7 +269,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toHaveLength(3);
   });
 
-  test("stands by while another sink writes, and takes over when that one ends", async () => {
+  test("stands by while another sink writes, and takes over when the other sink ends", async () => {
     const targets = [1, 2].map(() => new ClickHouseTarget({ url, database }));
     const [first, second] = targets.map((target) => startSink(connection, target));
     const states = () => [first, second].map((sink) => sink?.writer.status(Date.now()).state);
@@ -300,7 +300,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("waits for a server that has too little memory for a batch, and reports it without the content of rows", async () => {
+  test("waits for a server that has too little memory for a batch, and logs the wait without the content of rows", async () => {
     await clickhouse.restart({ settings: { max_memory_usage: "2000000" } });
     const reasons: string[] = [];
     const { writer } = startSink(connection, new ClickHouseTarget({ url, database }), {
@@ -319,7 +319,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(1);
   });
 
-  test("reports a wrong password without showing it, and a table without a required column", async () => {
+  test("reports a wrong password without showing it, and reports a table without a required column", async () => {
     const wrong = new ClickHouseTarget({
       url: url.replace(clickhouse.password, "hunter2"),
       database,

@@ -13,7 +13,7 @@ test("the ClickHouse error for a port without TLS states the cause", async () =>
   const client = new ClickHouseClient(readAddress(`https://me:secret@127.0.0.1:${port}`));
   onTestFinished(() => client.close());
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(
-    `cannot ask ClickHouse at https://127.0.0.1:${port}: it does not use TLS: write http://`,
+    `cannot ask ClickHouse at https://127.0.0.1:${port}: the server does not use TLS: use http:// in the URL`,
   );
 });
 

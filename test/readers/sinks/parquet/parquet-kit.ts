@@ -9,7 +9,7 @@ import {
 import { silent } from "../../../kit/processes.ts";
 import { eventsAt } from "../../../kit/sink-events.ts";
 
-/** Returns the events in all files, each as often as it is stored. */
+/** Returns the events in all files; an event that is stored twice is returned twice. */
 export async function eventsOfParquet(folder: string): Promise<string[]> {
   if (!existsSync(path.join(folder, "events"))) return [];
   return await eventsAt(`parquet:${folder}`);

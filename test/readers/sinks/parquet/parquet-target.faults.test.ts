@@ -45,7 +45,7 @@ async function stored(): Promise<TestFrame[]> {
 
 const events = (folder: string) => () => eventsOfParquet(folder).catch(() => []);
 
-test("a Parquet sink stands by while another sink writes to the folder, and takes over when that one ends", async () => {
+test("a Parquet sink stands by while another sink writes to the folder, and takes over when the other sink ends", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const first = startSink(connection, target);
@@ -74,9 +74,9 @@ test("a Parquet sink does not recreate a folder that was moved away, and continu
   const reasons = () => writer.status(Date.now()).reasons.join();
   await expect
     .poll(reasons, within)
-    .toMatch(/is not the folder that the sink opened: restore that one/);
+    .toMatch(/is not the folder that the sink opened: restore the original folder/);
   expect(existsSync(folder)).toBe(false);
-  // Nor is another one used instead.
+  // The sink does not use a new folder of the same name either.
   mkdirSync(folder);
   await expect.poll(reasons, within).toMatch(/is not the folder that the sink opened/);
   rmSync(folder, { recursive: true });
@@ -85,7 +85,7 @@ test("a Parquet sink does not recreate a folder that was moved away, and continu
   expect(reasons()).toBe("");
 });
 
-test("a Parquet sink creates its folder as soon as it can write the first file there", async () => {
+test("a Parquet sink creates its folder as soon as it can write the first file", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "_penstock/folder.json.new");
   mkdirSync(inTheWay, { recursive: true });
@@ -103,10 +103,10 @@ test("a Parquet sink does not write to a folder that has events but no state of 
   const { writer } = startSink(connection, parquetTarget(folder));
   await expect
     .poll(() => writer.status(Date.now()).reasons.join(), within)
-    .toMatch(/has events, but no _penstock, which has their positions/);
+    .toMatch(/has events, but no _penstock, which contains their positions/);
 });
 
-test("a Parquet sink holds events while files cannot be created, and loses and duplicates none", async () => {
+test("a Parquet sink holds events while it cannot create files, and loses and duplicates no events", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const { writer } = startSink(connection, target);
@@ -114,7 +114,7 @@ test("a Parquet sink holds events while files cannot be created, and loses and d
   await expect
     .poll(() => existsSync(path.join(folder, "_penstock/folder.json")), within)
     .toBe(true);
-  // A file has the name of a folder that is needed.
+  // A file has the name of a required folder.
   writeFileSync(path.join(folder, "events"), "");
   const frames = await stored();
   await expect.poll(reasons, within).toMatch(/Parquet files in .*warehouse/);
@@ -164,7 +164,7 @@ async function twoCommits() {
   return { folder, files, before, back };
 }
 
-test("a Parquet sink that was killed before its manifest was written reads the segment again", async () => {
+test("a Parquet sink that was killed before it wrote its manifest reads the segment again", async () => {
   const { folder, before, back } = await twoCommits();
   back(2);
   writeFileSync(path.join(folder, "_penstock/manifest.json"), JSON.stringify(before));

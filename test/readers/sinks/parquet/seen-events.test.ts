@@ -21,7 +21,7 @@ test("an event counts as seen only in the same project and with the same uuid", 
   }
 });
 
-test("two different events with the same uuid count as two", () => {
+test("two different events with the same uuid count as two events", () => {
   const seen = new SeenEvents();
   const names = ["", "a", "b", "ab", "ä", "aa"];
   const all = names.flatMap((event) => names.map((id) => inProject(uuidOf(1), "shop", event, id)));

@@ -16,10 +16,10 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
   ["later, with the message forgotten", { sequence: 5_000, messageId: undefined }, undefined],
   ["earlier", { sequence: 6, messageId: undefined }, false],
   ["missing", undefined, false],
-  ["a different message under that number", { sequence: 9, messageId: "m-x" }, true],
+  ["a different message with the same sequence", { sequence: 9, messageId: "m-x" }, true],
   ["a frame that an erasure has rewritten", { messageId: "rewrite/x/7/y" }, undefined],
   [
-    "in a stream that was recreated while they ran",
+    "in a stream that was recreated while the effects ran",
     { created: late, epoch: 2, sequence: 1 },
     undefined,
   ],
@@ -32,7 +32,7 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
   },
 );
 
-test("a sink checks the streams again if the effects have not seen that a stream was recreated, whatever its sequences are", () => {
+test("a sink checks the streams again if the effects have not detected that a stream was recreated, whatever its sequences are", () => {
   const recreated = { ...needed, created: late, sequence: 1 };
   expect(notApplied([recreated], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
@@ -40,7 +40,7 @@ test("a sink checks the streams again if the effects have not seen that a stream
   });
 });
 
-test("a sink that waits for the effects names the one stream of several that is missing", () => {
+test("a sink that waits for the effects names the missing stream among several streams", () => {
   const other = { ...needed, stream: "T" };
   expect(notApplied([needed, other], [applied])?.why).toBe(
     "the effects have applied nothing of T yet",

@@ -70,7 +70,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(there, within).toBe(sequence);
   }
 
-  test("a sink with persons writes the uuid of each event's person, also after merges, or null", async () => {
+  test("a sink with persons writes the uuid of each event's person, including after merges, or null", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(1), { count: 80 });
     const live = frames.filter(({ lane }) => lane === "live");
@@ -90,7 +90,7 @@ function tests(rig: WriterRig): void {
     expect(persons.waitSeconds).toBe(0);
   });
 
-  test("a sink with persons writes nothing while the effects lag or are down, and reports this", async () => {
+  test("a sink with persons writes nothing while the effects lag or are down, and reports the wait", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(2);
     const first = randomFrames(random, { count: 20, linkedLanes: [] });
@@ -100,7 +100,7 @@ function tests(rig: WriterRig): void {
     // There is no database yet.
     await expect
       .poll(reasons, within)
-      .toMatch(/^waiting until the effects have applied .*: cannot read /);
+      .toMatch(/^waiting until `penstock effects` has applied .*: cannot read /);
     const effects = await startEffects(place);
     await expect.poll(() => eventsAt(url).catch(() => []), within).toEqual(eventsIn(first));
     await expect.poll(reasons, within).toBe("");
@@ -146,7 +146,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(() => rows().catch(() => []), within).toEqual([bob]);
   });
 
-  test("a sink with persons waits until the effects see a stream that was recreated while they were down", async () => {
+  test("a sink with persons waits until the effects read a stream that was recreated while they were down", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(4);
     const options = { count: 20, linkedLanes: [] };

@@ -21,7 +21,7 @@ async function opened(url: string): Promise<PostgresTarget> {
 
 const table = `${schema}.events`;
 
-/** The SQL for a trigger that runs the PL/pgSQL `raise`, to refuse events with the price "free". */
+/** The SQL of a trigger that runs the PL/pgSQL `raise` to reject events with the price "free". */
 function triggerOf(raise: string, kind = "TRIGGER", when = "BEFORE INSERT"): string {
   const late = kind === "TRIGGER" ? "" : "DEFERRABLE INITIALLY DEFERRED";
   return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -38,7 +38,7 @@ test.each([
     `ALTER TABLE ${table} ADD price numeric GENERATED ALWAYS AS ((properties->>'price')::numeric) STORED`,
   ],
   ["a trigger", triggerOf("RAISE 'not free'")],
-  ["a trigger with a code of its own", triggerOf("RAISE 'not free' USING ERRCODE = 'MY001'")],
+  ["a trigger with its own error code", triggerOf("RAISE 'not free' USING ERRCODE = 'MY001'")],
   [
     "a trigger with the code of a constraint",
     triggerOf("RAISE 'not free' USING ERRCODE = 'check_violation'"),
@@ -93,7 +93,7 @@ test.each([
   expect(outcome).toEqual({ written: 1, duplicates: 0, refused: 1 });
 });
 
-test("the PostgreSQL sink writes, of several events with the same uuid, the first that the table accepts", async () => {
+test("the PostgreSQL sink writes the first event that the table accepts of several events with the same uuid", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -115,7 +115,7 @@ test("the PostgreSQL sink writes, of several events with the same uuid, the firs
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
-test("the PostgreSQL sink does not report one event that is often repeated and rejected as a wrong table", async () => {
+test("the PostgreSQL sink does not report a wrong table if one rejected event is repeated many times", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -140,7 +140,7 @@ test("the PostgreSQL sink does not exhaust the server's locks with hundreds of r
   expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
 });
 
-test("a broken trigger fails the batch of the PostgreSQL sink, which rejects no event for it", async () => {
+test("a broken trigger fails the batch of the PostgreSQL sink without a rejected event", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
@@ -151,7 +151,7 @@ test("a broken trigger fails the batch of the PostgreSQL sink, which rejects no 
   expect(await target.write(batch)).toMatchObject({ written: 1, refused: 0 });
 });
 
-test("a dropped partition of a day fails the batch of the PostgreSQL sink, which rejects no event for it", async () => {
+test("a dropped partition of a day fails the batch of the PostgreSQL sink without a rejected event", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
@@ -173,9 +173,9 @@ test.each([
     "detached repeatedly",
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE part_2 (LIKE part)`,
   ],
-  ["one of the user's by month", `DROP TABLE part; CREATE TABLE ${schema}.november ${month}`],
+  ["a monthly partition of the user", `DROP TABLE part; CREATE TABLE ${schema}.november ${month}`],
   [
-    "the default one",
+    "the default partition",
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE ${schema}.rest PARTITION OF ${table} DEFAULT;
     INSERT INTO ${table} SELECT * FROM part`,
   ],

@@ -75,7 +75,7 @@ test("the PostgreSQL sink accepts columns altered to another string type, an enu
   );
   await target.open();
   expect(await target.write(batchOf(eventsOf(3), 0))).toMatchObject({ written: 3, refused: 0 });
-  // Tried one by one, the events give the same result.
+  // One by one, the events give the same result.
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
   const [free, ...good] = eventsOf(3).map((event) => ({
     ...event,
@@ -90,7 +90,7 @@ test("the PostgreSQL sink accepts columns altered to another string type, an enu
   expect(kinds).toEqual([{ n: 5 }]);
 });
 
-test("the PostgreSQL sink does not stop for a constraint, however many events it rejects", async () => {
+test("the PostgreSQL sink does not stop because of a constraint, however many events the constraint rejects", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await target.write(batchOf([sinkRecordOf(1, { price: "free" }, todayMs)], 0));
@@ -105,7 +105,7 @@ test("the PostgreSQL sink does not stop for a constraint, however many events it
   expect(await target.write(good)).toEqual({ written: 1, duplicates: 0, refused: 0 });
 });
 
-test("the PostgreSQL sink writes a rejected event if the table accepts it when it is sent again", async () => {
+test("the PostgreSQL sink writes a rejected event if the table accepts a repetition of the event", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(

@@ -87,7 +87,7 @@ test("the PostgreSQL sink writes two different events with the same uuid once ea
   expect(await names()).toEqual(["ad", "ae", "bd"]);
   expect(sink.counts).toMatchObject({ events: 3, duplicates: 4 });
 
-  // An older release has recorded the uuid of what it has written.
+  // An older release has recorded the uuids of the events that it wrote.
   const older = { uuid: uuid(), receivedAtMs, event: "old", distinctId: "d" };
   await asked(
     url,
@@ -212,7 +212,7 @@ test("the PostgreSQL sink omits projects and streams that are not selected", asy
   ]);
 });
 
-test("the PostgreSQL sink stands by while another sink writes, and takes over when that one ends", async () => {
+test("the PostgreSQL sink stands by while another sink writes, and takes over when the other sink ends", async () => {
   const url = await newDatabase(postgres);
   const random = numbersFrom(3);
   const frames = randomFrames(random, { count: 30, partitions: 2 });
@@ -226,7 +226,7 @@ test("the PostgreSQL sink stands by while another sink writes, and takes over wh
   await storeFrames(connection, more);
   await untilWritten(url);
   expect(second.counts.events).toBe(0);
-  // The first sink loses its connection, and with it the lock.
+  // The first sink loses its connection and therefore its lock.
   await asked(
     url,
     `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -251,7 +251,7 @@ test("the PostgreSQL sink continues after another sink has advanced the target's
   let nth = 0;
   let moved = 0;
   target.write = async (batch) => {
-    // The same batch is written by a sink without the lock.
+    // A sink without the lock writes the same batch.
     if (++nth === 3) await write(batch);
     return await write(batch).catch((error: Error) => {
       if (error.name === "MovedError") moved++;

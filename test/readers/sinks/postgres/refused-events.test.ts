@@ -13,8 +13,8 @@ test.each(["22001", "22P02", "22021"])("the PostgreSQL error %s is caused by an 
   expect(isOfValue(errorOf(code))).toBe(true);
 });
 
-// One code of each class: the server itself, its resources, its shutdown, a missing object, a
-// privilege.
+// One code of each class: the server itself, its resources, its shutdown, a missing object, and a
+// missing privilege.
 test.each(["XX000", "XX001", "XX002", "53100", "57P01", "58030", "F0000", "42P01", "42501"])(
   "the PostgreSQL error %s is not caused by an event",
   (code) => {

@@ -11,7 +11,7 @@ afterAll(() => postgres.remove());
 const idleMsMax = 400;
 const work = async (): Promise<string> => "done";
 
-test("a frozen PostgreSQL sink loses its lock to another sink, but an idle one does not", async () => {
+test("a frozen PostgreSQL sink loses its lock to another sink, but an idle sink does not", async () => {
   const address = readAddress(await newDatabase(postgres));
   const sessions = [1, 2].map(() => new SinkSession(address, "penstock", idleMsMax));
   onTestFinished(async () => {
@@ -21,14 +21,14 @@ test("a frozen PostgreSQL sink loses its lock to another sink, but an idle one d
   expect(await one.run("open", work)).toBe("done");
   const sinceMs = performance.now();
   let refused = 0;
-  // Several times the limit for an idle session.
+  // The loop runs for several times the limit of an idle session.
   while (performance.now() - sinceMs < 4 * idleMsMax) {
     await expect(other.run("open", work)).rejects.toThrow(StandbyError);
     refused++;
   }
   expect(refused).toBeGreaterThan(2);
   await other.close();
-  // Meanwhile, the sink's process is frozen, and its sockets stay open.
+  // The sink's process is frozen, and its sockets stay open.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4 * idleMsMax);
   expect(await other.run("open", work)).toBe("done");
   await expect(one.run("write", work)).rejects.toThrow();

@@ -1,5 +1,5 @@
-// A pooler in transaction mode changes the session between transactions. Here, a trigger imitates
-// this.
+// A pooler in transaction mode changes the session between transactions. A trigger simulates this
+// here.
 
 import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/platform/postgres/address.ts";
@@ -21,7 +21,7 @@ async function opened(url: string, schema: string): Promise<PostgresTarget> {
   return target;
 }
 
-/** After the first commit into the schema `one`, its session has these settings. */
+/** After the first commit into the schema `one`, the session has these settings. */
 async function changeSession(url: string, settings: Record<string, string>): Promise<void> {
   const changes = Object.entries(settings).map(
     ([name, value]) => `PERFORM set_config('${name}', '${value}', false);`,
@@ -76,7 +76,7 @@ test("the PostgreSQL sink writes to its schema even if another program has set a
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-/** Returns two sessions of a schema. A pooler has given the first one a different session. */
+/** Returns two sessions of a schema. A pooler has changed the session of the first one. */
 async function pooled() {
   const address = readAddress(await newDatabase(postgres));
   const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];
@@ -97,7 +97,7 @@ test("the PostgreSQL sink behind a pooler does not report the lock as held by an
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("the PostgreSQL sink reports the lock as held by another sink only after it has held the lock itself", async () => {
+test("the PostgreSQL sink reports the lock as held by another sink only if it has held the lock before", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

@@ -15,7 +15,7 @@ export function newFolder(): string {
   return folder;
 }
 
-/** The key of a project is `key-` and its id, unless given otherwise. */
+/** By default, the key of a project is `key-` and its id. */
 export function targetTo(
   { url }: Pick<TestUpstream, "url">,
   { limits, ...options }: Partial<TargetOptions> = {},
@@ -35,7 +35,10 @@ export function targetTo(
 
 let numbers = 0;
 
-/** A frame of live events of a project, each with its own uuid, and properties `n` from 0. */
+/**
+ * A frame of live events of a project. Each event has its own uuid, and the properties `n` count
+ * from 0.
+ */
 export function frameOf(projectId: string, events: readonly Partial<TestEvent>[]): TestFrame {
   const receivedAtMs = Date.UTC(2026, 10, 22);
   return {
@@ -65,7 +68,7 @@ export function withProperties(frame: TestFrame, texts: readonly string[]): Test
   return { ...frame, text: lines.join("\n") };
 }
 
-/** The uuids of the frames' events in their order, by project and lane; each as often as sent. */
+/** The uuids of the frames' events in order, by project and lane, including repetitions. */
 export function sentUuids(frames: readonly TestFrame[]): Record<string, string[]> {
   const all: Record<string, string[]> = {};
   for (const { projectId, lane, events } of frames) {

@@ -110,7 +110,7 @@ test("the PostHog sink delivers an event as it was stored, with its address and 
   });
 });
 
-test("the PostHog sink delivers each event in order through outages of every kind, and rejects none", async () => {
+test("the PostHog sink delivers each event in order through outages of every kind, and rejects no events", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder, limits: { requestEventsMax: 9, answerMsMax: 100 } });
   let asked = 0;
@@ -141,13 +141,13 @@ test("the PostHog sink delivers each event in order through outages of every kin
   await upstream.start();
   const sent = sentUuids([...frames, ...frames.slice(0, 1)]);
   await expect.poll(() => counts.events, within).toBe(Object.values(sent).flat().length);
-  // Requests that are accepted but answered too late are sent again.
+  // The sink repeats requests that the upstream accepts but answers too late.
   expect(eachOnce(takenUuids(upstream))).toEqual(eachOnce(sent));
   expect(asideIn(folder)).toEqual([]);
   expect(target.faults).toEqual([]);
 });
 
-test("the PostHog sink rejects one event that the upstream rejects, with the reason, and continues", async () => {
+test("the PostHog sink rejects an event that the upstream rejects, with the reason, and continues", async () => {
   const folder = newFolder();
   upstream.play = (request) =>
     hasBad(request) ? { status: 400, body: "a number is out of range" } : undefined;
@@ -171,7 +171,7 @@ test("the PostHog sink rejects one event that the upstream rejects, with the rea
   expect(upstream.events().map(({ uuid }) => uuid)).toEqual(expected);
 });
 
-test("the PostHog sink splits requests to the upstream's limit, and rejects an event that alone exceeds it", async () => {
+test("the PostHog sink splits requests to the upstream's limit, and rejects an event that alone exceeds the limit", async () => {
   const folder = newFolder();
   const limit = 150_000;
   upstream.play = ({ bytes }) => (bytes > limit ? { status: 413, body: "too large" } : undefined);
@@ -236,7 +236,7 @@ test("the PostHog sink continues with other projects for four batches while one 
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
-test("the PostHog sink is eventually blocked by an event of a stopped project, and names the project", async () => {
+test("the PostHog sink is blocked by an event of a stopped project after several batches, and names the project", async () => {
   const others = Array.from({ length: 8 }, (_, n) => `other-${n}`);
   const isTaken = new Set(["fast"]);
   const keyOf = async (project: string) => (isTaken.has(project) ? `key-${project}` : undefined);
@@ -263,7 +263,7 @@ test("the PostHog sink is eventually blocked by an event of a stopped project, a
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("the PostHog sink rejects the events of a stopped project that blocks all others, until the project's key is accepted", async () => {
+test("the PostHog sink rejects the events of a stopped project that blocks all other projects, until the project's key is accepted", async () => {
   const folder = newFolder();
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-closed" ? { status: 401, body: "API key is not valid" } : undefined;
@@ -339,7 +339,7 @@ test.each([
   },
 );
 
-test("the PostHog sink rejects lines that are not records, and never sends them", async () => {
+test("the PostHog sink rejects lines that are not records, and never sends such lines", async () => {
   const folder = newFolder();
   const events = [{}, {}, { uuid: almostUuid }];
   const frame = withProperties(frameOf("shop", events), ['{"fine":1}', "{broken", "{}"]);
@@ -360,7 +360,7 @@ test("the PostHog sink reports a project's key that the upstream does not know, 
   await expect.poll(() => counts.events, within).toBe(2);
   await expect
     .poll(() => target.warnings.join(), within)
-    .toMatch(/for the keys of typo: a PostHog/);
+    .toMatch(/for the keys of typo: PostHog returns/);
 });
 
 test("a PostHog sink that takes over a target retries after two 503 answers, and writes the event once", async () => {

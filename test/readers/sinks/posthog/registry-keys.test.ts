@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RegistryKeys } from "../../../../src/readers/sinks/posthog/project-keys.ts";
 
-test("the PostHog sink uses the keys that it knows while the registry does not respond", async () => {
+test("the PostHog sink uses cached keys while the registry does not respond", async () => {
   let nowMs = 0;
   let asked = 0;
   let registry: ReadonlyMap<string, string> | undefined;

@@ -61,7 +61,7 @@ streamTests(connection, async () => {
   };
 });
 
-test("the PostHog sink continues at the position of the previous one, and sends nothing twice", async () => {
+test("the PostHog sink continues at the position of the previous sink, and sends nothing twice", async () => {
   const folder = newFolder();
   const frames = [1, 2].map((n) => frameOf("shop", [{ properties: { n } }, {}]));
   for (const frame of frames) {
@@ -91,7 +91,7 @@ test("the PostHog sink records the rejections of an unfinished batch once", asyn
   await storeFrames(connection, [frameOf("shop", [{}, { event: "bad" }])]);
   await untilDone(folder, 2);
   expect(linesIn()).toBe(1);
-  // As if the process had died between the two files.
+  // Simulates a process that was killed between the writes of the two files.
   appendFileSync(aside, '{"half');
   await storeFrames(connection, [frameOf("shop", [{ event: "bad" }, {}])]);
   await untilDone(folder, 2);
@@ -102,14 +102,14 @@ test("the PostHog sink records the rejections of an unfinished batch once", asyn
       .split("\n")
       .map((line) => JSON.parse(line)),
   ).not.toThrow();
-  // An operator has handled them and removed the file.
+  // An operator has handled the rejected events and removed the file.
   rmSync(aside);
   await storeFrames(connection, [frameOf("shop", [{ event: "bad" }, {}])]);
   await untilDone(folder, 2);
   expect(linesIn()).toBe(1);
 });
 
-test("the PostHog sink stands by while another sink writes, and takes over when that one ends", async () => {
+test("the PostHog sink stands by while another sink writes, and takes over when the other sink ends", async () => {
   const folder = newFolder();
   const first = targetTo(upstream, { folder });
   const one = startSink(connection, first);
@@ -146,7 +146,7 @@ test("the PostHog sink does not change a folder that holds the state of another 
   writeFileSync(file, state);
 });
 
-test("the PostHog sink does not write through a link that has the name of its rejected file", async () => {
+test("the PostHog sink does not follow a symbolic link at the path of its rejected file", async () => {
   const folder = newFolder();
   const other = path.join(folder, "other");
   writeFileSync(other, "foreign");

@@ -29,8 +29,8 @@ test.each([
   ["in small letters", { status: "ok" }],
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
-  ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
-])("the PostHog sink reads a 200 as the acceptance of all events: %s", (_, said) => {
+  ["with warnings on stored events", { status: "Ok", warnings: [note(1, "missing_set")] }],
+])("the PostHog sink treats a 200 as the acceptance of all events: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
 
@@ -71,7 +71,7 @@ test.each([
   [500, "", "retry"],
   [503, "", "retry"],
   [599, "", "retry"],
-] as const)("the PostHog sink decides for the answer %d with %j: %s", (status, said, kind) => {
+] as const)("the PostHog sink handles the answer %d with %j: %s", (status, said, kind) => {
   expect(read(status, said).kind).toBe(kind);
 });
 
@@ -90,7 +90,7 @@ test("the Retry-After of an upstream is read in seconds or as a date, and is lim
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("the error for an upstream's answer has one short line of it, or the detail of a problem", () => {
+test("the error for an upstream's answer contains one short line of the answer, or the detail of a problem", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";

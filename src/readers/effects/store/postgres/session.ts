@@ -93,7 +93,7 @@ export class WriterSession {
     if (this.#isClosed) throw new StoreError(`cannot ${doing} in PostgreSQL: the store is closed`);
     try {
       this.#client ??= await this.#newClient();
-      if (this.#isGivenUp) throw new Error("the store was closed meanwhile");
+      if (this.#isGivenUp) throw new Error("the store was closed during the operation");
       return await work(this.#client);
     } catch (error) {
       if (error instanceof FencedError) throw error;

@@ -42,7 +42,7 @@ import { holdsLockSql, WriterSession } from "./session.ts";
 /** Rows of a piece. Converting them takes some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
-  "restore a backup of it; if there is none, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
+  "restore a backup; if there is none, drop the schema penstock_effects and restart: events that are still in the streams are applied again, and the effects of older events are lost";
 const tooLarge = "cannot look up rows: their properties are too large";
 
 export class PostgresStore implements EffectsStore {

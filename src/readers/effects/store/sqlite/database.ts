@@ -191,18 +191,18 @@ function otherVersion(file: string, version: number): string {
 
 /** A rebuild does not help, because it reads the positions from the damaged database. */
 export const remedyOfDamage =
-  "restore a copy of it; if there is none, delete it and its -wal, and start again: the events that the streams still have are applied again, and the effects of older events are lost";
+  "restore a copy; if there is none, delete the file and its -wal, and restart: events that are still in the streams are applied again, and the effects of older events are lost";
 
 /** Fixes by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
-  5: "another process has it locked: end that process",
-  6: "another process has it locked: end that process",
+  5: "another process has locked the file: end that process",
+  6: "another process has locked the file: end that process",
   8: "the file or its folder is read-only: allow this user to write to both",
   10: "the disk cannot be read or written: check the system's log, and the space on the disk",
   11: `the file is damaged: ${remedyOfDamage}`,
   13: "the disk is full: free some space",
   14: "the file cannot be opened: check that the folder exists and that this user may use it",
-  26: "the file is not an SQLite database: use another one, or delete it",
+  26: "the file is not an SQLite database: use another file, or delete this file",
 };
 
 /** Runs `work`. Converts errors of SQLite to StoreErrors. */

@@ -5,14 +5,14 @@ import { StoreError } from "../../../../platform/base/store-error.ts";
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
-      `cannot read ${file}: there is no such file: \`penstock effects\` creates it when it first runs; PENSTOCK_EFFECTS_URL (--effects-url) sets another`,
+      `cannot read ${file}: the file does not exist: start \`penstock effects\`, which creates it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another database`,
     );
   try {
     accessSync(file, constants.R_OK);
   } catch (error) {
     const reason = (error as Error).message;
     throw new StoreError(
-      `cannot read ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
+      `cannot read ${file} (${reason}): run this command as the user of \`penstock effects\``,
     );
   }
 }

@@ -53,7 +53,7 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
     removeDatabase(rebuilt);
     const reason = (error as Error).message;
     throw new StoreError(
-      `cannot create ${rebuilt}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
+      `cannot create ${rebuilt}: cannot give it the owner of ${file} (${reason}): run the command as the user of \`penstock effects\``,
     );
   }
 }
@@ -87,7 +87,7 @@ function intoOneFile(file: string): void {
   });
   if (existsSync(`${file}-wal`))
     throw new StoreError(
-      `cannot write to ${file}: its log still exists: end the processes that read it`,
+      `cannot write to ${file}: its log still exists: end the processes that read the database`,
     );
 }
 
