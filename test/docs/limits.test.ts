@@ -77,6 +77,7 @@ test.each([
     "docs/internals/decisions.md",
     [
       "farMsMin",
+      "frameMsMax",
       "framesMax",
       "smallRequestBytesMax",
       "scannedAtOnceBytesMax",
