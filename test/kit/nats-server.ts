@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { findNatsServer as findBinary } from "../../src/platform/embedded/find-nats-server.ts";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "./free-port.ts";
 
 export interface TestNatsServerOptions {
   /** `always` (the default) makes an fsync before each PubAck; else a duration such as "2m". */
