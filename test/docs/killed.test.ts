@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "../kit/free-port.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { root } from "./docs-kit.ts";
 import { blocks } from "./runner.ts";

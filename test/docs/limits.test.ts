@@ -80,6 +80,7 @@ test.each([
     "docs/internals/decisions.md",
     [
       "farMsMin",
+      "frameMsMax",
       "framesMax",
       "smallRequestBytesMax",
       "scannedAtOnceBytesMax",

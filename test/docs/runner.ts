@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "../kit/free-port.ts";
 import { until } from "../kit/gateway.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { saidBy } from "../kit/processes.ts";

@@ -6,8 +6,8 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
 import { managerOf } from "../../src/platform/nats/api.ts";
+import { freePort } from "../kit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import {
   type ClusterNetwork,

@@ -1,5 +1,5 @@
 import { type Child, startChild } from "../../bench/harness/child.ts";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "../kit/free-port.ts";
 import { here, type Place } from "./cluster-network.ts";
 import type { GatewayProcess } from "./scenario.ts";
 

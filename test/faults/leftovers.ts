@@ -2,32 +2,37 @@
 // not release them.
 
 import { setTimeout as delay } from "node:timers/promises";
+import { frameMsMax } from "../../src/gateway/publish/in-flight.ts";
 import type { GatewayProcess } from "./scenario.ts";
 
-const gauges = [
-  "penstock_inflight_bytes",
-  "penstock_requests_inflight",
-  "penstock_frames_unacked",
-] as const;
-/** Longer than the deadline of a request whose client did not wait for the answer. */
-const idleMsMax = 25_000;
+const framesGauge = "penstock_frames_unacked";
+const gauges = ["penstock_inflight_bytes", "penstock_requests_inflight", framesGauge] as const;
+/** Longer than the deadline of a request whose client did not wait. */
+const requestMsMax = 25_000;
 const pollMs = 50;
 
-/** Waits until all gauges are 0. Returns a description of the gauges that never were. */
+/**
+ * Polls until all gauges are 0. Returns a description of those that never were. A frame without an
+ * answer stays in flight after its requests, and counts for as long as the gateway may hold it.
+ */
 export async function leftoversOf(gateway: GatewayProcess): Promise<string[]> {
-  const deadline = performance.now() + idleMsMax;
+  const startedMs = performance.now();
   for (;;) {
-    const left = await heldBy(gateway);
-    if (left.length === 0 || performance.now() > deadline) return left;
+    const held = await heldBy(gateway);
+    const msMax = requestMsMax + (held.has(framesGauge) ? frameMsMax : 0);
+    if (held.size === 0 || performance.now() - startedMs > msMax)
+      return [...held].map(([gauge, value]) => `${gauge} is ${value} with no client left`);
     await delay(pollMs);
   }
 }
 
-async function heldBy({ adminUrl }: GatewayProcess): Promise<string[]> {
+/** The gauges that are not 0. */
+async function heldBy({ adminUrl }: GatewayProcess): Promise<Map<string, string | undefined>> {
   const response = await fetch(`${adminUrl}/metrics`);
   const lines = (await response.text()).split("\n");
-  return gauges.flatMap((gauge) => {
-    const value = lines.find((line) => line.startsWith(`${gauge} `))?.slice(gauge.length + 1);
-    return value === "0" ? [] : [`${gauge} is ${value} with no client left`];
-  });
+  const values = gauges.map((gauge): [string, string | undefined] => [
+    gauge,
+    lines.find((line) => line.startsWith(`${gauge} `))?.slice(gauge.length + 1),
+  ]);
+  return new Map(values.filter(([, value]) => value !== "0"));
 }

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "./free-port.ts";
 import { untilStopped } from "./nats-server.ts";
 import { findTestProgram, leashScript, type TestProgram } from "./test-program.ts";
 

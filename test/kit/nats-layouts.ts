@@ -1,14 +1,13 @@
 // nats-servers with the files in deploy/nats, in which only the listen addresses are changed.
 
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import path from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { gather } from "../../src/commands/gather.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { commandWorld } from "./command-context.ts";
+import { freePort } from "./free-port.ts";
 import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../deploy/nats");
@@ -62,19 +61,11 @@ export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   return answer.jetstream.config.sync_always === true;
 }
 
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
-}
-
-/** `binaries` contains the nats-server of each node that does not use the newest version. */
+/** `binaries` has the nats-server of each node that does not use the newest one. */
 export async function startCluster(
   binaries: readonly (string | undefined)[] = [],
 ): Promise<TestNatsServer[]> {
-  const ports = await freePorts(3);
+  const ports = [await freePort(), await freePort(), await freePort()];
   const user = { NATS_ROUTE_USER: "route", NATS_ROUTE_PASSWORD: "route-password" };
   const routes = ports.map((port, at) => [
     `NATS_ROUTES_${at + 1}`,
@@ -101,7 +92,7 @@ interface Hub {
 }
 
 export async function startHub(): Promise<Hub> {
-  const [leafPort = 0] = await freePorts(1);
+  const leafPort = await freePort();
   const access = { NATS_LEAF_USER: "leaf", NATS_LEAF_PASSWORD: "leaf-password" };
   const server = await startNode({ file: "hub.conf", env: access, ports: { 7422: leafPort } });
   const NATS_HUB_URL = `nats-leaf://leaf:leaf-password@127.0.0.1:${leafPort}`;

@@ -5,6 +5,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -16,7 +17,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { findNatsServer as findBinary } from "../../src/platform/embedded/find-nats-server.ts";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "./free-port.ts";
 
 export interface TestNatsServerOptions {
   /**
@@ -82,6 +83,8 @@ export interface TestNatsServer {
   log(): string;
 }
 
+/** Where nats-server has the streams of the account without a name, in its store. */
+const streamsFolder = "jetstream/$G/streams";
 const startMsMax = 20_000;
 const goneMsMax = 10_000;
 
@@ -144,6 +147,19 @@ function configText(port: number, folder: string, options: TestNatsServerOptions
   ].join("\n");
 }
 
+function hasPlainStreams({ config, extraConfig, jetstream }: TestNatsServerOptions): boolean {
+  return config === undefined && extraConfig === undefined && jetstream !== false;
+}
+
+/**
+ * After it has answered the deletion of the last stream, nats-server removes the folder of the
+ * streams if it is empty. A stream that is added at that moment fails with "error creating store".
+ * So the folder always has something in it.
+ */
+function keepStreamsFolder(storeDir: string): void {
+  mkdirSync(path.join(storeDir, streamsFolder, "never-empty"), { recursive: true });
+}
+
 /**
  * Waits for the ports file of this process. Throws with the log if the process ends or times out
  * before it writes the file.
@@ -184,7 +200,7 @@ export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,
   names: readonly string[],
 ): Promise<void> {
-  const streams = path.join(storeDir, "jetstream/$G/streams");
+  const streams = path.join(storeDir, streamsFolder);
   const folders = names.flatMap((name) => [name, `.${name}`].map((one) => path.join(streams, one)));
   const deadline = performance.now() + goneMsMax;
   for (;;) {
@@ -213,6 +229,7 @@ export async function startNatsServer(
   let port = await freePort();
 
   async function start(current: TestNatsServerOptions): Promise<void> {
+    if (hasPlainStreams(current)) keepStreamsFolder(storeDirOf(folder, current));
     writeFileSync(configFile, configText(port, folder, current));
     // Uses standard error instead of --log, because nats-server prints configuration errors there
     // before it opens a log file.

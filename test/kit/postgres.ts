@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "./free-port.ts";
 import { untilStopped } from "./nats-server.ts";
 import {
   copyFolder,

@@ -4,7 +4,7 @@ import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { freePort } from "../../src/platform/embedded/server-access.ts";
+import { freePort } from "./free-port.ts";
 import { findTestProgram } from "./test-program.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");

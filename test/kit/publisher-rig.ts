@@ -42,6 +42,8 @@ interface RigOptions {
   watchEveryMs?: number;
   /** Replaces the link that the publisher gets. */
   through?: (link: NatsLink) => NatsLink;
+  /** The clock of the publisher and of the deadlines. Default: the real one. */
+  monotonicMs?: () => number;
 }
 
 export interface Settled {
@@ -151,6 +153,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   const lines: string[] = [];
   const log = recordingLog(lines);
   const settings = streamSettings(options.settings);
+  const { monotonicMs = () => performance.now() } = options;
   const link = await connectNats({
     access: { natsUrl: server.url, natsToken: server.token },
     log,
@@ -175,7 +178,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     streams: states,
     metrics,
     log,
-    monotonicMs: () => performance.now(),
+    monotonicMs,
     everyMs: options.watchEveryMs ?? 3_600_000,
   });
   await watch.askedOnce;
@@ -191,7 +194,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       batchesFrom: batchFramesMin,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },
-    monotonicMs: () => performance.now(),
+    monotonicMs,
     processId: `process${String(++rigs).padStart(6, "0")}`,
     metrics,
     admission,
@@ -226,7 +229,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       return new Promise((resolve) => {
         const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
           resolve({ outcome, code });
-        publisher.join(sink, requestWaiter(frameSettled), performance.now() + withinMs);
+        publisher.join(sink, requestWaiter(frameSettled), monotonicMs() + withinMs);
       });
     },
     sendOwn(lane, ownLines, { messageId, project = "alpha", withinMs = withinMsDefault }) {
@@ -236,13 +239,13 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       return new Promise((resolve) => {
         const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
           resolve({ outcome, code });
-        publisher.submit(sink, messageId, { frameSettled }, performance.now() + withinMs);
+        publisher.submit(sink, messageId, { frameSettled }, monotonicMs() + withinMs);
       });
     },
     stored: (lane, partition = 0) =>
       readStream(link, streamName(settings.subjectPrefix, lane, partition)),
     async close() {
-      await publisher.drain(performance.now() + 5_000);
+      await publisher.drain(monotonicMs() + 5_000);
       publisher.close();
       watch.close();
       await link.close();

@@ -29,7 +29,7 @@ export function runChild(source: string): Ended {
     ["--no-warnings", "--input-type=module", "--eval", source],
     {
       encoding: "utf8",
-      timeout: 25_000,
+      timeout: 80_000,
     },
   );
   return { exitCode: child.status, signal: child.signal, output: child.stdout + child.stderr };

@@ -187,12 +187,16 @@ export class HttpServer {
   async #linger(msMax: number): Promise<void> {
     const { clock } = this.#options;
     const endMs = clock.monotonicMs() + msMax;
-    for (let begun = -1; begun !== this.#begun; ) {
-      begun = this.#begun;
-      const leftMs = endMs - clock.monotonicMs();
+    let begun = this.#begun;
+    let quietSinceMs = clock.monotonicMs();
+    for (;;) {
+      const leftMs = Math.min(quietSinceMs + lingerMs, endMs) - clock.monotonicMs();
       if (leftMs <= 0) return;
-      await delay(Math.min(lingerMs, leftMs));
+      await delay(leftMs);
       await hasReadAll();
+      if (begun === this.#begun) continue;
+      begun = this.#begun;
+      quietSinceMs = clock.monotonicMs();
     }
   }
 

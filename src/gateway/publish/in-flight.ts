@@ -1,7 +1,7 @@
 // The frames that were sent and have no outcome yet. Retries them under the same message id until
-// they are acknowledged, even after the deadlines of all waiting requests. A client that received
-// `timeout` sends its request again, and this retry joins the frame in flight. A frame is `refused`
-// only if every send was refused.
+// they are acknowledged, for at most `frameMsMax`, even after the waiters' deadlines: the retry of a
+// client that received `timeout` joins the frame in flight. A frame is `refused` only if every send
+// was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -34,8 +34,11 @@ export interface InFlightOptions {
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/** Maximum milliseconds of retries. Less than the duplicate window of the streams. */
-const retryMsMax = 100_000;
+/**
+ * Maximum milliseconds from the first send of a frame to its outcome. Less than the duplicate window
+ * of the streams: JetStream would store a later retry a second time.
+ */
+export const frameMsMax = 100_000;
 
 export class InFlight {
   readonly #link: NatsLink;
@@ -135,7 +138,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) {
       if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
       if (!this.#isUnderWay(frame)) continue;
-      if (monotonicMs >= frame.firstSentMonotonicMs + retryMsMax) this.#abandon(frame);
+      if (monotonicMs >= frame.firstSentMonotonicMs + frameMsMax) this.#abandon(frame);
       else if (monotonicMs >= frame.retryMonotonicMs && this.#link.connected)
         this.#retry(frame, monotonicMs, "timeout");
     }

@@ -17,7 +17,10 @@ afterAll(async () => {
 });
 const access = { PENSTOCK_NATS_TOKEN: first.token ?? "" };
 
-/** JetStream does not answer a request before it has a leader. */
+/** Nodes may consider one another offline for half a minute. */
+const waitMsMax = 60_000;
+
+/** A request before there is a leader gets no answer. */
 async function hasLeader(monitor: string): Promise<boolean> {
   const answer = (await (await fetch(`${monitor}/jsz`)).json()) as {
     meta_cluster?: { leader?: string };
@@ -25,17 +28,22 @@ async function hasLeader(monitor: string): Promise<boolean> {
   return (answer.meta_cluster?.leader ?? "") !== "";
 }
 
-test("doctor compares the replicas with the nodes of a cluster, and names a node that stops", async () => {
+test("doctor compares the replicas with the nodes of a cluster, and names a node that stops", {
+  timeout: 5 * waitMsMax,
+}, async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };
-  await until(() => hasLeader(monitorOf(first)), 20_000);
+  await until(() => hasLeader(monitorOf(first)), waitMsMax);
   // A newly elected leader may not know all nodes yet.
   const made = (): Promise<boolean> =>
     makeStreams(first, { ...streamSettings, replicas: 3 }).then(
       () => true,
       () => false,
     );
-  await until(made, 20_000);
-  await until(async () => (await doctorAt(first, three)).of("replicas")[0]?.level === "ok", 20_000);
+  await until(made, waitMsMax);
+  await until(
+    async () => (await doctorAt(first, three)).of("replicas")[0]?.level === "ok",
+    waitMsMax,
+  );
   expect(expectOne(await doctorAt(first, three), "replicas", "ok").found).toBe("3, of 3 nodes");
 
   expect(expectOne(await doctorAt(first, access), "replicas", "warn").fix).toBe(
@@ -55,5 +63,5 @@ test("doctor compares the replicas with the nodes of a cluster, and names a node
       found.length >= 2 &&
       found.every((finding) => finding.level === "warn" && finding.found.includes("nats-2"))
     );
-  }, 20_000);
+  }, waitMsMax);
 });

@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import type { Browser, BrowserContext, Page, Request } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, vi } from "vitest";
 import { startBrowser } from "../../kit/browser.ts";
 import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
 import type { Captured } from "./stored-kit.ts";
@@ -120,6 +120,8 @@ export interface Visit {
   readonly heard: Heard[];
   /** The events that the page's clients have captured so far, on any page of the site. */
   captured(): Promise<Captured[]>;
+  /** Resolves when no request is in progress: leaving a page aborts its requests. */
+  idle(): Promise<void>;
 }
 
 interface VisitOptions {
@@ -146,9 +148,17 @@ export async function visit(
   const heard: Heard[] = [];
   context.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   context.on("weberror", (error) => complaints.push(String(error.error())));
-  // A request also counts as failed if the client did not read the body of its answer.
+  const pending = new Set<Request>();
+  context.on("request", (request) => pending.add(request));
+  context.on("requestfinished", (request) => pending.delete(request));
+  const urls = (): string[] => [...pending].map((request) => request.url());
+  const idle = async (): Promise<void> => {
+    await vi.waitFor(() => expect(urls()).toEqual([]), readyMsMax);
+  };
+  // A request that was answered but whose body the client did not read also counts as failed.
   const answered = new Set<Request>();
   context.on("requestfailed", (request) => {
+    pending.delete(request);
     if (!answered.has(request))
       complaints.push(`${request.url()}: ${request.failure()?.errorText}`);
   });
@@ -161,10 +171,14 @@ export async function visit(
     if (response.status() >= 400) complaints.push(`${method} ${pathname}: ${response.status()}`);
   });
   onTestFinished(async () => {
-    await context.close();
     const isExpected = (complaint: string): boolean =>
       networkChanged.test(complaint) || options.expected?.test(complaint) === true;
-    expect(complaints.filter((complaint) => !isExpected(complaint))).toEqual([]);
+    try {
+      await idle();
+      expect(complaints.filter((complaint) => !isExpected(complaint))).toEqual([]);
+    } finally {
+      await context.close();
+    }
   });
   await page.goto(url);
   for (let tries = 1; tries < loadsMax && complaints.some(isOfNetwork); tries++) {
@@ -175,6 +189,7 @@ export async function visit(
   return {
     page,
     heard,
+    idle,
     captured: async () =>
       JSON.parse(await page.evaluate('localStorage.getItem("noted") ?? "[]"')) as Captured[],
   };

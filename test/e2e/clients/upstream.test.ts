@@ -34,6 +34,7 @@ test.each(chromiums())(
     const opened = await visit(stage.browser!, stage.site.origin);
     await expect.poll(() => opened.page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);
     await expect.poll(() => opened.page.evaluate(isOn), { timeout: readyMsMax }).toBe(true);
+    await opened.idle();
     upstream.isAway = true;
     await opened.page.reload();
     await expect.poll(() => opened.page.evaluate(isReady), { timeout: readyMsMax }).toBe(true);

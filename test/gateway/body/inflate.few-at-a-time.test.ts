@@ -92,8 +92,11 @@ describe("concurrent inflation", () => {
 
   test("rejects a waiting body at its deadline, even if no slot is free yet", async () => {
     const decoders = heldDecoders();
-    const server = await startTestServer({ requestTimeoutMs: 50 });
+    let nowMs = 0;
+    const server = await startTestServer({ monotonicMs: () => nowMs });
     const [first, second, third] = await sendAll(server, held, held, waiting);
+    await until(() => decoders.length === 2, "two are at work");
+    nowMs = 5_000;
     expect(codeIn(await third!.reply())).toBe("overloaded");
     expect(decoders.length).toBe(2);
     first!.socket.destroy();

@@ -1,17 +1,20 @@
-// A stream is silent, and refuses events, only after a frame has waited for the full
-// acknowledgement timeout.
+// A frame without an acknowledgement: how long it stays in flight, and when its stream counts as
+// silent.
 
 import type { Msg } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { Departures } from "../../../src/gateway/publish/departures.ts";
 import { Frame, FrameQueue } from "../../../src/gateway/publish/frame.ts";
-import { InFlight, type InFlightOptions } from "../../../src/gateway/publish/in-flight.ts";
+import {
+  frameMsMax,
+  InFlight,
+  type InFlightOptions,
+} from "../../../src/gateway/publish/in-flight.ts";
 import type { NatsLink } from "../../../src/platform/nats/link.ts";
 import { StreamStates } from "../../../src/platform/nats/readiness.ts";
 
 const ackTimeoutMs = 2_000;
 const later = 1_000_000;
-const heldMs = 100_000;
 
 function startInFlight() {
   const outcomes: unknown[] = [];
@@ -62,6 +65,8 @@ function startInFlight() {
     background: false,
   });
   return {
+    inFlight,
+    replies,
     stream,
     outcomes,
     send(withinMs: number): string {
@@ -95,6 +100,33 @@ function startInFlight() {
     closeReplies: () => onReply(new Error("permissions violation"), {} as Msg),
   };
 }
+
+// In a cluster, nats-server 2.10 can answer `seq: 0` for 2 minutes: it notes a message id before it
+// proposes the message, and does not forget the id if it loses the leadership before the commit.
+test.each([
+  ["is staged and never committed", 300, { seq: 0, duplicate: true }],
+  ["fails in the store", 100, { seq: 0, error: { code: 503, err_code: 10_077 } }],
+  ["is answered by another stream", ackTimeoutMs, { stream: "ANOTHER", seq: 1 }],
+])(
+  "a frame that %s is retried, and becomes unknown 100 s after its first send",
+  (_, everyMs, answer) => {
+    const { inFlight, stream, outcomes, replies, send, pass, reply } = startInFlight();
+    send(ackTimeoutMs);
+    let answered = 0;
+    const tickMs = 100;
+    for (let ms = 0; ms < frameMsMax - tickMs; ms += tickMs) {
+      if (answered < replies.length)
+        reply(replies[answered++]!, { stream: stream.name, ...answer });
+      pass(tickMs);
+    }
+    expect(outcomes).toEqual(["reported unknown"]);
+    expect(inFlight.count).toBe(1);
+    expect(replies.length).toBe(1 + Math.floor((frameMsMax - tickMs) / everyMs));
+    pass(tickMs);
+    expect(outcomes).toEqual(["reported unknown", "unknown"]);
+    expect(inFlight.count).toBe(0);
+  },
+);
 
 describe("silence of a stream", () => {
   test("does not begin with a frame that was sent shortly before its deadline", () => {
@@ -138,7 +170,7 @@ describe("silence of a stream", () => {
     for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);
     const last = send(ackTimeoutMs);
     pass(ackTimeoutMs);
-    pass(heldMs);
+    pass(frameMsMax);
     reply(first, { stream: stream.name, seq: 1 });
     expect(stream.silentMonotonicMs).toBeDefined();
     reply(last, { stream: stream.name, seq: 2 });

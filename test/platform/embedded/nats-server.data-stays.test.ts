@@ -7,7 +7,7 @@ import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { natsConfigFile, storeVersionFile } from "../../../src/platform/embedded/nats-config.ts";
 import { startEmbeddedNats } from "../../../src/platform/embedded/nats-server.ts";
-import { freePort } from "../../../src/platform/embedded/server-access.ts";
+import { freePort } from "../../kit/free-port.ts";
 import { oldestNatsServer } from "../../kit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
 

@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../../../src/platform/embedded/server-access.ts";
 import { readAddress } from "../../../src/platform/postgres/address.ts";
 import { connect } from "../../../src/platform/postgres/connect.ts";
 import { storeErrorOf } from "../../../src/platform/postgres/faults.ts";
 import { PostgresTarget } from "../../../src/readers/sinks/postgres/postgres-target.ts";
 import { createAuthority } from "../../kit/certificates.ts";
 import { postgresForFile } from "../../kit/for-file.ts";
+import { freePort } from "../../kit/free-port.ts";
 
 const { certFile, keyFile } = await (await createAuthority()).server();
 const other = await createAuthority("another authority");

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { freePort } from "../../../src/platform/embedded/server-access.ts";
 import type { NetworkOfNodes, Place } from "../../faults/cluster-network.ts";
 import { createClusterNetwork } from "../../faults/networks.ts";
+import { freePort } from "../../kit/free-port.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
 const kinds = networkKindsHere();
