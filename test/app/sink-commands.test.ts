@@ -1,8 +1,10 @@
 import { Command, CommanderError } from "commander";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { commandLine } from "../../src/app/command-line.ts";
 import { addSinks } from "../../src/app/sink-commands.ts";
 import { CommandError } from "../../src/commands/context.ts";
 import { commandWorld } from "../kit/command-context.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 
 async function saidTo(line: string): Promise<unknown> {
   const program = new Command().exitOverride();
@@ -11,6 +13,24 @@ async function saidTo(line: string): Promise<unknown> {
     () => undefined,
     (error: unknown) => error,
   );
+}
+
+interface Rejection {
+  readonly error: CommandError | CommanderError;
+  readonly printed: string;
+}
+
+async function rejectionOf(args: readonly string[]): Promise<Rejection> {
+  const { context, said } = commandWorld();
+  // commander prints its errors there.
+  const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const error: unknown = await commandLine(context)
+    .parseAsync(["sink", ...args], { from: "user" })
+    .catch((thrown: unknown) => thrown);
+  const printed = said.all + stderr.mock.calls.flat().join();
+  stderr.mockRestore();
+  if (error instanceof CommandError || error instanceof CommanderError) return { error, printed };
+  throw new Error("run the sink: it did not reject its arguments", { cause: error });
 }
 
 test.each([
@@ -31,7 +51,42 @@ test.each([
   expect((said as Error).message).not.toContain("secret");
 });
 
-// No folder can be created in /proc, so the parent folder is missing.
+test.each([
+  [["postgres"], /no target: use/],
+  [["postgres", "mysql://me:hunter2@db/x"], /must have the form postgres:/],
+  [["postgres", "postgres://db/x", "--to", "postgres://me:hunter2@db/y"], /give the target once/],
+  [["postgres", "--to", "postgres://db/x", "--projects", "a,,b"], /invalid project id ""/],
+  [["postgres", "--to", "postgres://db/x", "--lanes", "dead"], /invalid lane "dead"/],
+  [["postgres", "--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],
+  [["clickhouse"], /no target: use/],
+  [["clickhouse", "clickhouse://me:hunter2@db/x"], /must have the form https:/],
+  [["clickhouse", "https://me:hunter2@db?password=hunter2"], /unknown parameter password/],
+  [["clickhouse", "https://me:hunter%2@db"], /not followed by two digits/],
+  [["clickhouse", "https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
+  [["clickhouse", "https://db", "--database", 'x"; DROP'], /must match/],
+  [["posthog"], /no target: use/],
+  [["posthog", "https://me:hunter2@example.com"], /without user/],
+  [["posthog", "https://example.com", "--key", "shop"], /must be <project id>=/],
+])("penstock sink rejects the arguments %j", async (args, reason) => {
+  const { error, printed } = await rejectionOf(args);
+  expect(error.exitCode).toBeGreaterThan(0);
+  expect(error.message).toMatch(reason);
+  expect(error.message + printed).not.toContain("hunter2");
+});
+
+test.each([
+  [[], /--with-person: cannot read .*effects.sqlite: the file does not exist.*PENSTOCK_EFFECTS_URL/],
+  [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: the file does not exist/],
+  [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
+])("a sink with persons reports an invalid effects database: %j", async (args, reason) => {
+  const to = ["postgres", "--with-person", "--to", "postgres://127.0.0.1:1/x"];
+  const { error, printed } = await rejectionOf([...to, "--data-dir", temporaryFolder(), ...args]);
+  expect(error.exitCode).toBeGreaterThan(0);
+  expect(error.message).toMatch(reason);
+  expect(error.message + printed).not.toContain("hunter2");
+});
+
+// No folder can be created in /proc. The error is that the parent folder is missing.
 test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
   "penstock sink parquet %s fails immediately, because the folder can never be created",
   async (folder) => {

@@ -5,7 +5,7 @@ import { personUuid } from "../../src/readers/effects/people/person-uuid.ts";
 import { ddl } from "../../src/readers/sinks/postgres/tables.ts";
 import { gatewayForFile, postgresForFile } from "../kit/for-file.ts";
 import { asked } from "../kit/postgres-rows.ts";
-import { ended, penstock, penstockWith, temporaryFolder } from "../kit/processes.ts";
+import { ended, penstock, penstockWith } from "../kit/processes.ts";
 import { root } from "./docs-kit.ts";
 
 const gateway = await gatewayForFile();
@@ -13,13 +13,12 @@ const postgres = await postgresForFile();
 const guide = readFileSync(path.join(root, "docs/guides/events-with-persons.md"), "utf8");
 const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => sql ?? "");
 const nats = ["--nats-url", gateway.nats.url];
-const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
 const slow = { timeout: 30_000 };
 
 test("the guide's sink with persons adds the person to each event, and the guide's queries work", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
-    ...sinkArgs,
+    ...["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"],
   );
   const { id, key: api_key } = await gateway.project();
   const send = async (event: object) =>
@@ -86,19 +85,4 @@ test("--ddl --with-person prints tables with the column person_uuid", async () =
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("penstock", { withPerson: true }));
   expect(printed.said.out).toContain("ADD COLUMN IF NOT EXISTS person_uuid uuid;");
-});
-
-test.each([
-  [
-    [],
-    /--with-person: cannot read .*effects.sqlite: the file does not exist.*PENSTOCK_EFFECTS_URL/,
-  ],
-  [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: the file does not exist/],
-  [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
-])("a sink with persons reports an invalid effects database: %j", async (args, said) => {
-  const to = ["--to", postgres.url, "--data-dir", temporaryFolder()];
-  const sink = penstock(...sinkArgs, ...to, ...args);
-  expect(await ended(sink)).toBeGreaterThan(0);
-  expect(sink.said.err).toMatch(said);
-  expect(sink.said.err).not.toContain("hunter2");
 });

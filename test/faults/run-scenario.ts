@@ -54,12 +54,12 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   // Short runs leave CPU time for tests that run concurrently.
   short: {
     singleConnections: 12,
-    singlePauseMs: 20,
+    singlePauseMs: 30,
     batchConnections: 4,
-    batchPauseMs: 40,
+    batchPauseMs: 60,
     batchEvents: 20,
-    largePauseMs: 1_000,
-    importPauseMs: 20,
+    largePauseMs: 2_000,
+    importPauseMs: 30,
     largeImportEvery: 50,
   },
   full: {

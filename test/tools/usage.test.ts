@@ -14,6 +14,7 @@ function exitOf(file: string, ...args: string[]): readonly [number | null, strin
 
 test.each([
   ["bench/load/load.ts", ["--bogus"], "unknown option '--bogus'"],
+  ["bench/load/load.ts", ["--url", "http://192.0.2.1:8000"], "add --yes-i-own-this"],
   ["bench/main.ts", ["--bogus"], "unknown option '--bogus'"],
   ["test/faults/run.ts", ["no-such-scenario"], "no such scenario"],
   ["test/faults/run.ts", ["--soak", "long", "--network", "proxies"], "a soak has one nats-server"],

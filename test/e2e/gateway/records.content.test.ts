@@ -97,7 +97,7 @@ test("random batches are stored as a simple implementation with JSON.parse predi
         expected.push(...kept);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
   const stored = await gateway.events(project);
   expect(stored).toHaveLength(expected.length);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -64,9 +65,11 @@ describe("a large batch", () => {
           });
         }
       }
-      expect(events.map((event) => event.properties)).toEqual(
-        sent.map((event) => event.properties),
+      // toEqual on all of them takes seconds.
+      const changed = events.filter(
+        ({ properties }, index) => !isDeepStrictEqual(properties, sent[index]?.properties),
       );
+      expect(changed).toEqual([]);
       for (const frame of frames) {
         expect(frame.headers).toMatchObject({
           "Penstock-Events": String(frame.events.length),

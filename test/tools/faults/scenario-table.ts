@@ -124,12 +124,6 @@ export const singleRuns: readonly ShortRun[] = [
     answers: { "200": "over 100" },
   },
   {
-    scenario: "embedded-disk-full",
-    shows: "the gateway restarts its embedded nats-server once the full disk has space",
-    answers: { "200": "over 100" },
-    notes: 1,
-  },
-  {
     scenario: "clients-abort",
     shows: "clients that disconnect at any stage of a request do not affect other clients",
     answers: { "503": "none", error: "none" },
@@ -230,8 +224,8 @@ export const clusterRuns: readonly ShortRun[] = [
 ];
 
 /**
- * Scenarios that only `npm run faults` runs, because they take too long, or because another
- * scenario or test/e2e/durability covers them.
+ * Scenarios that only `npm run faults` runs: they take too long, or another scenario,
+ * test/e2e/durability or test/platform/embedded covers them.
  */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",
@@ -246,6 +240,7 @@ export const onlyInFullForm: readonly string[] = [
   "cluster-rolling-restart",
   "cluster-trouble-without-end",
   "connection-slow",
+  "embedded-disk-full",
   "everything-killed",
   "gateway-terminated-while-frozen",
   "nats-killed",

@@ -92,40 +92,50 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     await store.close();
   });
 
-  test.each([
-    "t",
-    "%",
-    "_",
-    "1",
-    "of",
-    "e",
-    "\\",
-    '"',
-    "'",
-    "u0041",
-    "ü",
-    "😀".slice(0, 1).toWellFormed(),
-    "more than 100 group types",
-  ])("keeps the rejections of other persons if the id of the erased person is %j", async (id) => {
+  // Each id has a project of its own, because creating a database takes much longer.
+  test("keeps the rejections of other persons, whatever the id of the erased person is", async () => {
+    const ids = ["t", "%", "_", "1", "of", "e", "\\", '"', "'", "u0041", "ü"].concat(
+      "😀".slice(0, 1).toWellFormed(),
+      "more than 100 group types",
+    );
+    const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];
+    const rejectedOf = (own: string) =>
+      others.flatMap((distinctId, n) => [
+        rejectedRow(n, {
+          ...{ projectId: own, distinctId },
+          detail: `more than 100 group types: ${distinctId}`,
+        }),
+        rejectedRow(n, { projectId: own, detail: `were changed and are taken: ${distinctId}` }),
+        rejectedRow(n, {
+          projectId: own,
+          detail: `were changed and are taken: ${distinctId} or other`,
+        }),
+        rejectedRow(n, {
+          projectId: own,
+          detail: `$set: the value of ${JSON.stringify(distinctId)} …`,
+        }),
+      ]);
+    const erasedOf = (own: string, id: string) => [
+      rejectedRow(1, { projectId: own, distinctId: id }),
+      rejectedRow(1, { projectId: own, detail: `were changed and are taken: ${id}` }),
+      rejectedRow(1, { projectId: own, detail: `were changed and are taken: ${id} or other` }),
+      rejectedRow(1, { projectId: own, detail: `were changed and are taken: other or ${id}` }),
+    ];
     const place = await of.newDatabase();
     const store = await openedStore(place);
-    const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];
-    const rejected = others.flatMap((distinctId, n) => [
-      rejectedRow(n, { projectId, detail: `more than 100 group types: ${distinctId}`, distinctId }),
-      rejectedRow(n, { projectId, detail: `were changed and are taken: ${distinctId}` }),
-      rejectedRow(n, { projectId, detail: `were changed and are taken: ${distinctId} or other` }),
-      rejectedRow(n, { projectId, detail: `$set: the value of ${JSON.stringify(distinctId)} …` }),
+    const rejected = ids.flatMap((id, at) => [
+      ...rejectedOf(`project-${at}`),
+      ...erasedOf(`project-${at}`, id),
     ]);
-    const own = [
-      rejectedRow(1, { projectId, distinctId: id }),
-      rejectedRow(1, { projectId, detail: `were changed and are taken: ${id}` }),
-      rejectedRow(1, { projectId, detail: `were changed and are taken: ${id} or other` }),
-      rejectedRow(1, { projectId, detail: `were changed and are taken: other or ${id}` }),
-    ];
-    await store.commit(commitOf(0, { rejected: [...rejected, ...own] }));
-    const erased = await (await erasureAt(place)).erase(projectId, [id]);
-    expect(erased.rejected).toBe(own.length);
-    expect((await store.reader.rejected(projectId, 1_000)).toReversed()).toEqual(rejected);
+    await store.commit(commitOf(0, { rejected }));
+    const erasure = await erasureAt(place);
+    for (const [at, id] of ids.entries()) {
+      const own = `project-${at}`;
+      const erased = await erasure.erase(own, [id]);
+      expect([id, erased.rejected]).toEqual([id, erasedOf(own, id).length]);
+      const left = await store.reader.rejected(own, 1_000);
+      expect([id, left.toReversed()]).toEqual([id, rejectedOf(own)]);
+    }
     await store.close();
   });
 
