@@ -1,4 +1,9 @@
-import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
 import { ensureStreams } from "../../../src/gateway/streams/ensure.ts";
@@ -11,6 +16,7 @@ const streamBytesMax = 64 * 1_048_576;
 
 interface StreamRig {
   readonly manager: JetStreamManager;
+  readonly js: JetStreamClient;
   readonly env: Readonly<Record<string, string>>;
   /** Runs `penstock stream`. */
   stream(args: readonly string[], typed?: string): Promise<CommandRun>;
@@ -38,7 +44,7 @@ export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
   await ensure();
   const js = jetstream(connection);
   return {
-    ...{ manager, env, ensure },
+    ...{ manager, js, env, ensure },
     stream: (args, typed) => runCommand(env, ["stream", ...args], typed),
     publish: async (project, lane = "live") =>
       (await js.publish(`penstock.${lane}.0.${project}`, "{}\n")).seq,

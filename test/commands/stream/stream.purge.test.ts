@@ -53,6 +53,22 @@ test("stream purge and a shorter retention are refused while a durable reader ha
   expect(await messages()).toBe(0);
 });
 
+test("stream purge is refused while a running sink has not read the messages, and then succeeds", async () => {
+  const { stream, publish, messages, manager, js } = await streamRig(server);
+  for (let count = 0; count < 3; count++) await publish("shop");
+  // Like the consumer of a sink (src/readers/stream/pull.ts).
+  const name = "penstock_sink_test";
+  await manager.consumers.add("PENSTOCK_LIVE_0", { name, ack_policy: AckPolicy.None });
+  const purge = () => stream(["purge", "live", "--yes"]);
+  expect((await purge()).fault).toContain(`${name} has not read 3 messages`);
+  const reading = await js.consumers.get("PENSTOCK_LIVE_0", name);
+  for (let count = 0; count < 2; count++) await reading.next();
+  expect((await purge()).fault).toContain(`${name} has not read 1 message of PENSTOCK_LIVE_0`);
+  await reading.next();
+  expect((await purge()).fault).toBeUndefined();
+  expect(await messages()).toBe(0);
+});
+
 test("stream purge keeps messages that are stored while it runs", async () => {
   const { stream, publish, manager } = await streamRig(server);
   const acked: number[] = [];
