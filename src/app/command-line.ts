@@ -20,11 +20,11 @@ import {
   type LimitOptions,
   limit,
   list,
-  remove,
   retire,
   rotate,
   usage,
 } from "../commands/project.ts";
+import type { RemoveOptions } from "../commands/project-remove.ts";
 import {
   allSettings,
   configOf,
@@ -36,6 +36,7 @@ import {
   upDefaults,
   withSettings,
 } from "../commands/settings.ts";
+import type { PurgeOptions, SetOptions } from "../commands/stream/stream.ts";
 import { type TailFormat, tail, tailFormats } from "../commands/tail.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { burstSecondsDefault } from "../gateway/projects/quota/quota.ts";
@@ -44,7 +45,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
-import { positiveNumber, streamShare, version } from "./options.ts";
+import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
 import { addSinks } from "./sink-commands.ts";
 
 const doctorCommand = "doctor";
@@ -63,6 +64,7 @@ export function commandLine(context: CommandContext): Command {
   addServing(program, context);
   addDoctor(program, context);
   addProjects(program, context);
+  addStreams(program, context);
   addReading(program, context);
   addImport(program, context);
   addEffects(program, context);
@@ -163,7 +165,7 @@ function addProjects(program: Command, context: CommandContext): void {
         "declare the registry complete after a loss, when every project has been added again",
       ),
   ).action(async (_, command: Command) => await complete(of(command)));
-  project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
+  addRemoval(project, context);
   withNats(project.command("disable <id>").description("reject the events of a project")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),
   );
@@ -171,6 +173,99 @@ function addProjects(program: Command, context: CommandContext): void {
     project.command("enable <id>").description("accept the events of a project again"),
   ).action(async (id: string, _, command: Command) => await enable(of(command), id, true));
   addQuotaAndUsage(project, context);
+}
+
+function addRemoval(project: Command, context: CommandContext): void {
+  withSettings(
+    project
+      .command("remove <id>")
+      .description(
+        "remove a project, its stored events in both lanes, and its people, groups and usage in the effects",
+      ),
+    [...natsSettings, "effectsUrl"],
+  )
+    .option("--dry-run", "only count what would be removed", false)
+    .option("--yes", "do not ask for confirmation", false)
+    .option(
+      "--no-effects",
+      "keep its people, groups and usage; use it if there is no effects database",
+    )
+    .action(async (id: string, options: RemoveOptions, command: Command) => {
+      const { removeProject } = await import("../commands/project-remove.ts");
+      await removeProject(projectCommand(command, context), id, options);
+    });
+}
+
+function addStreams(program: Command, context: CommandContext): void {
+  const stream = program
+    .command("stream")
+    .description("show, limit, purge, back up and restore the streams");
+  stream.showSuggestionAfterError(false);
+  const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
+  const withReaders = (command: Command) =>
+    withSettings(command, [...natsSettings, "partitions", "effectsUrl"]).option(
+      "--unread",
+      "remove messages even if a reader has not read them",
+      false,
+    );
+  withNats(
+    stream
+      .command("show [stream]")
+      .description("show the streams, of a lane or one by its name: size, limits and readers"),
+  )
+    .option("--json", "print JSON", false)
+    .action(async (which: string | undefined, options: { json: boolean }, command: Command) => {
+      const { showStreams } = await import("../commands/stream/stream.ts");
+      await showStreams(of(command), which, options.json);
+    });
+  withSettings(
+    withReaders(
+      stream
+        .command("set <stream>")
+        .description(
+          "set the retention of a lane or a stream; gateways then leave that limit unchanged",
+        ),
+    ),
+    streamSettings.filter((name) => name !== "partitions"),
+  )
+    .option("--max-age <duration>", "maximum age of an event, such as 12h or 7d", duration)
+    .option("--max-bytes <bytes>", "maximum size of each stream", positiveInteger)
+    .option("--from-settings", "use the limits of the settings again", false)
+    .action(async (which: string, options: SetOptions, command: Command) => {
+      const { setLimits } = await import("../commands/stream/stream.ts");
+      await setLimits(of(command), which, options);
+    });
+  withReaders(
+    stream
+      .command("purge <stream>")
+      .description("remove stored messages of a lane or a stream; those stored meanwhile stay"),
+  )
+    .option("--project <id>", "only messages of this project")
+    .option("--to <sequence>", "only messages up to this sequence of the stream", positiveInteger)
+    .option("--dry-run", "only count what would be removed", false)
+    .option("--yes", "do not ask for confirmation", false)
+    .action(async (which: string, options: PurgeOptions, command: Command) => {
+      const { purge } = await import("../commands/stream/stream.ts");
+      await purge(of(command), which, options);
+    });
+  withNats(
+    stream
+      .command("backup <folder> [stream]")
+      .description(
+        "write the streams, and with all of them the project registry, into a folder; gateways may run",
+      ),
+  ).action(async (folder: string, which: string | undefined, _, command: Command) => {
+    const { backup } = await import("../commands/stream/backup.ts");
+    await backup(of(command), folder, which);
+  });
+  withNats(
+    stream
+      .command("restore <folder> [stream]")
+      .description("create the streams of a backup; none of them may exist"),
+  ).action(async (folder: string, which: string | undefined, _, command: Command) => {
+    const { restore } = await import("../commands/stream/backup.ts");
+    await restore(of(command), folder, which);
+  });
 }
 
 function addQuotaAndUsage(project: Command, context: CommandContext): void {

@@ -7,7 +7,7 @@ import {
 } from "../commands/context.ts";
 import type { RebuildCommandOptions } from "../commands/effects/rebuild.ts";
 import type { UsageOptions } from "../commands/effects/usage.ts";
-import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import { accessSettings, configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import type { SettingName } from "../platform/settings/config.ts";
 import { day, instantMs } from "../readers/effects/http/parameters.ts";
 import { childCommand } from "./options.ts";
@@ -21,6 +21,7 @@ const processSettings: readonly SettingName[] = [
   ...databaseAndNats,
   "effectsHost",
   "effectsPort",
+  ...accessSettings,
   "logLevel",
 ];
 

@@ -31,6 +31,7 @@ import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
+import { portAccess } from "./port-access.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -64,6 +65,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   const instance = instanceOf(config);
   const http = new EffectsHttp({
     host: config.effectsHost,
+    access: portAccess(config, "effects"),
     reader: () => parts.reader,
     instance,
     status: () => withAskedLag(parts.status(), parts.askLag),

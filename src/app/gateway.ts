@@ -8,6 +8,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
 import { livePageOf } from "./live.ts";
+import { portAccess } from "./port-access.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
 
 export interface Gateway {
@@ -81,6 +82,7 @@ async function openOperatorSide(base: GatewayBase) {
     ...{ tryKey, effectsPort },
   });
   const admin = new AdminServer({
+    access: portAccess(config, "admin"),
     ...{ metrics, log, monotonicMs: clock.monotonicMs },
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),

@@ -4,11 +4,13 @@ import { LivePage } from "../live/live-page.ts";
 import type { LiveSource } from "../live/snapshot.ts";
 import type { TailSource } from "../live/tail.ts";
 import { isLoopback, reachable } from "../platform/base/own-host.ts";
+import { ownAuthorization } from "../platform/base/port-access.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
+import { portAccess } from "./port-access.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   readonly publicPort: () => number | undefined;
@@ -23,9 +25,12 @@ const projectsListedMax = 1_000;
 
 export function livePageOf(config: Config, sources: LiveSources): LivePage {
   const { adminHost, subjectPrefix, tlsCert } = config;
+  const adminAccess = portAccess(config, "admin");
   const access: NatsAccess = { ...config, natsUrl: config.natsUrl ?? "" };
   const showsEvents =
-    config.liveEvents === "auto" ? isLoopback(adminHost) : config.liveEvents === "true";
+    config.liveEvents === "auto"
+      ? adminAccess.needsToken || isLoopback(adminHost)
+      : config.liveEvents === "true";
   return new LivePage({
     ...sources,
     about: () => ({
@@ -37,8 +42,10 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     upMs: () => performance.now(),
     monotonicMs: () => performance.now(),
     adminHost,
+    access: adminAccess,
     showsEvents,
     effectsUrl: () => effectsUrlOf(config, sources.effectsPort),
+    effectsHeaders: ownAuthorization(config),
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {

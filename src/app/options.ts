@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { isPositive, isStreamShare } from "../gateway/projects/quota/quota.ts";
+import { durationMs } from "../platform/settings/parsers.ts";
 
 export const { version } = JSON.parse(
   readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
@@ -16,6 +17,21 @@ export function positiveNumber(text: string): number {
   const value = Number(text);
   if (!isPositive(value)) throw new InvalidArgumentError("must be a number above 0");
   return value;
+}
+
+export function positiveInteger(text: string): number {
+  if (!/^[1-9]\d{0,15}$/.test(text))
+    throw new InvalidArgumentError("must be a whole number above 0");
+  return Number(text);
+}
+
+/** Returns milliseconds. */
+export function duration(text: string): number {
+  try {
+    return durationMs(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
 }
 
 export function streamShare(text: string): number {

@@ -22,6 +22,7 @@ import {
   startEffectsChild,
 } from "./effects-child.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
+import { portAccess } from "./port-access.ts";
 import { startWorkers } from "./workers.ts";
 
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;
@@ -66,6 +67,8 @@ async function run(
   context: CommandContext,
   { prepare, effectsPort: portOf }: Kind,
 ): Promise<void> {
+  portAccess(config, "admin");
+  if (portOf !== undefined) portAccess(config, "effects");
   const log = createLog(config.logLevel);
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
   let gateway: Running | undefined;

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import { accessSettings, configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
@@ -263,6 +263,7 @@ export async function peopleOf(
 const processSettings: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
   ...(["sinkHost", "sinkPort"] as const),
+  ...accessSettings,
   ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
 ];
 

@@ -16,6 +16,7 @@ import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
 import type { SinkTarget } from "../readers/sinks/sink-target.ts";
 import { SinkCounts, type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
+import { portAccess } from "./port-access.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
@@ -65,6 +66,7 @@ export async function runSink(
     personsWaitSeconds: () => persons?.waitSeconds ?? 0,
   });
   const server = new AdminServer({
+    access: portAccess(config, "sink"),
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
     warnings: async () => {

@@ -10,6 +10,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 import { withoutSettings } from "./options.ts";
+import { portAccess } from "./port-access.ts";
 
 interface StartOptions {
   readonly log: Log;
@@ -35,6 +36,7 @@ export async function startWorkers(
     ...{ tryKey, effectsPort },
   });
   const admin = new AdminServer({
+    access: portAccess(config, "admin"),
     metrics: {
       contentType: scrapeContentType,
       text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),

@@ -8,6 +8,7 @@ import { ensureStreams } from "../gateway/streams/ensure.ts";
 import { type GatheredStream, gatherFrom } from "../gateway/streams/gather.ts";
 import { bucketStream } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
+import { audited } from "./audit.ts";
 import { type CommandContext, CommandError, note, say, usageExitCode } from "./context.ts";
 import { withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
@@ -48,10 +49,16 @@ export async function gather(
     // Atomic batches are off, because no gateway publishes to the hub's streams.
     const ofHub = { ...config, atomicBatches: false };
     const streams = await ensureStreams(connection, ofHub, { info: log, warn: log });
-    const gathered = await gatherFrom(connection, {
-      streams: [...streams, bucketStream(usageBucketName(place.prefix))],
-      leaves,
-    });
+    const connect = () =>
+      gatherFrom(connection, {
+        streams: [...streams, bucketStream(usageBucketName(place.prefix))],
+        leaves,
+      });
+    // Without leaves the command only shows the progress.
+    const entry = { change: "gather", leaves };
+    const gathered = await (leaves.length === 0
+      ? connect()
+      : audited({ config, context }, entry, connect));
     if (gathered.length === 0)
       say({ context }, "no leaf nodes configured yet: pass their JetStream domains as arguments");
     else for (const line of gatheredTable(gathered)) say({ context }, line);

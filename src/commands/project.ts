@@ -26,6 +26,7 @@ import {
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/errors.ts";
+import { audited } from "./audit.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
 import { withNats } from "./nats.ts";
 import { registeredProjects, unknownText } from "./registered-project.ts";
@@ -55,8 +56,10 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
     if (name !== undefined) requireName(name);
     if (key !== undefined) requireKey(key);
   });
-  const added = await atNats(command, (connection, place) =>
-    addProject(connection, { ...place, ...project }),
+  const added = await changed(
+    command,
+    { change: "project add", project: id },
+    (connection, place) => addProject(connection, { ...place, ...project }),
   );
   await delay(gatewaysReadMs);
   say(command, `project ${added.id} added, key ${added.keys[0]}`);
@@ -75,7 +78,8 @@ export async function rotate(
   keepOld: boolean,
 ): Promise<void> {
   requireArguments(() => requireId(id));
-  const rotated = await atNats(command, (connection, place) =>
+  const entry = { change: "project rotate", project: id, keepOld };
+  const rotated = await changed(command, entry, (connection, place) =>
     rotateKey(connection, { ...place, id, keepOld }),
   );
   await delay(gatewaysReadMs);
@@ -87,7 +91,9 @@ export async function rotate(
 
 export async function retire(command: ConfiguredCommand, id: string): Promise<void> {
   requireArguments(() => requireId(id));
-  await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
+  await changed(command, { change: "project retire", project: id }, (connection, place) =>
+    retireKeys(connection, { ...place, id }),
+  );
   say(command, `project ${id}: only its newest key is valid`);
 }
 
@@ -97,25 +103,20 @@ export async function enable(
   enabled: boolean,
 ): Promise<void> {
   requireArguments(() => requireId(id));
-  await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
+  const change = enabled ? "project enable" : "project disable";
+  await changed(command, { change, project: id }, (connection, place) =>
+    setEnabled(connection, { ...place, id, enabled }),
+  );
   await delay(gatewaysReadMs);
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
 /** Records that the registry again contains every project, after a loss. */
 export async function complete(command: ConfiguredCommand): Promise<void> {
-  const count = await atNats(command, declareComplete);
+  const count = await changed(command, { change: "project complete" }, declareComplete);
   say(
     command,
     `the registry is complete with ${counted(count, "project")}; requests with any other key now get 401`,
-  );
-}
-
-/** Always throws. No command removes a project, so that a typo cannot invalidate keys. */
-export function remove(id: string): never {
-  throw new CommandError(
-    `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,
-    usageExitCode,
   );
 }
 
@@ -138,7 +139,8 @@ export async function limit(
     throw new CommandError(message, usageExitCode);
   }
   requireArguments(() => requireId(id));
-  const { quota } = await atNats(command, (connection, place) =>
+  const entry = { change: "project limit", project: id, limits: none ? "none" : limits };
+  const { quota } = await changed(command, entry, (connection, place) =>
     none
       ? setQuota(connection, { ...place, id, quota: undefined })
       : changeLimits(connection, { ...place, id, limits }),
@@ -193,6 +195,17 @@ function requireArguments(check: () => void): void {
   } catch (error) {
     throw new CommandError((error as Error).message, usageExitCode);
   }
+}
+
+/** Runs a change like `atNats`, with an entry in the audit log. */
+function changed<T>(
+  command: ConfiguredCommand,
+  entry: Parameters<typeof audited>[1],
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  return atNats(command, (connection, place) =>
+    audited(command, entry, () => work(connection, place)),
+  );
 }
 
 async function atNats<T>(

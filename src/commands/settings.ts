@@ -35,6 +35,15 @@ export const streamSettings: readonly SettingName[] = [
   "frameBytesMax",
 ];
 
+/** The settings with which a process protects its port. */
+export const accessSettings: readonly SettingName[] = [
+  "adminAuth",
+  "adminToken",
+  "adminTokenFile",
+  "readToken",
+  "readTokenFile",
+];
+
 export const allSettings = Object.keys(settings) as SettingName[];
 
 /** Default values of a command. They have precedence over the defaults in the table of settings. */

@@ -17,6 +17,11 @@ export interface EffectsSnapshot {
   readonly usage: readonly ProjectUsage[];
 }
 
+interface EffectsPort {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+}
+
 interface ProjectUsage {
   readonly project: string;
   readonly billable: number;
@@ -39,21 +44,27 @@ const notAnswering: EffectsSnapshot = {
   reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** Maximum size of a response. No person with properties and ids is as large. */
+const refused: EffectsSnapshot = {
+  state: "not responding",
+  reasons: ["it does not accept the token of this gateway: set the same tokens for both"],
+  ...nothingKnown,
+};
+/** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
 /** Returns the state; undefined if no process responds. Omits the usage if it arrives late. */
 export async function effectsSnapshot(
-  baseUrl: string,
+  port: EffectsPort,
   projects: readonly string[],
 ): Promise<EffectsSnapshot | undefined> {
   const signal = AbortSignal.timeout(snapshotMsMax);
   try {
-    const status = await ask(`${baseUrl}/status`, signal);
+    const status = await ask(port, `/status`, signal);
+    if (status.status === 401 || status.status === 403) return refused;
     if (status.status === 503) return unavailable(JSON.parse(status.text) as { detail?: unknown });
     const found = status.status === 200 ? reportedStatus(status.text) : undefined;
     if (found === undefined) return undefined;
-    const asked = projects.map((id) => usageToday(baseUrl, id, signal).catch(() => []));
+    const asked = projects.map((id) => usageToday(port, id, signal).catch(() => []));
     const usage = (await Promise.all(asked)).flat();
     const { state, reasons, totals, streams, lag } = found;
     const isKnown = lag.isKnown && streams.length > 0;
@@ -66,25 +77,26 @@ export async function effectsSnapshot(
 
 /** Returns the unparsed JSON of a person, so that numbers keep their digits. */
 export async function effectsPerson(
-  baseUrl: string,
+  port: EffectsPort,
   { project, distinctId }: { readonly project: string; readonly distinctId: string },
   gone: AbortSignal,
 ): Promise<string | undefined> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(personMsMax)]);
   const query = new URLSearchParams({ distinct_id: distinctId });
-  const { status, text } = await ask(`${baseUrl}/projects/${project}/persons?${query}`, signal);
+  const { status, text } = await ask(port, `/projects/${project}/persons?${query}`, signal);
   if (status !== 200 && status !== 404) throw new Error(`responded with ${status}`);
   return status === 200 ? text : undefined;
 }
 
 async function usageToday(
-  baseUrl: string,
+  port: EffectsPort,
   project: string,
   signal: AbortSignal,
 ): Promise<ProjectUsage[]> {
   const today = dayOf(Date.now());
   const { status, text } = await ask(
-    `${baseUrl}/projects/${project}/usage?from=${today}&to=${today}`,
+    port,
+    `/projects/${project}/usage?from=${today}&to=${today}`,
     signal,
   );
   if (status !== 200) throw new Error(`responded with ${status}`);
@@ -98,7 +110,8 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
   return { state: "waiting", reasons: [detail], ...nothingKnown };
 }
 
-async function ask(url: string, signal: AbortSignal) {
-  const { status, body } = await get(new URL(url), { signal, bytesMax: answerBytesMax });
+async function ask({ url, headers = {} }: EffectsPort, path: string, signal: AbortSignal) {
+  const options = { headers, signal, bytesMax: answerBytesMax };
+  const { status, body } = await get(new URL(url + path), options);
   return { status, text: body.toString("utf8") };
 }

@@ -5,12 +5,14 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
 import { isOwnHost, isSameHost } from "../platform/base/own-host.ts";
+import { type PortAccess, refuseAccess } from "../platform/base/port-access.ts";
 import { effectsPerson } from "./effects-port.ts";
 import { BrowserViewer, type LiveFilter } from "./feed.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {
   readonly adminHost: string;
+  readonly access: PortAccess;
 }
 
 interface Asked {
@@ -53,15 +55,19 @@ export class LivePage {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
     if (file === undefined && path !== streamPath && path !== personPath) return false;
-    if (!isOwnHost(request.headers.host, this.#options.adminHost))
-      refuse(response, 403, foreignHost(request));
+    const { adminHost, access, showsEvents } = this.#options;
+    if (!isOwnHost(request.headers.host, adminHost)) refuse(response, 403, foreignHost(request));
     else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
       response.setHeader("Allow", file === undefined ? "GET" : "GET, HEAD");
       refuse(response, 405, "Only GET and HEAD are allowed");
     } else if (file !== undefined)
       response.writeHead(200, { ...always, ...file.headers }).end(file.body);
     else if (isForeign(request)) refuse(response, 403, "Cross-site requests are not allowed");
-    else this.#answerQuery(path, { request, response, query: new URLSearchParams(query) });
+    else {
+      const refusal = access.problemOf(request, showsEvents ? "admin" : "read");
+      if (refusal !== undefined) refuseAccess(response, refusal);
+      else this.#answerQuery(path, { request, response, query: new URLSearchParams(query) });
+    }
     return true;
   }
 
@@ -102,7 +108,7 @@ export class LivePage {
 
   /** Sends a person as JSON, under the same conditions as events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
-    const { showsEvents, effectsUrl } = this.#options;
+    const { showsEvents, effectsUrl, effectsHeaders } = this.#options;
     const url = effectsUrl?.();
     if (!showsEvents)
       refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
@@ -116,7 +122,11 @@ export class LivePage {
       response.once("close", () => gone.abort());
       this.#personsAsked += 1;
       try {
-        const person = await effectsPerson(url, { project, distinctId }, gone.signal);
+        const person = await effectsPerson(
+          { url, headers: effectsHeaders },
+          { project, distinctId },
+          gone.signal,
+        );
         if (person === undefined) refuse(response, 404, "This id has no person yet");
         else response.writeHead(200, { ...always, "Content-Type": "application/json" }).end(person);
       } catch {
@@ -167,12 +177,17 @@ const headersOfPage = {
   "X-Frame-Options": "DENY",
 };
 
-/** Returns the files by path. The page itself is at `/`. */
+const pageFiles = [
+  "page.css",
+  ...["page.js", "state.js", "effects.js", "json-text.js", "text.js", "source.js"],
+];
+
+/** Returns the files by path; the page itself is at `/`. */
 function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],
   ]);
-  for (const name of ["page.css", "page.js", "state.js", "effects.js", "json-text.js", "text.js"]) {
+  for (const name of pageFiles) {
     const type = name.endsWith(".css") ? "text/css" : "text/javascript";
     const headers = { "Content-Type": `${type}; charset=utf-8` };
     files.set(`/page/${name}`, { body: read(name), headers });

@@ -22,6 +22,8 @@ export interface LiveSource {
   readonly upMs: () => number;
   readonly showsEvents: boolean;
   readonly effectsUrl?: () => string | undefined;
+  /** Headers with the token that the effects port needs, if it needs one. */
+  readonly effectsHeaders?: Readonly<Record<string, string>>;
 }
 
 const waitMs = 900;
@@ -55,7 +57,8 @@ export class Snapshots {
     this.#store = new Remembered(() => session.snapshot(), unknownStore);
     this.#effects = new Remembered(async () => {
       const url = source.effectsUrl?.();
-      return url === undefined ? undefined : await effectsSnapshot(url, this.#projects);
+      const port = { url: url ?? "", headers: source.effectsHeaders };
+      return url === undefined ? undefined : await effectsSnapshot(port, this.#projects);
     }, undefined);
   }
 

@@ -7,15 +7,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/platform/nats/versions.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
-import {
-  bytesOf,
-  type Env,
-  envOf,
-  readDeploy,
-  root,
-  settingsOf,
-  streamBytesTotal,
-} from "./files-kit.ts";
+import { bytesOf, type Env, readDeploy, root, settingsOf, streamBytesTotal } from "./files-kit.ts";
 
 interface Service {
   readonly image: string;
@@ -23,6 +15,7 @@ interface Service {
   readonly environment?: Env;
   readonly volumes?: string[];
   readonly tmpfs?: string[];
+  readonly secrets?: string[];
   readonly networks: string[];
   readonly depends_on?: string[] | Record<string, unknown>;
   readonly ports?: string[];
@@ -33,6 +26,7 @@ interface Service {
 
 interface ComposeFile {
   readonly services: Record<string, Service>;
+  readonly secrets: Record<string, { file: string }>;
   readonly networks: Record<string, { ipam?: { config: { subnet: string }[] } } | null>;
   readonly volumes: Record<string, null>;
 }
@@ -50,7 +44,18 @@ function named(pattern: RegExp): [string, Service][] {
 
 const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
-const config = settingsOf(gateways[0]?.[1].environment ?? {});
+const config = settingsIn(gateways[0]?.[1].environment);
+
+/** The settings, with the secret's file of this machine. */
+function settingsIn(environment: Env = {}) {
+  const inContainer = "/run/secrets/read-token";
+  const secret = path.join(folder, file.secrets["read-token"]!.file);
+  const own = Object.entries(environment).map(([name, value]) => [
+    name,
+    value === inContainer ? secret : value,
+  ]);
+  return settingsOf(Object.fromEntries(own));
+}
 
 describe("the Compose file", () => {
   test("is valid against the schema of the Compose specification", () => {
@@ -106,7 +111,7 @@ describe("the Compose file", () => {
 
   test("gives every gateway the same settings, and all settings exist", () => {
     for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
-      const { natsUrl, natsToken, replicas } = settingsOf(environment);
+      const { natsUrl, natsToken, replicas } = settingsIn(environment);
       expect({ natsUrl, natsToken, replicas }, name).toEqual({
         natsUrl: nodes.map(([node]) => `nats://${node}:4222`).join(","),
         natsToken: nodes[0]?.[1].environment?.["NATS_TOKEN"],
@@ -121,7 +126,7 @@ describe("the Compose file", () => {
 
   test("connects the effects to the NATS of the gateways, with a database on a writable volume", () => {
     const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
-    const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsOf(environment);
+    const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsIn(environment);
     expect({ natsUrl, natsToken }).toEqual({
       natsUrl: config.natsUrl,
       natsToken: config.natsToken,
@@ -137,7 +142,7 @@ describe("the Compose file", () => {
 
   test("connects the sink to the NATS of the gateways, with the user and password of the sink's database", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
-    const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsOf(environment);
+    const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsIn(environment);
     expect({ natsUrl, natsToken }).toEqual({
       natsUrl: config.natsUrl,
       natsToken: config.natsToken,
@@ -158,6 +163,24 @@ describe("the Compose file", () => {
       ({ job_name: job }: { job_name: string }) => job === "penstock-sink",
     );
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
+  });
+
+  test("protects the ports with tokens, of which Prometheus has the read-only one", () => {
+    const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
+    const { file: source } = file.secrets["read-token"]!;
+    const read = readDeploy(path.join("compose", source)).trim();
+    for (const [name, { environment, secrets }] of [...gateways, ...named(/^(effects|sink)$/)]) {
+      expect(secrets, name).toEqual(["read-token"]);
+      const { adminToken, readTokenFile } = settingsIn(environment);
+      expect({ adminToken, readTokenFile }, name).toEqual({
+        adminToken: "change-this-admin-token",
+        readTokenFile: [read],
+      });
+    }
+    const [mounted] = file.services["prometheus"]!.volumes ?? [];
+    expect(mounted).toBe(`${path.dirname(source)}:/etc/prometheus:ro`);
+    for (const { authorization } of prometheus.scrape_configs)
+      expect(authorization).toEqual({ credentials_file: path.basename(source) });
   });
 
   test("gives every node exactly the variables of the node's NATS configuration", () => {
@@ -193,8 +216,8 @@ describe("the Compose file", () => {
     expect(nodes[0]?.[1].healthcheck?.test.join(" ")).toContain(`http://127.0.0.1:${port}/healthz`);
   });
 
-  test("lists the same gateways and ports as HAProxy and Prometheus", () => {
-    const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
+  test("has the same gateways and ports as HAProxy and Prometheus", () => {
+    const { adminHost, adminPort, port } = config;
     expect(adminHost).toBe("0.0.0.0");
     const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(
       ([, name, address]) => ({
@@ -232,8 +255,3 @@ describe("the Compose file", () => {
     expect(file.networks["store"]).toEqual({ internal: true });
   });
 });
-
-function imageDefaults(): { adminHost: string } {
-  const lines = readDeploy("container/Dockerfile").match(/^ENV .*$/gm) ?? [];
-  return { adminHost: settingsOf(envOf(lines.join("\n").replaceAll("ENV ", ""))).adminHost };
-}

@@ -50,7 +50,18 @@ describe("the Kubernetes manifests", () => {
     expect(configMap.metadata.name).toMatch(/^penstock-/);
     expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
     const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
-    expect(container.env).toEqual([{ name: "PENSTOCK_NATS_TOKEN", valueFrom: reference }]);
+    const ofPorts = (key: string) => ({ secretKeyRef: { name: "penstock-ports", key } });
+    expect(container.env).toEqual([
+      { name: "PENSTOCK_NATS_TOKEN", valueFrom: reference },
+      { name: "PENSTOCK_ADMIN_TOKEN", valueFrom: ofPorts("admin") },
+      { name: "PENSTOCK_READ_TOKEN", valueFrom: ofPorts("read") },
+    ]);
+    const [scraped] = specOf<{ endpoints: object[] }>(
+      the(manifests, "ServiceMonitor", "penstock"),
+    ).endpoints;
+    expect(scraped).toMatchObject({
+      authorization: { credentials: { name: "penstock-ports", key: "read" } },
+    });
     expect(values.container.env.NATS_TOKEN).toEqual({ valueFrom: reference });
     expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
   });

@@ -11,14 +11,21 @@ interface Spec {
 
 const secrets = {
   PENSTOCK_NATS_TOKEN: { name: "penstock-nats", key: "token" },
+  PENSTOCK_ADMIN_TOKEN: { name: "penstock-ports", key: "admin" },
+  PENSTOCK_READ_TOKEN: { name: "penstock-ports", key: "read" },
   PENSTOCK_SINK_TO: { name: "penstock-sink", key: "to" },
+};
+const inEvery = {
+  PENSTOCK_NATS_TOKEN: "from the secret",
+  PENSTOCK_ADMIN_TOKEN: "the-admin-token-of-the-secret",
+  PENSTOCK_READ_TOKEN: "the-read-token-of-the-secret",
 };
 const to = "postgres://user:password@postgresql/warehouse";
 
 const readers = [
   {
     ...{ reader: "effects", kind: "StatefulSet", args: ["effects"] },
-    given: { PENSTOCK_NATS_TOKEN: "from the secret" },
+    given: inEvery,
     addressOf: ({ effectsHost, effectsPort }: ReturnType<typeof settingsOf>) => [
       effectsHost,
       effectsPort,
@@ -30,7 +37,7 @@ const readers = [
   },
   {
     ...{ reader: "sink", kind: "Deployment", args: ["sink", "postgres"] },
-    given: { PENSTOCK_NATS_TOKEN: "from the secret", PENSTOCK_SINK_TO: to },
+    given: { ...inEvery, PENSTOCK_SINK_TO: to },
     addressOf: ({ sinkHost, sinkPort }: ReturnType<typeof settingsOf>) => [sinkHost, sinkPort],
     volumeMounts: undefined,
   },

@@ -132,7 +132,11 @@ export async function startPrometheus(
 function configText(targets: Readonly<Record<string, string>>): string {
   const config = parse(readFileSync(path.join(prometheusDir, "prometheus.yml"), "utf8")) as {
     rule_files: string[];
-    scrape_configs: { job_name: string; static_configs: { targets: string[] }[] }[];
+    scrape_configs: {
+      job_name: string;
+      authorization: { credentials_file: string };
+      static_configs: { targets: string[] }[];
+    }[];
   };
   return stringify({
     ...config,
@@ -140,6 +144,9 @@ function configText(targets: Readonly<Record<string, string>>): string {
     rule_files: config.rule_files.map((files) => path.join(prometheusDir, files)),
     scrape_configs: config.scrape_configs.map((job) => ({
       ...job,
+      authorization: {
+        credentials_file: path.join(prometheusDir, job.authorization.credentials_file),
+      },
       static_configs: [{ targets: [targets[job.job_name]] }],
     })),
   });

@@ -50,6 +50,7 @@ export async function startGatewayProcess({
     const own = {
       PENSTOCK_HOST: place.host,
       PENSTOCK_ADMIN_HOST: place.host,
+      PENSTOCK_ADMIN_AUTH: "off",
       PENSTOCK_PORT: String(ports.port),
       PENSTOCK_ADMIN_PORT: String(ports.adminPort),
       ...env,

@@ -8,6 +8,7 @@ import type { ProjectQuota } from "../../src/gateway/projects/project.ts";
 import { addProject, setQuota } from "../../src/gateway/projects/registry/commands.ts";
 import type { Lane } from "../../src/platform/base/lane.ts";
 import { createLog } from "../../src/platform/base/log.ts";
+import { ownAuthorization } from "../../src/platform/base/port-access.ts";
 import type { Config } from "../../src/platform/settings/config.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
@@ -154,7 +155,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   async function metrics(): Promise<string> {
-    return (await fetch(`${adminUrl}/metrics`)).text();
+    return (await fetch(`${adminUrl}/metrics`, { headers: ownAuthorization(config) })).text();
   }
 
   return {

@@ -12,7 +12,11 @@ describe("events on the live page", () => {
     "on the host %s, with PENSTOCK_LIVE_EVENTS=%s, are shown: %s",
     async (host, setting, isShown) => {
       const gateway = await startTestGateway({
-        env: { PENSTOCK_ADMIN_HOST: host, PENSTOCK_LIVE_EVENTS: setting },
+        env: {
+          PENSTOCK_ADMIN_HOST: host,
+          PENSTOCK_LIVE_EVENTS: setting,
+          PENSTOCK_ADMIN_AUTH: "off",
+        },
       });
       onTestFinished(() => gateway.stop());
       const project = await gateway.project();

@@ -30,6 +30,7 @@ describe("the live page", () => {
       ["effects.js", "text/javascript; charset=utf-8"],
       ["json-text.js", "text/javascript; charset=utf-8"],
       ["text.js", "text/javascript; charset=utf-8"],
+      ["source.js", "text/javascript; charset=utf-8"],
     ]) {
       const file = await fetch(`${gateway.adminUrl}/page/${name}`);
       expect([file.status, file.headers.get("content-type")]).toEqual([200, type]);
@@ -47,7 +48,7 @@ describe("the live page", () => {
       );
       expect(text).not.toMatch(
         new RegExp(
-          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects)\\.js";)|@import|url\\(`,
+          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|source)\\.js";)|@import|url\\(`,
           "m",
         ),
       );

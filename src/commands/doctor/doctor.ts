@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { wantedConfigs } from "../../gateway/streams/desired.ts";
+import { ownAuthorization } from "../../platform/base/port-access.ts";
 import { folderFix, readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
 import { type Config, variableOf } from "../../platform/settings/config.ts";
@@ -25,7 +26,13 @@ import {
 import { checkOf, countOf, type Finding, jsonOf, linesOf } from "./finding.ts";
 import { checkDisk, checkFiles, checkMemory } from "./machine.ts";
 import { checkNats, type NatsFindings } from "./nats.ts";
-import { checkAdminPort, checkEffectsPort, checkPublicPort, checkUpstream } from "./ports.ts";
+import {
+  checkAdminPort,
+  checkEffectsPort,
+  checkPublicPort,
+  checkTokens,
+  checkUpstream,
+} from "./ports.ts";
 
 export interface DoctorOptions {
   /** Monitoring URLs of nats-server, separated by commas. */
@@ -75,6 +82,7 @@ async function checkAll(
     ...(await effects),
     ...(await upstream),
     ...(await ports),
+    ...checkTokens(config),
   ];
 }
 
@@ -92,11 +100,14 @@ async function checkPorts(
     ...instanceOf({ ...config, natsUrl }),
     stream_created: (await nats).streamCreated,
   });
+  const headers = ownAuthorization(config);
+  const { effectsHost, adminHost } = config;
   const effects = checkEffectsPort(
-    { host: config.effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs },
+    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, headers },
     mine,
   );
-  const asked = { host: config.adminHost, port: noted?.adminPort ?? config.adminPort, timeoutMs };
+  const adminPort = noted?.adminPort ?? config.adminPort;
+  const asked = { host: adminHost, port: adminPort, timeoutMs, headers };
   const admin = await checkAdminPort(asked, mine);
   const isTls = config.tlsCert !== undefined;
   const open = await checkPublicPort(

@@ -6,12 +6,14 @@ import { tryListen } from "../../platform/base/http-port.ts";
 import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { connectable, reachable } from "../../platform/base/own-host.ts";
+import { type Exposure, exposureOf, tokensOf } from "../../platform/base/port-access.ts";
 import {
   type Instance,
   instanceIn,
   isSameInstance,
   shownInstance,
 } from "../../platform/nats/instance.ts";
+import type { Config } from "../../platform/settings/config.ts";
 import { reportedStatus } from "../../readers/effects/http/client.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
@@ -20,6 +22,8 @@ interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;
+  /** Headers with a token of the port, if it needs one. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 interface PortCheck {
@@ -79,6 +83,8 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   const live = await answerOf({ ...question, path: "/livez" });
   if (fieldOf(live?.body, "status") !== "alive")
     return { ...noResponse, finding: taken(adminPort, port, live) };
+  const hidden = await otherTokens(question, adminPort, live);
+  if (hidden !== undefined) return { ...noResponse, finding: hidden };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
   const other = await otherThan(mine, live?.body);
   if (other !== undefined) return { publicPort, other, finding: otherOne(adminPort, port, other) };
@@ -95,6 +101,59 @@ async function otherThan(mine: Mine, body: string | undefined): Promise<string |
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
   return isSameInstance(await mine(), found) ? undefined : shownInstance(found);
+}
+
+/** Returns a finding if the port does not accept the tokens of these settings. */
+async function otherTokens(
+  question: PortQuestion,
+  { name }: PortCheck,
+  live: Answer | undefined,
+): Promise<Finding | undefined> {
+  if (fieldOf(live?.body, "instance") !== undefined) return undefined;
+  if ((await answerOf({ ...question, path: "/metrics" }))?.status !== 401) return undefined;
+  return checkOf(name).warn(
+    `a Penstock responds on ${question.port}, and does not accept the token of these settings`,
+    "run doctor with the PENSTOCK_ADMIN_TOKEN or PENSTOCK_READ_TOKEN of that process",
+  );
+}
+
+const portHosts = [
+  ["admin port", "adminHost"],
+  ["effects port", "effectsHost"],
+  ["sink port", "sinkHost"],
+] as const;
+
+/** Reports the ports that other hosts can reach without a token. */
+export function checkTokens(config: Config): Finding[] {
+  const check = checkOf("tokens");
+  const of = (exposure: Exposure) =>
+    portHosts
+      .filter(([, host]) => exposureOf(config[host], config) === exposure)
+      .map(([name, host]) => `the ${name} on ${config[host]}`);
+  const [open, lacking] = [of("open"), of("lacks token")];
+  const fix = "set PENSTOCK_ADMIN_TOKEN or PENSTOCK_ADMIN_TOKEN_FILE";
+  if (lacking.length > 0)
+    return [
+      check.fail(
+        `${lacking.join(" and ")} would be open to other hosts without a token: the process does not start`,
+        `${fix}; or PENSTOCK_ADMIN_AUTH=off if the network protects the port`,
+      ),
+    ];
+  if (open.length > 0)
+    return [
+      check.warn(
+        `${open.join(" and ")} needs no token (PENSTOCK_ADMIN_AUTH=off): anyone who can reach it can read it`,
+        `${fix}, and remove PENSTOCK_ADMIN_AUTH`,
+      ),
+    ];
+  const { admin, read } = tokensOf(config);
+  return [
+    check.ok(
+      admin.length + read.length > 0
+        ? "the ports of gateway, effects and sink need a token"
+        : "none needed: the ports of gateway, effects and sink are on loopback",
+    ),
+  ];
 }
 
 function otherOne({ name, setting }: PortCheck, port: number, other: string): Finding {
@@ -192,12 +251,13 @@ async function answerOf({
   path,
   isTls = false,
   timeoutMs,
+  headers = {},
 }: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
   const scheme = isTls ? "https" : "http";
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const target = new URL(`${scheme}://${reachable(host)}:${port}${path}`);
-    const options = { signal, rejectUnauthorized: false, bytesMax: bodyBytesMax };
+    const options = { headers, signal, rejectUnauthorized: false, bytesMax: bodyBytesMax };
     const { status, body } = await get(target, options);
     return { status, body: body.toString("utf8") };
   } catch {
@@ -220,6 +280,8 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const ask = (path: string) => answerOf({ ...question, path });
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
+  const hidden = await otherTokens(question, effectsPort, live);
+  if (hidden !== undefined) return hidden;
   const other = await otherThan(mine, live?.body);
   if (other !== undefined) return otherOne(effectsPort, port, other);
   const who = `a \`penstock effects\` responds on ${port}`;

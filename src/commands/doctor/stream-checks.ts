@@ -77,7 +77,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     if (kept.length > 0)
       warn(
         `${name} has larger limits than the settings, which the gateway does not lower: ${kept.join(", ")}`,
-        "set the limits of the stream, or lower them with `nats stream edit`",
+        `raise the settings, or lower the limits with \`penstock stream set ${name} --from-settings\``,
       );
   }
   findings.push(...withoutBatches(pairs, question));

@@ -3,7 +3,6 @@
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { createInterface } from "node:readline/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
@@ -28,6 +27,8 @@ import {
   storedStream,
 } from "../../readers/stream/stored-stream.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
+import { audited } from "../audit.ts";
+import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
@@ -192,7 +193,8 @@ class Erasing {
       const log = await ErasureLog.open(connection, { bucket, replicas, pid });
       await this.#lock(log, tried > 1);
       try {
-        await this.#erase(names, log);
+        const entry = { change: "erase", project: options.project, erasure: log.id };
+        await audited(command, entry, () => this.#erase(names, log));
         return;
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
@@ -418,17 +420,9 @@ class Erasing {
   async #confirm(names: readonly StreamName[]): Promise<void> {
     const { command, options } = this.#of;
     if (options.yes) return;
-    const { stdin, stderr } = command.context;
-    if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
-      throw new CommandError(
-        "erase: cannot ask for confirmation without a terminal: confirm with --yes",
-        usageExitCode,
-      );
     const where = names.map(({ stream }) => stream).join(", ");
-    const asked = createInterface({ input: stdin, output: stderr });
-    const question = `Erase all events of this person from ${where}, and the person from the effects? This cannot be undone. Type ${options.project} to confirm: `;
-    const answer = await asked.question(question).finally(() => asked.close());
-    if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
+    const question = `Erase all events of this person from ${where}, and the person from the effects?`;
+    await confirm(command, { command: "erase", question, word: options.project });
   }
 
   /** Reports that no event matched, as after a second run or with a typo in the id. */

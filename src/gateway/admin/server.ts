@@ -1,9 +1,10 @@
 // The admin port: metrics and health for scrapers and supervisors, and the live page. Only the live
-// page shows client data.
+// page shows client data. Probes send no token, so without one health is a status only.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
+import { type PortAccess, refuseAccess } from "../../platform/base/port-access.ts";
 import type { WorkersReadiness } from "../workers/supervisor.ts";
 
 /** Milliseconds for which the result of a readiness check is reused. */
@@ -14,6 +15,7 @@ const CONNECTIONS_MAX = 128;
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
+  readonly access: PortAccess;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /** Returns the reasons why the gateway cannot store events now. An empty list means ready. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
@@ -36,13 +38,19 @@ interface Answer {
   readonly body: string;
 }
 
+interface Page {
+  /** Whether a request without a token gets the page, then without details. */
+  readonly isOpen: boolean;
+  answer(withDetails: boolean): Promise<Answer>;
+}
+
 export class AdminServer {
   readonly #options: AdminServerOptions;
   readonly #port: HttpPort;
-  readonly #pages: Readonly<Record<string, () => Promise<Answer>>> = {
-    "/metrics": () => this.#scrape(),
-    "/livez": async () => this.#alive(),
-    "/readyz": () => this.#ready(),
+  readonly #pages: Readonly<Record<string, Page>> = {
+    "/metrics": { isOpen: false, answer: () => this.#scrape() },
+    "/livez": { isOpen: true, answer: async (withDetails) => this.#alive(withDetails) },
+    "/readyz": { isOpen: true, answer: (withDetails) => this.#ready(withDetails) },
   };
   #readiness: ReadinessCheck;
 
@@ -72,7 +80,7 @@ export class AdminServer {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { live, publicPort, log } = this.#options;
+    const { access, live, publicPort, log } = this.#options;
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     const page = Object.hasOwn(this.#pages, path) ? this.#pages[path] : undefined;
     if (page === undefined) {
@@ -80,11 +88,15 @@ export class AdminServer {
       response
         .writeHead(404, { "Content-Type": "text/plain; charset=utf-8" })
         .end(nothingHere(publicPort?.()));
-    } else if (request.method !== "GET" && request.method !== "HEAD") {
-      response.writeHead(405, { Allow: "GET, HEAD" }).end();
-    } else {
+      return;
+    }
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    const refusal = access.problemOf(request, isRead ? "read" : "admin");
+    if (refusal !== undefined && !page.isOpen) refuseAccess(response, refusal);
+    else if (!isRead) response.writeHead(405, { Allow: "GET, HEAD" }).end();
+    else {
       try {
-        const { status, contentType, body } = await page();
+        const { status, contentType, body } = await page.answer(refusal === undefined);
         response
           .writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" })
           .end(body);
@@ -95,7 +107,8 @@ export class AdminServer {
     }
   }
 
-  #alive(): Answer {
+  #alive(withDetails: boolean): Answer {
+    if (!withDetails) return json(200, { status: "alive" });
     const { instance, publicPort } = this.#options;
     const port = publicPort?.();
     return json(200, {
@@ -110,10 +123,11 @@ export class AdminServer {
     return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
   }
 
-  async #ready(): Promise<Answer> {
+  async #ready(withDetails: boolean): Promise<Answer> {
     const check = this.#readiness;
     const [found, reported = []] = await Promise.all([check.found(), this.#options.warnings?.()]);
-    if (check !== this.#readiness) return this.#ready();
+    if (check !== this.#readiness) return this.#ready(withDetails);
+    if (!withDetails) return statusOf(found);
     const warnings = reported.length === 0 ? {} : { warnings: reported };
     if ("ready" in found) return ofWorkers(found, warnings);
     return found.length === 0
@@ -127,7 +141,12 @@ function nothingHere(publicPort: number | undefined): string {
   return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
-/** One ready worker is enough, because the other workers get no connections. */
+function statusOf(found: Found): Answer {
+  const isReady = "ready" in found ? found.ready > 0 : found.length === 0;
+  return isReady ? json(200, { status: "ready" }) : json(503, { status: "unready" });
+}
+
+/** One ready worker is enough: the others get no connections. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0

@@ -145,17 +145,42 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/** Returns the size. JetStream writes "no limit" as 0 or -1, which becomes Infinity. */
+function limitsOfSettings(config: StreamConfig): (typeof limits)[number][] {
+  const own: readonly string[] = ownLimitsOf(config);
+  return limits.filter((limit) => !own.includes(limit));
+}
+
+/** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY
     : value;
 }
 
+/** The limits that `penstock stream set` can take over from the settings. */
+export type OwnLimit = "max_age" | "max_bytes";
+
+const ownMark = "penstock-limits";
+
+/** Returns the limits of a stream that the operator has set, and that the settings do not change. */
+export function ownLimitsOf({ metadata }: Pick<StreamConfig, "metadata">): readonly OwnLimit[] {
+  const marked = (metadata?.[ownMark] ?? "").split(",");
+  return (["max_age", "max_bytes"] as const).filter((limit) => marked.includes(limit));
+}
+
+/** Returns the metadata of a stream with these limits of its own. */
+export function metadataWith(
+  { metadata }: Pick<StreamConfig, "metadata">,
+  own: readonly OwnLimit[],
+): Record<string, string> {
+  const { [ownMark]: _, ...rest } = metadata ?? {};
+  return own.length === 0 ? rest : { ...rest, [ownMark]: own.join(",") };
+}
+
 /** Returns the limits that are below the settings, with the settings' values. */
 export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
-  for (const limit of limits) {
+  for (const limit of limitsOfSettings(config)) {
     if (sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit])) raised[limit] = wanted[limit];
   }
   return raised;
@@ -163,7 +188,7 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
 
 /** Describes the limits that are above the settings. They stay unchanged. */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
-  return limits
+  return limitsOfSettings(config)
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))
     .map((limit) => `${limit} ${config[limit]} (settings: ${wanted[limit]})`);
 }

@@ -2,6 +2,7 @@
 // from clients, so they become text nodes.
 
 import { indented, memberText } from "./json-text.js";
+import { ask } from "./source.js";
 import { byId, countText, element, say, spanText, whole } from "./text.js";
 
 const idsShownMax = 50;
@@ -69,7 +70,7 @@ async function showPerson(project, id) {
   byId("person-facts").replaceChildren();
   byId("person-properties").hidden = true;
   say("person-note", "Loading");
-  byId("person").showModal();
+  if (!byId("person").open) byId("person").showModal();
   const { text, why } = await personOf(project, id);
   if (asked !== own) return;
   say("person-note", why);
@@ -79,7 +80,7 @@ async function showPerson(project, id) {
 async function personOf(project, id) {
   try {
     const query = new URLSearchParams({ project, distinct_id: id });
-    const response = await fetch(`live/person?${query}`, { cache: "no-store" });
+    const response = await ask(`live/person?${query}`);
     const text = await response.text();
     return response.ok ? { text, why: "" } : { why: text.trim() };
   } catch {
@@ -100,7 +101,7 @@ function drawPerson(text, project) {
 
 function personFacts(person, project) {
   const ids = person.distinct_ids.slice(0, idsShownMax);
-  const linked = (id) => personLink({ project, id });
+  const linked = (id) => personLink(project, id);
   const more = person.distinct_ids_total - ids.length;
   return [
     ["uuid", idText(person.uuid)],
@@ -123,10 +124,10 @@ function idText(id) {
   return element("span", { class: "mono" }, id);
 }
 
-function personLink({ project, id }) {
-  const query = new URLSearchParams({ project, distinct_id: id });
-  const href = `live/person?${query}`;
-  return element("a", { class: "mono", href, target: "_blank", rel: "noreferrer" }, id);
+function personLink(project, id) {
+  const button = element("button", { type: "button", class: "mono" }, id);
+  button.addEventListener("click", () => void showPerson(project, id));
+  return button;
 }
 
 export function closePerson() {

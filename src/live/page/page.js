@@ -2,6 +2,7 @@
 
 import { closePerson, drawEffects, personButton } from "./effects.js";
 import { indented } from "./json-text.js";
+import { openSource, takeToken } from "./source.js";
 import {
   drawClientWarnings,
   drawGone,
@@ -25,8 +26,6 @@ import {
 const eventsShownMax = 200;
 const namesMax = 100;
 const filterInputs = { project: "project", event: "event", distinct_id: "distinct-id" };
-const reopenMs = 3_000;
-const noConnection = "No connection to the gateway";
 
 let source;
 let lastState;
@@ -50,44 +49,26 @@ function open() {
   isUnknown = false;
   const project = filter.get("project") ?? "";
   byId("of-all").hidden = filter.size === 0;
-  source = new EventSource(filter.size === 0 ? "live" : `live?${filter}`);
-  const own = source;
-  own.addEventListener("history", ({ data }) => takeHistory(JSON.parse(data)));
-  own.addEventListener("projects", ({ data }) =>
-    fill("projects", JSON.parse(data), (id) => element("option", { value: id })),
-  );
-  own.addEventListener("state", ({ data }) => {
-    lastState = JSON.parse(data);
-    drawState(lastState);
-    drawEffects(lastState.effects, project);
-    drawEmpty();
+  source = openSource(filter.size === 0 ? "live" : `live?${filter}`, {
+    history: takeHistory,
+    projects: (ids) => fill("projects", ids, (id) => element("option", { value: id })),
+    state: (state) => {
+      lastState = state;
+      drawState(lastState);
+      drawEffects(lastState.effects, project);
+      drawEmpty();
+    },
+    clientWarnings: drawClientWarnings,
+    unknown: () => {
+      isUnknown = true;
+      drawEmpty();
+    },
+    events: takeEvents,
+    gone: (why) => {
+      drawGone();
+      drawStatus("bad", why);
+    },
   });
-  own.addEventListener("clientWarnings", ({ data }) => drawClientWarnings(JSON.parse(data)));
-  own.addEventListener("unknown", () => {
-    isUnknown = true;
-    drawEmpty();
-  });
-  own.addEventListener("events", ({ data }) => takeEvents(JSON.parse(data)));
-  own.addEventListener("error", () => {
-    if (own !== source) return;
-    drawGone();
-    if (own.readyState !== EventSource.CLOSED) drawStatus("bad", noConnection);
-    else void sayWhyRefused(own);
-  });
-}
-
-/** An EventSource does not report the response's status, so the same URL is fetched again. */
-async function sayWhyRefused(own) {
-  const asked = new AbortController();
-  let why = noConnection;
-  try {
-    const response = await fetch(own.url, { cache: "no-store", signal: asked.signal });
-    if (!response.ok) why = (await response.text()).trim() || why;
-  } catch {}
-  asked.abort();
-  if (own !== source) return;
-  drawStatus("bad", why);
-  setTimeout(() => own === source && open(), reopenMs);
 }
 
 function takeEvents({ events: arrived, skipped: more }) {
@@ -274,4 +255,5 @@ byId("filter").addEventListener("submit", (submitted) => {
   open();
 });
 for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", copy);
+takeToken();
 open();

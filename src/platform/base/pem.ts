@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export function certificateFile(file: string): string {
-  const text = read(file);
+  const text = readText(file);
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
     throw new Error(`${file} contains no PEM certificate`);
   if (!succeeds(() => new X509Certificate(text)))
@@ -16,7 +16,7 @@ export function certificateFile(file: string): string {
 
 /** Checks that the file contains a valid private key without a passphrase. */
 export function keyFile(file: string): string {
-  const text = read(file);
+  const text = readText(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
     throw new Error(`${file} contains no PEM private key`);
   if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text))
@@ -29,15 +29,15 @@ export function keyFile(file: string): string {
 
 /** Returns whether the key belongs to the first certificate. Throws if either is invalid. */
 export function isPair(certificate: string, key: string): boolean {
-  return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
+  return new X509Certificate(readText(certificate)).checkPrivateKey(createPrivateKey(readText(key)));
 }
 
 export function readableFile(file: string): string {
-  read(file);
+  readText(file);
   return file;
 }
 
-function read(file: string): string {
+export function readText(file: string): string {
   if (file === "") throw new Error("must not be empty");
   try {
     return readFileSync(file, "utf8");

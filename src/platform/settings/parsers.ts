@@ -1,4 +1,6 @@
-/** Parses a value. Throws an Error whose message completes "PENSTOCK_X: …". */
+import { readText } from "../base/pem.ts";
+
+/** Returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
 
 export function text(value: string): string {
@@ -45,6 +47,26 @@ export function flag(value: string): boolean {
   if (value === "true" || value === "1") return true;
   if (value === "false" || value === "0") return false;
   throw new Error(`must be true or false (got "${value}")`);
+}
+
+const tokenForm = /^[A-Za-z0-9._~+/-]{16,256}={0,2}$/;
+const tokenRule =
+  "16 to 256 of the characters A-Z a-z 0-9 - . _ ~ + /, such as from `openssl rand -hex 32`";
+
+/** Parses a token of a port. No message shows the value. */
+export function portToken(value: string): string {
+  if (!tokenForm.test(value)) throw new Error(`must be ${tokenRule}`);
+  return value;
+}
+
+/** Reads the tokens of a file, one per line. No message shows a line. */
+export function portTokenFile(file: string): readonly string[] {
+  const lines = readText(file).split(/\r?\n/);
+  const tokens = lines.map((line) => line.trim()).filter((line) => line !== "");
+  if (tokens.length === 0) throw new Error(`${file} contains no token`);
+  const wrong = tokens.findIndex((token) => !tokenForm.test(token));
+  if (wrong >= 0) throw new Error(`token ${wrong + 1} in ${file} must be ${tokenRule}`);
+  return tokens;
 }
 
 export function oneOf<const T extends string>(...values: T[]): Parse<T> {

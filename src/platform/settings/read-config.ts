@@ -1,5 +1,6 @@
 import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
 import { isPair } from "../base/pem.ts";
+import { tokensOf } from "../base/port-access.ts";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
 
 export type ConfigResult =
@@ -110,7 +111,13 @@ function faultsBetween(config: Config): string[] {
       "PENSTOCK_INFLIGHT_BYTES_MAX: must be at least the sum of PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX",
     );
   }
-  return [...faults, ...portFaults(config), ...natsFaults(config), ...publicPortFaults(config)];
+  return [
+    ...faults,
+    ...portFaults(config),
+    ...tokenFaults(config),
+    ...natsFaults(config),
+    ...publicPortFaults(config),
+  ];
 }
 
 const everyAddress = ["0.0.0.0", "::"];
@@ -121,6 +128,19 @@ function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
   if (port === 0 || port !== adminPort || !areOnOneAddress) return [];
   return [`PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are ${port}; they must differ`];
+}
+
+function tokenFaults(config: Config): string[] {
+  const { adminToken, adminTokenFile, readToken, readTokenFile } = config;
+  const faults: string[] = [];
+  if (adminToken !== undefined && adminTokenFile !== undefined)
+    faults.push("PENSTOCK_ADMIN_TOKEN and PENSTOCK_ADMIN_TOKEN_FILE: set only one of them");
+  if (readToken !== undefined && readTokenFile !== undefined)
+    faults.push("PENSTOCK_READ_TOKEN and PENSTOCK_READ_TOKEN_FILE: set only one of them");
+  const { admin, read } = tokensOf({ ...config, adminAuth: "auto" });
+  if (read.some((token) => admin.includes(token)))
+    faults.push("PENSTOCK_READ_TOKEN: must differ from PENSTOCK_ADMIN_TOKEN");
+  return faults;
 }
 
 function publicPortFaults({

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { checkAdminPort, checkPublicPort } from "../../../src/commands/doctor/ports.ts";
 import { AdminServer } from "../../../src/gateway/admin/server.ts";
 import { frontPage } from "../../../src/gateway/http/pages/pages.ts";
+import { PortAccess } from "../../../src/platform/base/port-access.ts";
 import { silent } from "../../kit/processes.ts";
 
 const mine = {
@@ -20,6 +21,7 @@ async function found(instance: object | undefined) {
   onTestFinished(() => void open.close());
   const publicPort = (open.address() as AddressInfo).port;
   const admin = new AdminServer({
+    access: new PortAccess({ admin: [], read: [] }),
     metrics: { contentType: "text/plain", text: async () => "" },
     readiness: async () => [],
     publicPort: () => publicPort,

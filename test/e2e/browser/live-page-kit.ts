@@ -12,6 +12,8 @@ export interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly colorScheme?: "light" | "dark";
   readonly query?: string;
+  /** The text of the page's status to wait for. Default: Ready. */
+  readonly status?: string;
   readonly address: string;
   /** Messages that the browser itself logs about error responses and closed connections. */
   readonly expected?: RegExp;
@@ -21,7 +23,8 @@ export interface Look {
  * A page that is closed when the test ends. The test fails if the browser has reported a problem.
  */
 export async function visitPage(browser: Browser, look: Look): Promise<Page> {
-  const { viewport = wide, colorScheme = "light", query = "", address, expected } = look;
+  const { viewport = wide, colorScheme = "light", query = "", status = "Ready" } = look;
+  const { address, expected } = look;
   mkdirSync(screenshots, { recursive: true });
   const context = await browser.newContext({ viewport, colorScheme });
   const page = await context.newPage();
@@ -37,7 +40,7 @@ export async function visitPage(browser: Browser, look: Look): Promise<Page> {
     expect(complaints.filter((complaint) => expected?.test(complaint) !== true)).toEqual([]);
   });
   await page.goto(`${address}/${query}`);
-  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
+  await expect.poll(() => page.locator("#status").textContent()).toBe(status);
   return page;
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { AdminServer } from "../../../src/gateway/admin/server.ts";
+import { PortAccess } from "../../../src/platform/base/port-access.ts";
 
 let admin: AdminServer | undefined;
 let nowMs = 0;
@@ -15,6 +16,7 @@ async function startAdmin(
   warnings?: () => Promise<string[]>,
 ): Promise<string> {
   admin = new AdminServer({
+    access: new PortAccess({ admin: [], read: [] }),
     ...(warnings === undefined ? {} : { warnings }),
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "penstock_x 1\n" },
     readiness,
@@ -106,6 +108,7 @@ describe("the admin server", () => {
   test("rejects a port that is already in use", async () => {
     const url = await startAdmin(async () => []);
     const second = new AdminServer({
+      access: new PortAccess({ admin: [], read: [] }),
       metrics: { contentType: "", text: async () => "" },
       readiness: async () => [],
       log: { error: () => {} },

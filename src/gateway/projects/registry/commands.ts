@@ -225,7 +225,22 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Changes a project by compare-and-set on its entry. Must not assign a key. */
+/**
+ * Writes the deletion marker of a project, which gateways need to distinguish a removal from a loss.
+ * Does nothing if there is one. Throws an UnknownProjectError if there is no registry.
+ */
+export async function removeEntry(connection: NatsConnection, options: OfProject): Promise<void> {
+  const { id } = options;
+  const bucket = await onceLed(() => openExistingBucket(connection, options));
+  await writeEntry(connection, options, async () => {
+    if (bucket === undefined) throw new UnknownProjectError(id);
+    const entry = (await bucket.get(id)) ?? undefined;
+    if (entry !== undefined && entry.operation !== "PUT") return undefined;
+    return { key: id, value: undefined, expect: { lastSubjectSequence: entry?.revision ?? 0 } };
+  });
+}
+
+/** Changes a project, without assigning a key, by compare-and-set on its entry. */
 async function change(
   connection: NatsConnection,
   options: OfProject,

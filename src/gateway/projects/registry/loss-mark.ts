@@ -62,7 +62,7 @@ export async function requireNoneLacking(
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";
   throw new ProjectError(
-    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each project again, or write a deletion marker for a project that should not exist (\`nats kv del <prefix>_projects <id>\`)`,
+    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each again, or remove one that should not exist (\`penstock project remove <id>\`)`,
   );
 }
 

@@ -2,6 +2,7 @@
 // bucket is missing or has lost projects, the known projects stay in use, and no key counts as
 // unknown.
 
+import { isDeepStrictEqual } from "node:util";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../../../platform/base/errors.ts";
 import type { Log } from "../../../platform/base/log.ts";
@@ -38,6 +39,17 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   const registry = new Registry(options);
   await registry.opened;
   return registry;
+}
+
+/** Describes a change of a project without its keys; empty if nothing has changed. */
+function changesOf(before: Project | undefined, after: Project | undefined): string[] {
+  if (before === undefined) return after === undefined ? [] : ["added"];
+  if (after === undefined) return ["removed"];
+  const changed = (["name", "keys", "quota"] as const).filter(
+    (field) => !isDeepStrictEqual(before[field], after[field]),
+  );
+  const isSame = before.enabled === after.enabled;
+  return isSame ? changed : [...changed, after.enabled ? "enabled" : "disabled"];
 }
 
 export class Registry implements ProjectLookup {
@@ -191,7 +203,11 @@ export class Registry implements ProjectLookup {
   }
 
   #takeChange(key: string, news: EntryNews): void {
+    const before = this.#known.byId(key);
     this.#known.take(key, news);
+    const changed = changesOf(before, this.#known.byId(key));
+    if (changed.length > 0)
+      this.#log.info({ project: key, changed, revision: news.revision }, "audit: project changed");
     if (this.#isFaultLogged) this.#judge();
   }
 

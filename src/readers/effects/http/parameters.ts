@@ -3,6 +3,7 @@
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
+import { accessProblems } from "../../../platform/base/port-access.ts";
 
 /** The parsers of a path's parameters. The text of their Errors follows `<name>: `. */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
@@ -88,13 +89,14 @@ function shown(name: string): string {
 }
 
 interface ProblemRow {
-  readonly status: 400 | 403 | 404 | 405 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 503 | 504;
   readonly title: string;
 }
 
 /** The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). */
 export const problemTable = {
   invalid_parameter: { status: 400, title: "Invalid parameter" },
+  ...accessProblems,
   foreign_host: { status: 403, title: "Host name not allowed" },
   not_found: { status: 404, title: "Not found" },
   method_not_allowed: { status: 405, title: "Read-only port: use GET or HEAD" },

@@ -6,6 +6,13 @@ import type { Socket } from "node:net";
 import { HttpPort } from "../../../platform/base/http-port.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { isLoopback, isOwnHost } from "../../../platform/base/own-host.ts";
+import {
+  type AccessCode,
+  accessProblems,
+  challengeOf,
+  type NeededToken,
+  type PortAccess,
+} from "../../../platform/base/port-access.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
 import { Slots } from "../../../platform/base/slots.ts";
 import type { EffectsReader } from "../store/port.ts";
@@ -24,6 +31,7 @@ import { Waits, type Written, wantedFrom } from "./waits.ts";
 export interface EffectsHttpOptions {
   readonly instance?: object;
   readonly host: string;
+  readonly access: PortAccess;
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
   readonly written?: Written;
@@ -140,12 +148,20 @@ export class EffectsHttp {
   }
 
   async #answer(request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
-    const { host } = this.#options;
+    const { host, access } = this.#options;
     const [path = "", queryText = ""] = splitUrl(request.url ?? "");
     const isRead = request.method === "GET" || request.method === "HEAD";
+    const refusal = access.problemOf(request, isRead ? tokenFor(path) : "admin");
+    const isHealth = path === "/livez" || path === "/readyz";
+    // Probes send no token. Without one, health is a status only.
+    if (refusal !== undefined && !isHealth) return refused(refusal);
     if (!isRead) return problemAnswer(problem("method_not_allowed", "this port is read-only"));
-    if (path === "/livez") return json(200, { status: "alive", instance: this.#options.instance });
-    if (path === "/readyz") return await this.#ready();
+    const withDetails = refusal === undefined;
+    if (path === "/livez") {
+      const { instance } = this.#options;
+      return json(200, { status: "alive", ...(withDetails ? { instance } : {}) });
+    }
+    if (path === "/readyz") return await this.#ready(withDetails);
     if (this.#spare.has(request.socket))
       return problemAnswer(problem("overloaded", `${connectionsMax} connections are open`));
     if (path === "/metrics") {
@@ -200,13 +216,13 @@ export class EffectsHttp {
     );
   }
 
-  async #ready(): Promise<Answer> {
+  async #ready(withDetails: boolean): Promise<Answer> {
     const { reader, status } = this.#options;
     const reasons =
       reader() === undefined ? ["waiting for the database"] : (await status()).reasons;
     return reasons.length === 0
       ? json(200, { status: "ready" })
-      : json(503, { status: "unready", reasons });
+      : json(503, { status: "unready", ...(withDetails ? { reasons } : {}) });
   }
 
   #reader(): EffectsReader {
@@ -233,6 +249,7 @@ export class EffectsHttp {
     response
       .writeHead(status, {
         ...{ ...always, "Content-Type": contentType, "Content-Length": bytes },
+        ...challengeOf(status),
         ...(status === 405 ? { Allow: "GET, HEAD" } : {}),
         ...(status === 503 ? { "Retry-After": "1" } : {}),
       })
@@ -248,6 +265,15 @@ const nothingHere = problem(
   "not_found",
   "this path does not exist; the paths are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
 );
+
+/** Returns the token for a path. The read-only one reads numbers, but nothing about people. */
+function tokenFor(path: string): NeededToken {
+  return /^\/(?:status|metrics|livez|readyz|projects\/[^/]+\/usage)$/.test(path) ? "read" : "admin";
+}
+
+function refused(code: AccessCode): Answer {
+  return problemAnswer(problem(code, accessProblems[code].detail));
+}
 
 function foreignHost({ socket }: IncomingMessage): string {
   return `use an IP address such as http://127.0.0.1:${socket.localPort}/, localhost, or the name in PENSTOCK_EFFECTS_HOST. Other names are rejected, because pages of other sites could read the answers through them`;

@@ -7,6 +7,7 @@ import type { Value } from "../../../platform/base/table.ts";
 import { personUuid } from "../people/person-uuid.ts";
 import { largeBytesMin } from "../people/property-bag.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
+import { tablesOfProjects } from "./rows/tables.ts";
 
 /** Runs SQL on a separate connection. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
@@ -35,6 +36,17 @@ export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons completely, or rejects and erases nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
+  /** Removes everything of a project, or rejects and removes nothing. */
+  eraseProject(projectId: string): Promise<ErasedProject>;
+}
+
+export interface ErasedProject {
+  readonly persons: number;
+  readonly groups: number;
+  /** Number of all removed rows. */
+  readonly rows: number;
+  /** Descriptions of data that remains, and until when it remains. */
+  readonly remains: readonly string[];
 }
 
 /** Returns a new commit number. It is negative, so it differs from every number of a writer. */
@@ -115,6 +127,25 @@ export async function eraseRows(
   const announcements = await eraseMemory(sql, projectId, all);
   await sql.run("DROP TABLE gone");
   return { ids, ...counts, rejected, announcements, remains: [] };
+}
+
+/** Removes all rows of a project within a transaction, which the caller commits. */
+export async function eraseProjectRows(sql: ErasingSql, projectId: string): Promise<ErasedProject> {
+  await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
+  const which = "WHERE project_id = $1";
+  const count = async (from: string) =>
+    Number((await sql.all(`SELECT count(*) FROM ${from}`, [projectId]))[0]?.[0] ?? 0);
+  const persons = await count(`members ${which} AND merged_into IS NULL`);
+  const groups = await count(`groups ${which}`);
+  let rows = 0;
+  for (const { name } of tablesOfProjects)
+    rows += await sql.run(`DELETE FROM ${name} ${which}`, [projectId]);
+  for (const [id, json] of await sql.all("SELECT id, json FROM outbox"))
+    if ((JSON.parse(json as string) as { project?: unknown }).project === projectId)
+      rows += await sql.run("DELETE FROM outbox WHERE id = $1", [id!]);
+  const less = "UPDATE totals SET persons = persons - $1, groups = groups - $2";
+  await sql.run(less, [persons, groups]);
+  return { persons, groups, rows, remains: [] };
 }
 
 /**

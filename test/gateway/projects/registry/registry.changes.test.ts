@@ -34,6 +34,14 @@ describe("the registry", () => {
     await (await openBucket(rig.connection, place)).delete("shop");
     await expect.poll(() => registry.projectsKnown, soon).toBe(0);
     expect(registry.byKey(last.keys[0] ?? "")).toBeUndefined();
+    const audit = registry.lines.filter(({ message }) => message === "audit: project changed");
+    expect(audit.map(({ fields }) => fields)).toMatchObject(
+      [["added"], ["keys"], ["keys"], ["keys"], ["disabled"], ["removed"]].map((changed) => ({
+        project: "shop",
+        changed,
+      })),
+    );
+    expect(JSON.stringify(audit)).not.toContain("phc_");
   });
 
   test("has all existing projects once it is open", async () => {

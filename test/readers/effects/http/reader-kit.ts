@@ -1,6 +1,7 @@
 // The HTTP port of the effects with a fake reader, whose answers a test sets.
 
 import { onTestFinished } from "vitest";
+import { PortAccess } from "../../../../src/platform/base/port-access.ts";
 import {
   EffectsHttp,
   type EffectsHttpOptions,
@@ -56,6 +57,7 @@ export async function openEffectsHttp(
   more: Partial<EffectsHttpOptions> = {},
 ): Promise<{ readonly url: string; readonly http: EffectsHttp }> {
   const http = new EffectsHttp({
+    access: new PortAccess({ admin: [], read: [] }),
     host: "127.0.0.1",
     reader: () => reader,
     status: async () => ({ state: "applying", reasons: [], streams: [] }),

@@ -8,7 +8,9 @@ import { storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import {
   type ErasedPeople,
+  type ErasedProject,
   type ErasingSql,
+  eraseProjectRows,
   eraseRows,
   idsOfPersons,
   type PeopleErasure,
@@ -32,9 +34,17 @@ export class PostgresErasure implements PeopleErasure {
   }
 
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {
-    return this.#run("erase people", async (client) => {
+    return this.#write("erase people", (client) => eraseRows(sqlOf(client), projectId, ids));
+  }
+
+  eraseProject(projectId: string): Promise<ErasedProject> {
+    return this.#write("erase a project", (client) => eraseProjectRows(sqlOf(client), projectId));
+  }
+
+  #write<Result>(doing: string, work: (client: Client) => Promise<Result>) {
+    return this.#run(doing, async (client) => {
       await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
-      const erased = await eraseRows(sqlOf(client), projectId, ids);
+      const erased = await work(client);
       await client.query("COMMIT");
       const { shown } = this.#address;
       const remains = `dead rows in PostgreSQL at ${shown}, until a VACUUM; its log of changes, until it is recycled`;

@@ -224,3 +224,9 @@ export const incidents = table(
     detail: text,
   },
 );
+
+/** The tables with a row per project or more, in which every row has the project's id. */
+export const tablesOfProjects = [
+  ...[members, links, groups, groupTypes, groupMembers, largeProperties],
+  ...[usage, activeIds, spikes, activity, rejected, rejectedTotals],
+] as const;

@@ -5,7 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isBusy } from "../../../../platform/base/files.ts";
 import {
   type ErasedPeople,
+  type ErasedProject,
   type ErasingSql,
+  eraseProjectRows,
   eraseRows,
   idsOfPersons,
   type PeopleErasure,
@@ -35,7 +37,15 @@ export class SqliteErasure implements PeopleErasure {
     }
   }
 
-  async erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {
+  erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {
+    return this.#write((database) => eraseRows(sqlOf(database), projectId, ids));
+  }
+
+  eraseProject(projectId: string): Promise<ErasedProject> {
+    return this.#write((database) => eraseProjectRows(sqlOf(database), projectId));
+  }
+
+  async #write<T>(work: (database: Database) => Promise<T>) {
     mustBeReadable(this.#file);
     const database = Database.forWriting(this.#file);
     try {
@@ -44,9 +54,9 @@ export class SqliteErasure implements PeopleErasure {
       while (!begun(database))
         if (performance.now() > untilMs) faults(`write to ${this.#file}`, () => begin(database));
         else await delay(retryMs);
-      const erased = await eraseRows(sqlOf(database), projectId, ids);
+      const done = await work(database);
       faults(`write to ${this.#file}`, () => database.exec("COMMIT"));
-      return { ...erased, remains: await this.#emptyLog(database) };
+      return { ...done, remains: await this.#emptyLog(database) };
     } catch (error) {
       database.undo();
       throw error;

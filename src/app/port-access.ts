@@ -1,0 +1,20 @@
+import { CommandError, usageExitCode } from "../commands/context.ts";
+import { exposureOf, PortAccess, tokensOf } from "../platform/base/port-access.ts";
+import { type Config, flagOf, variableOf } from "../platform/settings/config.ts";
+
+const hostSetting = { admin: "adminHost", effects: "effectsHost", sink: "sinkHost" } as const;
+
+/**
+ * Returns the access rules of a port. Throws a CommandError if other hosts reach the port and no
+ * token is set, unless PENSTOCK_ADMIN_AUTH=off permits it.
+ */
+export function portAccess(config: Config, port: keyof typeof hostSetting): PortAccess {
+  const setting = hostSetting[port];
+  const host = config[setting];
+  if (exposureOf(host, config) === "lacks token")
+    throw new CommandError(
+      `cannot open the ${port} port on ${host}: other hosts can reach it there, and no token protects it: set PENSTOCK_ADMIN_TOKEN or PENSTOCK_ADMIN_TOKEN_FILE, or ${variableOf(setting)} (${flagOf(setting)}) to 127.0.0.1; if the network protects the port, set PENSTOCK_ADMIN_AUTH=off`,
+      usageExitCode,
+    );
+  return new PortAccess(tokensOf(config));
+}

@@ -1,0 +1,26 @@
+// The audit log of an operator's changes: a JSON line on standard error for each, also for a failed
+// one.
+
+import { hostname } from "node:os";
+import { createLog } from "../platform/base/log.ts";
+import type { ConfiguredCommand } from "./context.ts";
+import { userOf } from "./erase/receipt.ts";
+
+/** Runs a change and logs it. `what` must not contain a key or another secret. */
+export async function audited<T>(
+  { context }: ConfiguredCommand,
+  { change, ...what }: { readonly change: string; readonly [field: string]: unknown },
+  work: () => Promise<T>,
+): Promise<T> {
+  const log = createLog("info", context.stderr);
+  const entry = { change, actor: `${userOf(context.host)}@${hostname()}`, ...what };
+  try {
+    const result = await work();
+    log.info({ ...entry, result: "done" }, `audit: ${change}`);
+    return result;
+  } catch (error) {
+    const reason = (error as Error).message;
+    log.warn({ ...entry, result: "failed", reason }, `audit: ${change}`);
+    throw error;
+  }
+}

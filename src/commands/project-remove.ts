@@ -1,0 +1,198 @@
+// `penstock project remove` rejects the events of a project, removes those that are stored, and then
+// the project itself. Each step can be repeated, so a killed command is run again.
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { type BucketPlace, UnknownProjectError } from "../gateway/projects/registry/bucket.ts";
+import { listProjects, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
+import { usageBucketName, usageKey } from "../gateway/projects/usage/usage.ts";
+import { StoreError } from "../platform/base/store-error.ts";
+import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
+import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
+import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
+import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
+import { audited } from "./audit.ts";
+import { confirm } from "./confirm.ts";
+import { CommandError, type ConfiguredCommand, note, say } from "./context.ts";
+import { shownBytes } from "./doctor/finding.ts";
+import { copiesOf } from "./erase/stream-checks.ts";
+import { withNats } from "./nats.ts";
+import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
+import { messageBytesOf } from "./stream/readers.ts";
+import { type NamedStream, namedStreams, unreadOf } from "./stream/streams.ts";
+import { counted } from "./terminal.ts";
+
+export interface RemoveOptions {
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  /** False if the people, groups and usage in the effects database must stay. */
+  readonly effects: boolean;
+  /** Called after each step. Tests end the process in it. */
+  readonly stepped?: (step: "disabled" | "purged" | "effects") => void;
+}
+
+/** Time until all gateways have read a change of the registry. */
+const gatewaysReadMs = 1_000;
+const changeTimeoutMs = 60_000;
+
+export async function removeProject(
+  command: ConfiguredCommand,
+  id: string,
+  options: RemoveOptions,
+): Promise<void> {
+  const { config } = command;
+  mustBeProjectId(id);
+  if (config.hubDomain !== undefined)
+    throw new CommandError(
+      "project remove: the hub has the projects of this leaf node and a copy of their events: run the command at the hub. The events on the leaf expire by age",
+    );
+  await withNats(command, async (connection) => {
+    await mustBeKnown(connection, config, { command: "project remove", project: id });
+    await new Removal(command, connection, { id, ...options }).run();
+  });
+}
+
+class Removal {
+  readonly #command: ConfiguredCommand;
+  readonly #connection: NatsConnection;
+  readonly #options: RemoveOptions & { readonly id: string };
+  readonly #place: BucketPlace & { readonly id: string };
+
+  constructor(
+    command: ConfiguredCommand,
+    connection: NatsConnection,
+    options: RemoveOptions & { readonly id: string },
+  ) {
+    const { subjectPrefix: prefix, replicas } = command.config;
+    this.#command = command;
+    this.#connection = connection;
+    this.#options = options;
+    this.#place = { prefix, replicas, id: options.id };
+  }
+
+  async run(): Promise<void> {
+    const { id, dryRun, yes, effects, stepped } = this.#options;
+    const command = this.#command;
+    const manager = await managerOf(this.#connection, { timeoutMs: changeTimeoutMs });
+    const streams = await namedStreams(command, this.#connection, undefined);
+    await this.#report(manager, streams);
+    if (dryRun) return say(command, "nothing was changed (--dry-run)");
+    const question = `Remove the project ${id}, its keys and all of its stored events?`;
+    if (!yes) await confirm(command, { command: "project remove", question, word: id });
+    await audited(command, { change: "project remove", project: id }, async () => {
+      await this.#disable();
+      stepped?.("disabled");
+      for (const { stream, lane, partition } of streams) {
+        const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
+        const { purged } = await manager.streams.purge(stream, { filter });
+        if (purged > 0) say(command, `${stream}: ${counted(purged, "message")} removed`);
+      }
+      stepped?.("purged");
+      if (effects) await this.#removeEffects();
+      stepped?.("effects");
+      await this.#removeUsage(manager);
+      await removeEntry(this.#connection, this.#place);
+    });
+    await delay(gatewaysReadMs);
+    say(command, `project ${id} removed`);
+  }
+
+  /** Prints what would be removed, and what would stay. */
+  async #report(manager: JetStreamManager, streams: readonly NamedStream[]): Promise<void> {
+    const command = this.#command;
+    const { id, effects } = this.#options;
+    const project = (await listProjects(this.#connection, this.#place)).find(
+      (one) => one.id === id,
+    );
+    say(
+      command,
+      project === undefined
+        ? `project ${id}: not in the registry`
+        : `project ${id}: ${counted(project.keys.length, "key")}, ${project.enabled ? "enabled" : "disabled"}`,
+    );
+    for (const { stream, lane, partition } of streams) {
+      const of = (projectId: string) =>
+        subjectOf(this.#place.prefix, lane, { partition, projectId });
+      const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
+        ...{ stream, subject: of(id) },
+      });
+      if (messages > 0)
+        say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
+      const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
+      const shared = state.subjects?.[of(manyProjects)] ?? 0;
+      if (shared > 0)
+        note(
+          command,
+          `${stream}: ${counted(shared, "message")} of several projects may contain its events, and stay until they expire (PENSTOCK_FRAME_SCOPE)`,
+        );
+    }
+    const doomed = streams.map(
+      (one) =>
+        [
+          one,
+          {
+            before: one.info.state.last_seq + 1,
+            subject: subjectOf(this.#place.prefix, one.lane, { ...one, projectId: id }),
+          },
+        ] as const,
+    );
+    const unread = effects ? await unreadOf(command, manager, doomed, "--no-effects") : [];
+    for (const one of unread) note(command, `${one}, and will not receive them`);
+    const place = storePlace(command.config);
+    if (!effects) note(command, "the effects keep its people, groups and usage (--no-effects)");
+    else if (this.#hasEffects)
+      say(command, `${shownPlace(place)}: its people, groups, usage and spikes`);
+    note(command, "targets of sinks keep what they have received, and so do backups");
+    for (const copy of await copiesOf(this.#connection, streams))
+      note(command, `not removed: ${copy}`);
+  }
+
+  get #hasEffects(): boolean {
+    const place = storePlace(this.#command.config);
+    return place.kind === "postgres" || !isAbsent(place.file);
+  }
+
+  /** Rejects new events, and waits until those of requests in progress are stored. */
+  async #disable(): Promise<void> {
+    const command = this.#command;
+    try {
+      await setEnabled(this.#connection, { ...this.#place, enabled: false });
+    } catch (error) {
+      // An earlier run has removed the entry, or the project has only events.
+      if (!(error instanceof UnknownProjectError)) throw error;
+      return;
+    }
+    const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
+    note(command, `its events now get a 401; waiting ${waitMs / 1_000} s for requests in progress`);
+    await delay(waitMs);
+  }
+
+  async #removeEffects(): Promise<void> {
+    if (!this.#hasEffects) return;
+    const command = this.#command;
+    const place = storePlace(command.config);
+    try {
+      const erasure = await erasureAt(place);
+      const { persons, groups, rows, remains } = await erasure.eraseProject(this.#options.id);
+      say(
+        command,
+        `${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}, ${counted(rows, "row")} removed`,
+      );
+      for (const one of remains) note(command, `not removed: ${one}`);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      throw new CommandError(
+        `project remove: ${error.message}. Run the command again, or with --no-effects`,
+      );
+    }
+  }
+
+  async #removeUsage(manager: JetStreamManager): Promise<void> {
+    const bucket = usageBucketName(this.#place.prefix);
+    const stream = bucketStream(bucket);
+    if ((await streamInfoOf(manager, stream)) === undefined) return;
+    const filter = `${bucketSubjects(bucket)}${usageKey(this.#options.id, "*")}`;
+    await manager.streams.purge(stream, { filter });
+  }
+}

@@ -1,0 +1,125 @@
+// The readers of a stream and what each has not read. Consumers on the server are the durable
+// consumers of programs, and those of running effects and sinks. The effects also have a position in
+// their database. The position of a sink that does not run is in its target, which is not asked.
+
+import {
+  AckPolicy,
+  type ConsumerInfo,
+  DeliverPolicy,
+  type JetStreamManager,
+  jetstream,
+} from "@nats-io/jetstream";
+import { type NatsConnection, nuid } from "@nats-io/nats-core";
+import { nanosPerMs } from "../../platform/nats/api.ts";
+import type { Config } from "../../platform/settings/config.ts";
+import { readerAt, shownPlace, storePlace } from "../../readers/effects/store/open.ts";
+import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
+import { CommandError } from "../context.ts";
+
+export interface StreamReader {
+  readonly name: string;
+  /** The sequence up to which it has read every message that it reads. */
+  readonly readTo: number;
+  /** Number of messages that it has not read, or not acknowledged. */
+  readonly unread: number;
+}
+
+/** Messages of a stream: those from a sequence or time on, of one subject or all. */
+interface Which {
+  readonly from: number | Date;
+  readonly subject?: string | undefined;
+}
+
+const countingMs = 10_000;
+
+/** Counts messages of a stream on the server, without reading them. */
+export async function countFrom(
+  manager: JetStreamManager,
+  stream: string,
+  { from, subject }: Which,
+): Promise<number> {
+  const name = `penstock_count_${nuid.next()}`;
+  const start =
+    typeof from === "number"
+      ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }
+      : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: from.toISOString() };
+  const { num_pending: pending } = await manager.consumers.add(stream, {
+    ...{ name, ...start, ack_policy: AckPolicy.None, mem_storage: true, num_replicas: 1 },
+    inactive_threshold: countingMs * nanosPerMs,
+    ...(subject === undefined ? {} : { filter_subject: subject }),
+  });
+  await manager.consumers.delete(stream, name).catch(() => {});
+  return pending;
+}
+
+/** Returns the consumers of a stream on the server. */
+export async function readersOf(
+  manager: JetStreamManager,
+  stream: string,
+): Promise<StreamReader[]> {
+  const found: StreamReader[] = [];
+  for await (const info of manager.consumers.list(stream)) {
+    const isOwnReader = /^penstock_(?:effects|sink)_/.test(info.name);
+    if (info.config.durable_name === undefined && !isOwnReader) continue;
+    const unread = info.num_pending + info.num_ack_pending;
+    found.push({ name: info.name, readTo: readToOf(info, unread), unread });
+  }
+  return found;
+}
+
+function readToOf({ config, ack_floor: floor, delivered }: ConsumerInfo, unread: number): number {
+  // A filter may exclude the last messages, so a sequence alone would not show that all are read.
+  if (unread === 0) return Number.POSITIVE_INFINITY;
+  return config.ack_policy === AckPolicy.None ? delivered.stream_seq : floor.stream_seq;
+}
+
+/**
+ * Returns the position of the effects database in each stream; none if there is no database.
+ * `unless` names the flag without which the database must answer.
+ */
+export async function effectsPositions(
+  config: Pick<Config, "effectsUrl" | "dataDir">,
+  unless: string,
+): Promise<ReadonlyMap<string, number>> {
+  const place = storePlace(config);
+  if (place.kind === "sqlite" && isAbsent(place.file)) return new Map();
+  try {
+    const reader = await readerAt(place);
+    try {
+      const positions = await reader.positions();
+      return new Map(positions.map(({ stream, sequence }) => [stream, sequence]));
+    } finally {
+      await reader.close();
+    }
+  } catch (error) {
+    throw new CommandError(
+      `cannot check what the effects have read in ${shownPlace(place)}: ${(error as Error).message}: set PENSTOCK_EFFECTS_URL, or use ${unless}`,
+    );
+  }
+}
+
+interface OfSubject {
+  readonly stream: string;
+  readonly subject: string;
+}
+
+/** Returns the number of a subject's messages and their bytes. Reads only their headers. */
+export async function messageBytesOf(
+  manager: JetStreamManager,
+  connection: NatsConnection,
+  { stream, subject }: OfSubject,
+): Promise<{ readonly messages: number; readonly bytes: number }> {
+  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
+  const expected = state.subjects?.[subject] ?? 0;
+  let [messages, bytes] = [0, 0];
+  if (expected === 0) return { messages, bytes };
+  const js = jetstream(connection, { timeout: countingMs });
+  const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
+  for await (const message of await consumer.consume()) {
+    messages++;
+    bytes += Number(message.headers?.get("Nats-Msg-Size") ?? 0) + subject.length;
+    if (message.info.pending === 0 || messages >= expected) break;
+  }
+  await consumer.delete().catch(() => {});
+  return { messages, bytes };
+}

@@ -1,0 +1,267 @@
+// `penstock stream show`, `set` and `purge`.
+
+import type { StreamConfig } from "@nats-io/jetstream";
+import {
+  metadataWith,
+  type OwnLimit,
+  ownLimitsOf,
+  wantedConfigs,
+} from "../../gateway/streams/desired.ts";
+import { managerOf, nanosPerMs } from "../../platform/nats/api.ts";
+import { subjectOf } from "../../platform/nats/names.ts";
+import { audited } from "../audit.ts";
+import { confirm } from "../confirm.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
+import { shownBytes } from "../doctor/finding.ts";
+import { managerFor, withNats } from "../nats.ts";
+import { mustBeProjectId } from "../registered-project.ts";
+import { counted, table } from "../terminal.ts";
+import { readersOf, type StreamReader } from "./readers.ts";
+import {
+  countDoomed,
+  type Doomed,
+  type NamedStream,
+  namedStreams,
+  requireRead,
+} from "./streams.ts";
+
+/** A purge of a large stream may take the server seconds. */
+const changeTimeoutMs = 60_000;
+
+export async function showStreams(
+  command: ConfiguredCommand,
+  which: string | undefined,
+  asJson: boolean,
+): Promise<void> {
+  const shown = await withNats(command, async (connection) => {
+    const manager = await managerFor(connection);
+    const streams = await namedStreams(command, connection, which);
+    return await Promise.all(
+      streams.map(async (one) => shownStream(one, await readersOf(manager, one.stream))),
+    );
+  });
+  if (asJson) return say(command, JSON.stringify(shown, undefined, 2));
+  for (const line of table([
+    ["STREAM", "MESSAGES", "BYTES", "MAX BYTES", "MAX AGE", "OLDEST", "NEWEST", "LIMITS"],
+    ...shown.map((one) => [
+      ...[one.stream, String(one.messages), shownBytes(one.bytes), sizeText(one.bytes_max)],
+      ...[ageText(one.age_max_seconds), one.oldest ?? "-", one.newest ?? "-"],
+      one.set_by_command.length === 0 ? "settings" : `set: ${one.set_by_command.join(", ")}`,
+    ]),
+  ]))
+    say(command, line);
+  const readers = shown.flatMap(({ stream, readers }) =>
+    readers.map(({ name, unread }) => [stream, name, String(unread)]),
+  );
+  say(command, "");
+  if (readers.length === 0) return say(command, "no reader is connected");
+  for (const line of table([["STREAM", "READER", "UNREAD MESSAGES"], ...readers]))
+    say(command, line);
+}
+
+function shownStream({ stream, lane, partition, info }: NamedStream, readers: StreamReader[]) {
+  const { state, config, cluster } = info;
+  const hasMessages = state.messages > 0;
+  return {
+    ...{ stream, lane, partition },
+    ...{ messages: state.messages, bytes: state.bytes },
+    bytes_max: config.max_bytes > 0 ? config.max_bytes : null,
+    age_max_seconds: config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null,
+    /** The limits that a gateway does not change, because `stream set` has set them. */
+    set_by_command: ownLimitsOf(config),
+    first_sequence: state.first_seq,
+    last_sequence: state.last_seq,
+    oldest: hasMessages ? timeText(state.first_ts) : null,
+    newest: hasMessages ? timeText(state.last_ts) : null,
+    replicas: config.num_replicas,
+    leader: cluster?.leader ?? null,
+    readers: readers.map(({ name, unread }) => ({ name, unread })),
+  };
+}
+
+function timeText(time: string): string {
+  return `${time.slice(0, 19)}Z`;
+}
+
+function sizeText(bytes: number | null): string {
+  return bytes === null ? "unlimited" : shownBytes(bytes);
+}
+
+function ageText(seconds: number | null): string {
+  if (seconds === null) return "unlimited";
+  const units = [
+    ["d", 86_400],
+    ["h", 3_600],
+    ["m", 60],
+  ] as const;
+  const [unit, size] = units.find(([, size]) => seconds % size === 0) ?? ["s", 1];
+  return `${seconds / size}${unit}`;
+}
+
+export interface SetOptions {
+  readonly maxAge?: number;
+  readonly maxBytes?: number;
+  readonly fromSettings: boolean;
+  readonly unread: boolean;
+}
+
+/** Minimum retention, so that readers that restart do not lose events. */
+const ageMsMin = 3_600_000;
+
+/** Sets the limits of streams. A limit that is set here is no longer changed by the gateways. */
+export async function setLimits(
+  command: ConfiguredCommand,
+  which: string,
+  options: SetOptions,
+): Promise<void> {
+  const { maxAge, maxBytes, fromSettings } = options;
+  if (fromSettings === (maxAge !== undefined || maxBytes !== undefined))
+    throw new CommandError(
+      "stream set: give --max-age, --max-bytes or both, or only --from-settings",
+      usageExitCode,
+    );
+  if (maxAge !== undefined && maxAge < ageMsMin)
+    throw new CommandError(
+      "stream set: --max-age must be at least 1h, so that a reader that restarts loses no events",
+      usageExitCode,
+    );
+  await withNats(command, async (connection) => {
+    const manager = await managerOf(connection, { timeoutMs: changeTimeoutMs });
+    const streams = await namedStreams(command, connection, which);
+    const changes = streams.map((one) => [one, changedConfig(command, one, options)] as const);
+    for (const [{ stream, info }, { max_bytes: bytesMax }] of changes)
+      if (bytesMax > 0 && bytesMax < info.state.bytes)
+        throw new CommandError(
+          `stream set: ${stream} holds ${info.state.bytes} bytes, more than ${bytesMax}: it would reject all events (503 store_full). Nothing was changed. Shorten --max-age first, or purge`,
+        );
+    const doomed = changes.flatMap(([one, { max_age: age }]): [NamedStream, Doomed][] => {
+      const isShorter = age > 0 && (one.info.config.max_age === 0 || age < one.info.config.max_age);
+      return isShorter ? [[one, { before: new Date(Date.now() - age / nanosPerMs) }]] : [];
+    });
+    await requireRead(command, manager, {
+      ...{ doing: "stream set", doomed, isAccepted: options.unread },
+    });
+    for (const [{ stream, info }, config] of changes) {
+      const before = limitsText(info.config);
+      const after = limitsText(config);
+      if (before === after) {
+        say(command, `${stream}: unchanged: ${after}`);
+        continue;
+      }
+      await audited(command, { change: "stream set", stream, before, after }, async () => {
+        await manager.streams.update(stream, config).catch((error: Error) => {
+          throw new CommandError(`stream set: ${stream} rejected the limits: ${error.message}`);
+        });
+      });
+      say(command, `${stream}: ${after}; it had ${before}`);
+    }
+  });
+}
+
+function changedConfig(
+  { config: settings }: ConfiguredCommand,
+  { stream, info: { config } }: NamedStream,
+  { maxAge, maxBytes, fromSettings }: SetOptions,
+): StreamConfig {
+  const wanted = fromSettings ? wantedOf(settings, stream) : config;
+  const own = new Set<OwnLimit>(fromSettings ? [] : ownLimitsOf(config));
+  if (maxAge !== undefined) own.add("max_age");
+  if (maxBytes !== undefined) own.add("max_bytes");
+  return {
+    ...config,
+    max_age: maxAge === undefined ? wanted.max_age : maxAge * nanosPerMs,
+    max_bytes: maxBytes ?? wanted.max_bytes,
+    metadata: metadataWith(config, [...own]),
+  };
+}
+
+function wantedOf(settings: ConfiguredCommand["config"], stream: string) {
+  const wanted = wantedConfigs(settings).find(({ name }) => name === stream);
+  if (wanted === undefined)
+    throw new CommandError(
+      `stream set: the settings have no stream ${stream}: PENSTOCK_PARTITIONS is ${settings.partitions}`,
+    );
+  return wanted;
+}
+
+function limitsText(config: StreamConfig): string {
+  const age = config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null;
+  const own = ownLimitsOf(config);
+  const from = (limit: OwnLimit) => (own.includes(limit) ? "set" : "settings");
+  const bytes = sizeText(config.max_bytes > 0 ? config.max_bytes : null);
+  return `age ${ageText(age)} (${from("max_age")}), ${bytes} (${from("max_bytes")})`;
+}
+
+export interface PurgeOptions {
+  readonly project?: string;
+  readonly to?: number;
+  readonly dryRun: boolean;
+  readonly unread: boolean;
+  readonly yes: boolean;
+}
+
+/** Removes messages that are stored now. Those that are stored meanwhile stay. */
+export async function purge(
+  command: ConfiguredCommand,
+  which: string,
+  options: PurgeOptions,
+): Promise<void> {
+  const { project, dryRun, unread, yes } = options;
+  if (project !== undefined) mustBeProjectId(project);
+  await withNats(command, async (connection) => {
+    const manager = await managerOf(connection, { timeoutMs: changeTimeoutMs });
+    const streams = await namedStreams(command, connection, which);
+    if (options.to !== undefined && streams.length > 1)
+      throw new CommandError(
+        "stream purge: --to is a sequence of one stream: name the stream instead of its lane",
+        usageExitCode,
+      );
+    const doomed = streams.map((one): [NamedStream, Doomed] => [
+      one,
+      doomedOf(command, one, options),
+    ]);
+    let total = 0;
+    for (const [one, which] of doomed) {
+      const count = await countDoomed(manager, one, which);
+      total += count;
+      say(
+        command,
+        `${one.stream}: ${counted(count, "message")}${project === undefined ? "" : ` of ${project}`} before sequence ${which.before}`,
+      );
+    }
+    if (total === 0) return say(command, "nothing to remove");
+    const check = requireRead(command, manager, {
+      ...{ doing: "stream purge", doomed, isAccepted: unread },
+    });
+    if (dryRun) {
+      await check.catch((error: unknown) => {
+        if (!(error instanceof CommandError)) throw error;
+        note(command, error.message);
+      });
+      return say(command, "nothing was changed (--dry-run)");
+    }
+    await check;
+    const question = `Remove ${counted(total, "message")} from ${streams.map(({ stream }) => stream).join(", ")}?`;
+    if (!yes) await confirm(command, { command: "stream purge", question, word: which });
+    for (const [{ stream }, { before, subject }] of doomed) {
+      const entry = { change: "stream purge", stream, before, project };
+      const purged = await audited(command, entry, async () => {
+        const filter = subject === undefined ? {} : { filter: subject };
+        const answer = await manager.streams.purge(stream, { ...filter, seq: Number(before) });
+        return answer.purged;
+      });
+      say(command, `${stream}: ${counted(purged, "message")} removed`);
+    }
+  });
+}
+
+function doomedOf(
+  { config }: ConfiguredCommand,
+  { lane, partition, info: { state } }: NamedStream,
+  { project, to }: PurgeOptions,
+): Doomed {
+  const before = Math.min(to ?? state.last_seq, state.last_seq) + 1;
+  if (project === undefined) return { before };
+  const { subjectPrefix: prefix } = config;
+  return { before, subject: subjectOf(prefix, lane, { partition, projectId: project }) };
+}

@@ -1,0 +1,109 @@
+// The streams that a `stream` command names, and the check that no reader loses messages.
+
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { ledStreamInfo } from "../../platform/nats/api.ts";
+import { lanes } from "../../platform/nats/names.ts";
+import { findStreams, type StreamName } from "../../readers/stream/stored-stream.ts";
+import { CommandError, type ConfiguredCommand, usageExitCode } from "../context.ts";
+import { managerFor } from "../nats.ts";
+import { counted } from "../terminal.ts";
+import { countFrom, effectsPositions, readersOf } from "./readers.ts";
+
+export interface NamedStream extends StreamName {
+  readonly info: StreamInfo;
+}
+
+/** Returns the streams of a lane, one stream by its name, or all if `which` is undefined. */
+export async function namedStreams(
+  { config }: ConfiguredCommand,
+  connection: NatsConnection,
+  which: string | undefined,
+): Promise<NamedStream[]> {
+  const manager = await managerFor(connection);
+  const all = await findStreams(manager, config.subjectPrefix);
+  if (all.length === 0)
+    throw new CommandError(
+      "there are no streams yet: a gateway creates them at its start (penstock serve)",
+    );
+  const named = all.filter(
+    ({ stream, lane }) => which === undefined || lane === which || stream === which.toUpperCase(),
+  );
+  if (named.length === 0)
+    throw new CommandError(
+      `there is no stream ${which}: the lanes are ${lanes.join(", ")}; the streams are ${all.map(({ stream }) => stream).join(", ")}`,
+      usageExitCode,
+    );
+  const found: NamedStream[] = [];
+  for (const name of named) {
+    const info = await ledStreamInfo(manager, name.stream);
+    if (info === undefined) throw new CommandError(`the stream ${name.stream} no longer exists`);
+    found.push({ ...name, info });
+  }
+  return found;
+}
+
+/** Messages of a stream to remove: those before a sequence or time, of one subject or all. */
+export interface Doomed {
+  readonly before: number | Date;
+  readonly subject?: string | undefined;
+}
+
+export async function countDoomed(
+  manager: JetStreamManager,
+  { stream, info }: NamedStream,
+  { before, subject }: Doomed,
+): Promise<number> {
+  const all = await countFrom(manager, stream, { from: info.state.first_seq, subject });
+  return Math.max(0, all - (await countFrom(manager, stream, { from: before, subject })));
+}
+
+/**
+ * Returns a text for each reader that has not read some of the messages. The streams must not be
+ * changed before it resolves.
+ */
+export async function unreadOf(
+  { config }: ConfiguredCommand,
+  manager: JetStreamManager,
+  doomed: readonly (readonly [NamedStream, Doomed])[],
+  unless = "--unread",
+): Promise<string[]> {
+  const applied = await effectsPositions(config, unless);
+  const found: string[] = [];
+  for (const [{ stream, info }, { before, subject }] of doomed) {
+    const position = applied.get(stream);
+    const readers: { name: string; readTo: number }[] = await readersOf(manager, stream);
+    if (position !== undefined) readers.push({ name: "the effects database", readTo: position });
+    const kept = await countFrom(manager, stream, { from: before, subject });
+    for (const { name, readTo } of readers) {
+      if (readTo >= info.state.last_seq) continue;
+      const from = Math.max(readTo + 1, info.state.first_seq);
+      const unread = (await countFrom(manager, stream, { from, subject })) - kept;
+      if (unread > 0) found.push(`${name} has not read ${counted(unread, "message")} of ${stream}`);
+    }
+  }
+  return found;
+}
+
+/** Throws a CommandError if a reader has not read some of the messages, unless that is accepted. */
+export async function requireRead(
+  command: ConfiguredCommand,
+  manager: JetStreamManager,
+  {
+    doing,
+    doomed,
+    isAccepted,
+  }: {
+    /** The beginning of the error, such as `stream purge`. */
+    readonly doing: string;
+    readonly doomed: readonly (readonly [NamedStream, Doomed])[];
+    readonly isAccepted: boolean;
+  },
+): Promise<void> {
+  if (isAccepted) return;
+  const unread = await unreadOf(command, manager, doomed);
+  if (unread.length > 0)
+    throw new CommandError(
+      `${doing}: messages to remove are unread: ${unread.join("; ")}. Nothing was changed. Wait until they are read, or remove them anyway with --unread: each reader then stops until it is told to continue without them`,
+    );
+}

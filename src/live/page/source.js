@@ -1,0 +1,81 @@
+// Requests of the page, with the token if the port needs one, and the stream of server-sent events:
+// an EventSource could not send a token.
+
+import { byId, say } from "./text.js";
+
+const tokenKey = "penstock-token";
+const reopenMs = 3_000;
+const noConnection = "No connection to the gateway";
+
+/** Returns the response of the admin port. Rejects if there is no connection. */
+export function ask(path, signal) {
+  const token = sessionStorage.getItem(tokenKey);
+  const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+  return fetch(path, { cache: "no-store", headers, signal });
+}
+
+/**
+ * Opens a stream of events, and opens it again when it ends, until `close` is called.
+ * `listeners` has a function per event name, and `gone`, which is called with the reason.
+ */
+export function openSource(path, { gone, ...listeners }) {
+  const closing = new AbortController();
+  const { signal } = closing;
+  const run = async () => {
+    while (!signal.aborted) {
+      const why = await readOnce(path, listeners, signal).catch(() => noConnection);
+      if (signal.aborted) return;
+      if (why === undefined) continue;
+      gone(why);
+      await new Promise((resolve) => setTimeout(resolve, reopenMs));
+    }
+  };
+  void run();
+  return { close: () => closing.abort() };
+}
+
+/** Reads a stream to its end, and returns why it ended; undefined after a token was entered. */
+async function readOnce(path, listeners, signal) {
+  const response = await ask(path, signal);
+  if (response.status === 401 || isShort(response)) return await askForToken(response, signal);
+  if (!response.ok) return (await response.text()).trim() || noConnection;
+  let rest = "";
+  for (const reader = response.body.pipeThrough(new TextDecoderStream()).getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return noConnection;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(part) ?? [];
+      if (!signal.aborted) listeners[name]?.(JSON.parse(data));
+    }
+  }
+}
+
+/** Whether a token was sent that does not permit the page. */
+function isShort({ status, headers }) {
+  return status === 403 && headers.get("Content-Type") === "application/problem+json";
+}
+
+/** Asks for another token. Resolves when one is entered. */
+async function askForToken(response, signal) {
+  const { title, detail, code } = await response.json();
+  const dialog = byId("token");
+  say("token-note", code === "missing_token" ? "" : `${title}: ${detail}.`);
+  if (!dialog.open) dialog.showModal();
+  await new Promise((resolve) => {
+    dialog.addEventListener("close", resolve, { once: true });
+    signal.addEventListener("abort", resolve, { once: true });
+  });
+}
+
+/** Takes the token that is entered in the dialog. Without one the dialog stays open. */
+export function takeToken() {
+  byId("token").addEventListener("cancel", (event) => event.preventDefault());
+  byId("token-form").addEventListener("submit", (submitted) => {
+    submitted.preventDefault();
+    sessionStorage.setItem(tokenKey, byId("token-text").value.trim());
+    byId("token-text").value = "";
+    byId("token").close();
+  });
+}

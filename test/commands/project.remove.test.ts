@@ -1,0 +1,97 @@
+import { expect, onTestFinished, test } from "vitest";
+import { removeProject } from "../../src/commands/project-remove.ts";
+import { lanes } from "../../src/platform/nats/names.ts";
+import { readConfig } from "../../src/platform/settings/read-config.ts";
+import { commandWorld } from "../kit/command-context.ts";
+import { startTestGateway } from "../kit/gateway.ts";
+import { temporaryFolder } from "../kit/processes.ts";
+import { runCommand } from "../kit/run-command.ts";
+
+async function rig() {
+  const gateway = await startTestGateway();
+  onTestFinished(() => gateway.stop());
+  const env = {
+    PENSTOCK_NATS_URL: gateway.nats.url,
+    PENSTOCK_DATA_DIR: temporaryFolder(),
+    PENSTOCK_REQUEST_TIMEOUT_MS: "100",
+    PENSTOCK_ACK_TIMEOUT_MS: "50",
+  };
+  const project = (...args: string[]) => runCommand(env, ["project", ...args]);
+  for (const id of ["shop", "blog"]) await project("add", id, "--key", `phc_${id}`);
+  const send = async (id: string, more: object = {}) => {
+    const body = { api_key: `phc_${id}`, event: "e", distinct_id: "u", ...more };
+    return (await gateway.post("/capture/", body)).status;
+  };
+  const stored = async (id: string) => {
+    const found = await Promise.all(lanes.map((lane) => gateway.frames({ id, key: "" }, lane)));
+    return found.flat().length;
+  };
+  return { gateway, env, project, send, stored };
+}
+
+test("project remove rejects the project's events and removes those that are stored, and no others", async () => {
+  const { project, send, stored } = await rig();
+  for (const id of ["shop", "blog"]) {
+    expect(await send(id)).toBe(200);
+    expect(await send(id, { timestamp: "2020-01-01T00:00:00Z", historical_migration: true })).toBe(
+      200,
+    );
+  }
+  const dry = await project("remove", "shop", "--dry-run");
+  expect(dry.fault).toBeUndefined();
+  expect(dry.out).toMatch(/^project shop: 1 key, enabled\nPENSTOCK_LIVE_0: \d+ messages?, /);
+  expect(dry.out).toContain("nothing was changed (--dry-run)");
+  expect(await send("shop")).toBe(200);
+  expect((await project("remove", "shop")).fault).toContain("confirm with --yes");
+  const removed = await project("remove", "shop", "--yes");
+  expect(removed.fault).toBeUndefined();
+  expect(removed.audit).toMatchObject([
+    {
+      change: "project remove",
+      project: "shop",
+      result: "done",
+      actor: expect.stringMatching(/.@./),
+    },
+  ]);
+  expect(JSON.stringify(removed)).not.toContain("phc_shop");
+  expect(await send("shop")).toBe(401);
+  expect(await send("blog")).toBe(200);
+  expect([await stored("shop"), (await stored("blog")) > 0]).toEqual([0, true]);
+  const list = (await project("list")).out;
+  expect([list.includes("shop"), list.includes("blog")]).toEqual([false, true]);
+  const again = await project("remove", "shop", "--yes");
+  expect([again.fault, again.out]).toEqual([
+    undefined,
+    expect.stringContaining("not in the registry"),
+  ]);
+  expect((await project("remove", "shpo", "--yes")).fault).toContain("there is no project shpo");
+});
+
+test.each(["disabled", "purged", "effects"] as const)(
+  "project remove that is killed after the step %s is completed by the next run",
+  async (last) => {
+    const { env, project, send, stored } = await rig();
+    expect(await send("shop")).toBe(200);
+    const result = readConfig(env, {});
+    if (!result.ok) throw new Error(result.faults.join("; "));
+    const { context } = commandWorld(env);
+    const stepped = (step: string) => {
+      if (step === last) throw new Error("killed");
+    };
+    const options = { dryRun: false, yes: true, effects: true, stepped };
+    await expect(
+      removeProject({ config: result.config, context }, "shop", options),
+    ).rejects.toThrow("killed");
+    expect(await send("shop")).toBe(401);
+    expect((await project("list")).out).toMatch(/^shop +disabled/m);
+    expect((await project("remove", "shop", "--yes")).fault).toBeUndefined();
+    expect([await stored("shop"), await send("shop")]).toEqual([0, 401]);
+    expect((await project("list")).out).not.toContain("shop");
+  },
+);
+
+test("project remove is refused on a leaf node, whose projects are those of the hub", async () => {
+  const env = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_HUB_DOMAIN: "hub" };
+  const { fault } = await runCommand(env, ["project", "remove", "shop", "--yes"]);
+  expect(fault).toContain("run the command at the hub");
+});

@@ -1,0 +1,54 @@
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { onTestFinished } from "vitest";
+import { ensureStreams } from "../../../src/gateway/streams/ensure.ts";
+import { readConfig } from "../../../src/platform/settings/read-config.ts";
+import type { TestNatsServer } from "../../kit/nats-server.ts";
+import { silent, temporaryFolder } from "../../kit/processes.ts";
+import { type CommandRun, runCommand } from "../../kit/run-command.ts";
+
+const streamBytesMax = 64 * 1_048_576;
+
+interface StreamRig {
+  readonly manager: JetStreamManager;
+  readonly js: JetStreamClient;
+  readonly env: Readonly<Record<string, string>>;
+  /** Runs `penstock stream`. */
+  stream(args: readonly string[], typed?: string): Promise<CommandRun>;
+  /** Does what a gateway does at its start. */
+  ensure(): Promise<void>;
+  publish(project: string, lane?: "live" | "historical"): Promise<number>;
+  messages(stream?: string): Promise<number>;
+}
+
+/** Both lanes without messages, and no effects database. */
+export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
+  const connection = await connect({ servers: server.url });
+  onTestFinished(() => connection.close());
+  const manager = await jetstreamManager(connection);
+  for (const name of ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"])
+    await manager.streams.delete(name).catch(() => {});
+  const env = {
+    PENSTOCK_NATS_URL: server.url,
+    PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
+    PENSTOCK_DATA_DIR: temporaryFolder(),
+  };
+  const result = readConfig(env, {});
+  if (!result.ok) throw new Error(result.faults.join("; "));
+  const ensure = async () => void (await ensureStreams(connection, result.config, silent));
+  await ensure();
+  const js = jetstream(connection);
+  return {
+    ...{ manager, js, env, ensure },
+    stream: (args, typed) => runCommand(env, ["stream", ...args], typed),
+    publish: async (project, lane = "live") =>
+      (await js.publish(`penstock.${lane}.0.${project}`, "{}\n")).seq,
+    messages: async (stream = "PENSTOCK_LIVE_0") =>
+      (await manager.streams.info(stream)).state.messages,
+  };
+}

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { streamRig } from "./stream-kit.ts";
+
+const server = await natsServerForFile();
+const day = 86_400_000_000_000;
+
+test("stream set lowers the limits of one lane, which a gateway then leaves unchanged", async () => {
+  const { manager, stream, ensure } = await streamRig(server);
+  const set = await stream(["set", "historical", "--max-age", "14d", "--max-bytes", "1048576"]);
+  expect(set.fault).toBeUndefined();
+  expect(set.out).toBe(
+    "PENSTOCK_HISTORICAL_0: age 14d (set), 1.0 MiB (set); it had age 30d (settings), 64.0 MiB (settings)\n",
+  );
+  expect(set.audit).toMatchObject([
+    { change: "stream set", stream: "PENSTOCK_HISTORICAL_0", result: "done" },
+  ]);
+  await ensure();
+  const limits = async (name: string) => {
+    const { config } = await manager.streams.info(name);
+    return [config.max_age / day, config.max_bytes];
+  };
+  expect(await limits("PENSTOCK_HISTORICAL_0")).toEqual([14, 1_048_576]);
+  expect(await limits("PENSTOCK_LIVE_0")).toEqual([7, 67_108_864]);
+  const shown = JSON.parse((await stream(["show", "historical", "--json"])).out);
+  expect(shown).toMatchObject([
+    { stream: "PENSTOCK_HISTORICAL_0", set_by_command: ["max_age", "max_bytes"] },
+  ]);
+  const again = await stream(["set", "historical", "--max-age", "14d"]);
+  expect(again.out).toContain("unchanged");
+  expect(again.audit).toEqual([]);
+
+  const back = await stream(["set", "historical", "--from-settings"]);
+  expect(back.out).toContain("age 30d (settings), 64.0 MiB (settings); it had age 14d (set)");
+  await manager.streams.update("PENSTOCK_HISTORICAL_0", { max_age: 14 * day });
+  await ensure();
+  expect(await limits("PENSTOCK_HISTORICAL_0")).toEqual([30, 67_108_864]);
+});
+
+test("stream set refuses a size below what the stream holds, and a name that no stream has", async () => {
+  const { stream, publish, manager } = await streamRig(server);
+  await publish("shop");
+  const { state } = await manager.streams.info("PENSTOCK_LIVE_0");
+  const small = await stream(["set", "live", "--max-bytes", "10"]);
+  expect(small.fault).toContain(`PENSTOCK_LIVE_0 holds ${state.bytes} bytes, more than 10`);
+  expect((await stream(["set", "alive", "--max-bytes", "1000"])).fault).toBe(
+    "there is no stream alive: the lanes are live, historical; the streams are PENSTOCK_LIVE_0, PENSTOCK_HISTORICAL_0",
+  );
+  const { config } = await manager.streams.info("PENSTOCK_LIVE_0");
+  expect(config.max_bytes).toBe(67_108_864);
+});
