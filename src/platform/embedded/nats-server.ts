@@ -45,6 +45,8 @@ interface EmbeddedNatsOptions {
   /** By default the port and token of the last start are used. The first start chooses both. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
+  /** Whether the store is for tests: acknowledged events need not survive a power cut. */
+  readonly isTemporary?: boolean;
   /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
   readonly signal?: AbortSignal;
 }
@@ -155,13 +157,14 @@ export class EmbeddedNats {
   }
 
   async #launch(): Promise<void> {
-    const { dataDir, binary, host, log, storeBytesMax } = this.#options;
+    const { dataDir, binary, host, log, storeBytesMax, isTemporary } = this.#options;
     const { version } = binary;
     const { token } = this;
     this.#identity = undefined;
     this.#healthUrl = undefined;
     removePortsFiles(dataDir);
-    const config = writeNatsConfig({ dataDir, port: this.#port, token, storeBytesMax, version });
+    const store = { dataDir, storeBytesMax, version, isTemporary };
+    const config = writeNatsConfig({ ...store, port: this.#port, token });
     const server = startOnLeash([binary.file, "-c", config], stopGraceSeconds);
     this.#server = server;
     try {
