@@ -35,7 +35,7 @@ const isModule = (text: Buffer): boolean =>
 
 /**
  * Reads the package in `folder`, or else in `node_modules` of the current folder, of one above this
- * program, or in a bundle. Returns undefined if there is no package, or if `folder` is `off`.
+ * program, or in the npm package. Returns undefined if there is no package, or if `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -118,8 +118,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // A bundle's own copy comes last, so that an installed version has precedence. It is outside of
-  // node_modules, where npm would remove it.
+  // The copy of the npm package comes last, so that an installed version has precedence. It is
+  // outside of node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

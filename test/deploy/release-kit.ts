@@ -16,7 +16,7 @@ export interface RunningPenstock {
 }
 
 /** Only the PATH of this process, and free loopback ports. */
-export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
+export function gatewayEnv(nats: TestNatsServer, more: Env = {}): Env {
   return {
     PATH: process.env["PATH"] ?? "",
     PENSTOCK_NATS_URL: nats.url,
@@ -41,9 +41,10 @@ export function runCommand(command: readonly [string, ...string[]], env: Env): s
 export function speaking(
   command: readonly [string, ...string[]],
   env: Env,
+  cwd = tmpdir(),
 ): { out: string; err: string } {
   const [program, ...args] = command;
-  const child = spawn(program, args, { env, cwd: tmpdir(), stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, args, { env, cwd, stdio: ["ignore", "pipe", "pipe"] });
   const said = saidBy(child);
   onTestFinished(async () => {
     const ended = new Promise((resolve) => child.once("close", resolve));
