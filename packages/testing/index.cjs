@@ -58,7 +58,7 @@ function installedProgram() {
   } catch {
     throw new Error("the package penstock is not installed: install it next to @penstock/testing");
   }
-  return [process.execPath, join(dirname(manifest), "dist", "main.js")];
+  return [join(dirname(manifest), "bin", "penstock")];
 }
 
 /** Without the settings of other gateways, and without the flags of the test runner. */

@@ -41,10 +41,9 @@ export function runCommand(command: readonly [string, ...string[]], env: Env): s
 export function speaking(
   command: readonly [string, ...string[]],
   env: Env,
-  cwd = tmpdir(),
 ): { out: string; err: string } {
   const [program, ...args] = command;
-  const child = spawn(program, args, { env, cwd, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, args, { env, cwd: tmpdir(), stdio: ["ignore", "pipe", "pipe"] });
   const said = saidBy(child);
   onTestFinished(async () => {
     const ended = new Promise((resolve) => child.once("close", resolve));
