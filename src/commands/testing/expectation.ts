@@ -24,7 +24,7 @@ interface Comparison {
   readonly differences: readonly Difference[];
 }
 
-export interface Miss {
+interface Miss {
   readonly expected: Expected;
   readonly waitedMs: number;
   readonly records: readonly StoredRecord[];

@@ -7,7 +7,7 @@ import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { type Expected, expectedFault, matches, missText, nearestRecord } from "./expectation.ts";
 import type { StoredRecords } from "./stored-records.ts";
 
-export interface TestingSource {
+interface TestingSource {
   readonly url: string;
   readonly key: string;
   readonly adminHost: string;
