@@ -8,7 +8,7 @@ import type { CommandContext } from "./commands/context.ts";
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(
-    `penstock: needs Node ${nodeMin}, this is ${process.version}: start it with npm, or scripts/run.mjs\n`,
+    `penstock: needs Node ${nodeMin}, this is ${process.version}: in a clone start it with npm or ./penstock; for the npm package run \`npm rebuild penstock\`, which fetches one\n`,
   );
   process.exit(1);
 }

@@ -74,10 +74,12 @@ function unnamedPackages(file: string): string[] {
     const [, said = ""] = [...section.matchAll(/`npm (?:i|install) ([^`]+)`/g)].at(-1) ?? [];
     const packages = [...text.matchAll(/ from "([@\w/-]+)";$/gm)].map(([, name = ""]) => name);
     const words = said.split(" ");
-    const isSaid = (name: string) =>
-      name === "penstock/consumer"
-        ? words.some((word) => /\/penstock-[\d.]+\.tgz$/.test(word))
-        : words.includes(name);
+    const isSaid = (name: string): boolean => {
+      // Our own packages are files of a release, and are not in a registry.
+      const [, own] = /^@penstock\/(\w+)$/.exec(name) ?? [];
+      const file = own === undefined ? undefined : new RegExp(`\\bpenstock-${own}-[\\d.]+\\.tgz`);
+      return file?.test(lines.join("\n")) ?? words.includes(name);
+    };
     return packages.filter((name) => !isSaid(name));
   });
 }

@@ -35,7 +35,7 @@ test.each(["18.20.8", "20.20.2", "22.14.0"])(
     expect(runOn(version)).toEqual({
       status: 1,
       stdout: "",
-      stderr: `penstock: needs Node 22.19, this is v${version}: start it with npm, or scripts/run.mjs\n`,
+      stderr: `penstock: needs Node 22.19, this is v${version}: in a clone start it with npm or ./penstock; for the npm package run \`npm rebuild penstock\`, which fetches one\n`,
     });
   },
 );

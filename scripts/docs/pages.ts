@@ -172,7 +172,7 @@ const commandsIntroduction = `# Commands
 
 ${generatedFrom("src/app/command-line.ts")}
 
-In a checkout, run \`./penstock <command>\`; in [a bundle](../../deploy/README.md#the-bundle), \`bin/penstock <command>\`. Every command takes \`--help\`. \`--version\` prints the version.
+In a checkout, run \`./penstock <command>\`; with [the npm package](../../deploy/README.md#the-package), \`npx penstock <command>\`. Every command takes \`--help\`. \`--version\` prints the version.
 
 | Exit code | Meaning |
 |---|---|

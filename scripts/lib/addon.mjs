@@ -1,6 +1,6 @@
-// Builds the addons.
+// Builds the addons, for this machine or, in copies of their folders, for another processor.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { cpus, freemem } from "node:os";
 import { join } from "node:path";
 import {
@@ -11,6 +11,7 @@ import {
   pinnedNodeDir,
   root,
   runtimeNode,
+  SetupError,
 } from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
 
@@ -36,9 +37,19 @@ const rows = [
   },
 ];
 
-const addons = rows
-  .map((row) => ({ ...row, dir: join(root, row.folder), log: join(logsDir, `${row.step}.log`) }))
-  .filter((addon) => existsSync(join(addon.dir, "binding.gyp")));
+const native = { arch: process.arch, base: root, suffix: "" };
+
+function addonsFor({ arch, base, suffix, compiler }) {
+  return rows
+    .filter(({ folder }) => existsSync(join(root, folder, "binding.gyp")))
+    .map((row) => {
+      const [dir, step] = [join(base, row.folder), `${row.step}${suffix}`];
+      const [source, log] = [join(root, row.folder), join(logsDir, `${step}.log`)];
+      return { ...row, arch, compiler, source, dir, step, log };
+    });
+}
+
+const addons = addonsFor(native);
 
 /** Returns the addons whose build is missing or older than the sources. */
 export function addonsNotBuilt() {
@@ -53,18 +64,49 @@ export function addonBuilds(runner) {
   return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }
 
+/** Builds the addons for `arch` with a cross compiler. Returns the paths of all. */
+export async function crossBuild(runner, { arch, compiler }) {
+  const base = join(cacheDir, `addons-${arch}`);
+  const crossed = addonsFor({ arch, base, suffix: `-${arch}`, compiler });
+  if (!crossed.every(isCurrent)) {
+    rmSync(base, { recursive: true, force: true });
+    for (const { folder } of rows)
+      cpSync(join(root, folder), join(base, folder), {
+        recursive: true,
+        filter: (file) => !/[\\/]build$/.test(file),
+      });
+    symlinkSync(modulesDir, join(base, "node_modules"));
+    await runner.together(
+      crossed.map((addon) => () => buildAddon(addon, runner)),
+      compilersMax(),
+    );
+    const failed = crossed.find((addon) => !isCurrent(addon));
+    if (failed !== undefined)
+      throw new SetupError(`the ${failed.name} for ${arch} did not build: see ${failed.log}`);
+  }
+  return crossed.flatMap(({ dir }) => builtIn(dir));
+}
+
+/** Returns the paths of the addons that are built for this machine. */
+export function builtAddons() {
+  return addons.flatMap(({ dir }) => builtIn(dir));
+}
+
 function isCurrent(addon) {
   if (!addon.packages.every((name) => existsSync(join(modulesDir, name)))) return false;
   return stampIs(addon.step, keyFor(addon)) && builtIn(addon.dir).length > 0;
 }
 
-function keyFor({ dir, packages }) {
+function keyFor({ source, packages, arch, compiler }) {
   const manifests = packages.map((name) => join(modulesDir, name, "package.json"));
   const node = join(pinnedNodeDir(), "package.json");
   const isPinned = existsSync(node);
   const inputs = [...manifests, ...(isPinned ? [node] : [])];
-  const texts = [process.arch, ...(isPinned ? [] : [process.version])];
-  return keyOf([...filesUnder(dir, (name) => /\.(gyp|gypi|cc|h)$/.test(name)), ...inputs], texts);
+  const texts = [arch, compiler ?? "", ...(isPinned ? [] : [process.version])].filter(Boolean);
+  return keyOf(
+    [...filesUnder(source, (name) => /\.(gyp|gypi|cc|h)$/.test(name)), ...inputs],
+    texts,
+  );
 }
 
 async function buildAddon(addon, runner) {
@@ -92,9 +134,11 @@ function build(addon, runner) {
   const args = [
     ...[gyp, "rebuild", "--directory", addon.dir, `--jobs=${compilersMax()}`],
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
+    `--arch=${addon.arch}`,
   ];
+  const tools = addon.compiler === undefined ? {} : { CXX: addon.compiler, LINK: addon.compiler };
   return runner.run(runtimeNode(), args, {
-    env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
+    env: { ...env, ...tools, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
     unhurried: addon.unhurried,
   });
 }
@@ -105,7 +149,10 @@ export function compilersMax() {
 }
 
 function builtIn(folder) {
-  return listOf(join(folder, "build", "Release")).filter((name) => name.endsWith(".node"));
+  const built = join(folder, "build", "Release");
+  return listOf(built)
+    .filter((name) => name.endsWith(".node"))
+    .map((name) => join(built, name));
 }
 
 /** Returns the compiler's first error, or else the first error of node-gyp. */

@@ -137,7 +137,7 @@ const unreachable = [
   "the package registry cannot be reached",
   "  connect this machine to the network and run this again: the first set-up fetches packages",
   "  behind a proxy or with a mirror: npm config set proxy http://…, npm config set registry https://…",
-  "  without any network: bring a checkout that is set up, or a bundle (npm run bundle), from another machine",
+  "  without any network: bring a checkout that is set up, or the packages (npm run release), from another machine",
 ].join("\n");
 
 /** The compiler options of dist/. Paths are relative to .cache. */

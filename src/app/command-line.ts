@@ -33,6 +33,7 @@ import {
   settingsHeading,
   settingsOf,
   streamSettings,
+  testingDefaults,
   upDefaults,
   withSettings,
 } from "../commands/settings.ts";
@@ -47,6 +48,7 @@ import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
 import { addSinks } from "./sink-commands.ts";
+import type { TestingOptions } from "./testing.ts";
 
 const doctorCommand = "doctor";
 
@@ -103,6 +105,20 @@ function addServing(program: Command, context: CommandContext): void {
     const { up } = await import("./serve.ts");
     const config = configOf(command, context, upDefaults);
     await up(config, context, { isEffectsPortGiven: isGiven(command, context, "effectsPort") });
+  });
+  withSettings(
+    program
+      .command("testing")
+      .description(
+        "run a gateway for automated tests: on free ports, with a temporary store, a sample project, and /testing on the admin port to read and await stored events",
+      )
+      .option("--json", "print the addresses and the key as one line of JSON", false)
+      .option("--exit-with-stdin", "stop when standard input closes", false),
+    allSettings,
+    testingDefaults,
+  ).action(async (options: TestingOptions, command: Command) => {
+    const { testing } = await import("./testing.ts");
+    await testing(configOf(command, context, testingDefaults), options, context);
   });
   program.command(workerCommand, { hidden: true }).action(async () => {
     const { work } = await import("./workers.ts");

@@ -1,5 +1,6 @@
 // What all parts of a gateway process share: settings, clocks, counters, and the reported status.
 
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import { Metrics } from "../gateway/admin/metrics/metrics.ts";
 import type { ProcessLog } from "../platform/base/log.ts";
@@ -18,6 +19,8 @@ export interface GatewayDependencies {
   readonly tryKey?: string | undefined;
   /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
+  /** Answers further paths of the admin port. Returns false if it does not answer. */
+  readonly adminPages?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
 export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {

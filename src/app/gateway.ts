@@ -73,7 +73,7 @@ export async function startGateway(
 /** Opens the admin port first, so that it responds while the other parts start. */
 async function openOperatorSide(base: GatewayBase) {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
-  const { tryKey, effectsPort } = base;
+  const { tryKey, effectsPort, adminPages } = base;
   const live = livePageOf(config, {
     counts: async () => metrics.counts(),
     clientWarnings: async () => clientWarnings.latest(),
@@ -88,7 +88,8 @@ async function openOperatorSide(base: GatewayBase) {
     warnings: async () => status.warnings(),
     publicPort: () => status.publicPort,
     instance,
-    live: (request, response) => live.answer(request, response),
+    live: (request, response) =>
+      adminPages?.(request, response) === true || live.answer(request, response),
   });
   const port = await admin.listen(config.adminHost, config.adminPort);
   closers.add(() => admin.close());

@@ -10,7 +10,7 @@ import type { Project } from "../gateway/projects/project.ts";
 import { ensureDemoProject } from "../gateway/projects/registry/commands.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { reachable } from "../platform/base/own-host.ts";
-import { findNatsServer } from "../platform/embedded/find-nats-server.ts";
+import { findOrFetchNatsServer } from "../platform/embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -70,7 +70,7 @@ async function run(
   portAccess(config, "admin");
   if (portOf !== undefined) portAccess(config, "effects");
   const log = createLog(config.logLevel);
-  const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
+  const embedded = config.natsUrl === undefined ? await embed(config, context, { log }) : undefined;
   let gateway: Running | undefined;
   let effects: EffectsChild | undefined;
   try {
@@ -122,19 +122,20 @@ async function closeAll(
   if (failed?.status === "rejected") throw failed.reason;
 }
 
-async function embed(
+export async function embed(
   config: Config,
   { env, host, stop }: CommandContext,
-  log: Log,
+  { log, isTemporary = false }: { readonly log: Log; readonly isTemporary?: boolean },
 ): Promise<EmbeddedNats> {
   return await startEmbeddedNats({
     dataDir: config.dataDir,
-    binary: findNatsServer({ named: config.natsServer, path: env["PATH"] }),
+    binary: await findOrFetchNatsServer({ named: config.natsServer, path: env["PATH"] }),
     streamBytesTotal: config.streamBytesMax * config.partitions * lanes.length,
     host,
     log,
     port: config.natsPort,
     token: config.natsToken,
+    isTemporary,
     signal: stop,
   });
 }
@@ -160,11 +161,11 @@ function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log
   }
 }
 
-function addressOf({ tlsCert, host }: Config, port: number): string {
+export function addressOf({ tlsCert, host }: Config, port: number): string {
   return `${tlsCert === undefined ? "http" : "https"}://${reachable(host)}:${port}`;
 }
 
-async function demoProject(effective: Config, log: Log): Promise<Project | undefined> {
+export async function demoProject(effective: Config, log: Log): Promise<Project | undefined> {
   const connection = await openNats({
     natsUrl: effective.natsUrl ?? "",
     natsToken: effective.natsToken,

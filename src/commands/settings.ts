@@ -52,6 +52,16 @@ type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 /** `up` listens on loopback, because the key of its sample project is publicly known. */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
+/** `testing` needs free ports and little space, and logs only errors: its caller reports misses. */
+export const testingDefaults: Defaults = {
+  ...upDefaults,
+  port: "0",
+  adminPort: "0",
+  streamBytesMax: "16777216",
+  projectShare: "100",
+  logLevel: "error",
+};
+
 export const settingsHeading = "Settings:";
 
 export function withSettings(

@@ -40,7 +40,7 @@ test.each([
   (args) => {
     const { status, stdout, stderr } = run(...args);
     expect(stderr).toMatch(
-      /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`\n$/,
+      /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`, or for the npm package with `npm rebuild penstock`\n$/,
     );
     expect(stdout).toBe("");
     expect(status).toBe(1);

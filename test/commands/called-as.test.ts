@@ -5,7 +5,7 @@ import { calledAs } from "../../src/commands/called-as.ts";
 import { temporaryFolder } from "../kit/processes.ts";
 
 describe("the command in the output of `penstock up`", () => {
-  test("begins with the launcher of the clone or of the bundle", () => {
+  test("begins with the launcher of the clone or of the package", () => {
     const root = temporaryFolder();
     const mainFile = path.join(root, "dist", "main.js");
     const by = (workingFolder: string, npmFolder?: string) =>

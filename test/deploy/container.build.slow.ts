@@ -7,9 +7,9 @@ import path from "node:path";
 import type { Copy, Instruction } from "dockerfile-ast";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
-import { bundleEnv, type RunningPenstock, runCommand, startPenstock } from "./bundle-kit.ts";
 import { isSent, stages } from "./container-kit.ts";
-import { root } from "./files-kit.ts";
+import { envOf, root } from "./files-kit.ts";
+import { gatewayEnv, type RunningPenstock, runCommand, startPenstock } from "./release-kit.ts";
 
 const [buildStage = [], lastStage = []] = stages();
 let folder: string;
@@ -86,7 +86,7 @@ test("the steps of the Dockerfile create a folder that stores events, answers he
       instruction.getKeyword() === "COPY" && (instruction as Copy).getFromFlag() === null;
     if (isOfContext) copy(instruction as Copy, folder);
   }
-  const env = bundleEnv(nats);
+  const env = gatewayEnv(nats, envOf(contentOf(lastStage, "ENV")));
   const entry = commandOf("ENTRYPOINT");
   runCommand([...entry, "project", "add", "shop", "--key", "phc_shop"], env);
   const penstock = await startPenstock([...entry, ...commandOf("CMD")], env);

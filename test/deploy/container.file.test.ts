@@ -39,7 +39,7 @@ describe("the Dockerfile", () => {
     ]);
   });
 
-  test("sets a numeric user, no shell, the bundle's Node and a health check", () => {
+  test("sets a numeric user, no shell, the package's Node and a health check", () => {
     expect(all("USER")).toEqual(["65532:65532"]);
     for (const keyword of ["ENTRYPOINT", "CMD"]) {
       for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);

@@ -50,7 +50,7 @@ describe("the systemd unit", () => {
     },
   );
 
-  test("of the gateway runs the bundle with existing settings, stops before NATS, and has time to drain", () => {
+  test("of the gateway runs the package with existing settings, stops before NATS, and has time to drain", () => {
     const service = gateway["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -61,7 +61,7 @@ describe("the systemd unit", () => {
     expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
   });
 
-  test("of the effects runs the bundle with the gateway's settings, and writes to its own folder", () => {
+  test("of the effects runs the package with the gateway's settings, and writes to its own folder", () => {
     const service = effects["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock effects"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -71,7 +71,7 @@ describe("the systemd unit", () => {
     );
   });
 
-  test("of a sink runs the bundle with the gateway's NATS settings and reads the target from the sink's own file", () => {
+  test("of a sink runs the package with the gateway's NATS, and with the target from the sink's own file", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([

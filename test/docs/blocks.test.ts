@@ -31,6 +31,9 @@ test("every marked block of the documents is run by a test", () => {
     "durable",
     "removal",
     "killed",
+    // By the tests of the npm packages.
+    "vitest",
+    "node-test",
   ];
   const isTutorial = (block: Block) => block.file.startsWith("docs/tutorials/");
   const others = marked.filter((block) => !isTutorial(block));

@@ -55,7 +55,12 @@ export class Runner {
   }
 
   async open(): Promise<void> {
-    mkdirSync(this.programsDir, { recursive: true });
+    // The published package of the consumer, in the form of the build.
+    const consumer = path.join(this.programsDir, "node_modules", "@penstock", "consumer");
+    mkdirSync(consumer, { recursive: true });
+    const built = path.join(root, "dist/readers/consumer/consume.js");
+    writeFileSync(path.join(consumer, "package.json"), '{"type":"module","exports":"./index.js"}');
+    writeFileSync(path.join(consumer, "index.js"), `export * from ${JSON.stringify(built)};\n`);
     this.sinkPort = String(await freePort());
     const [[, block] = []] = blocks("up");
     const up = this.startShell(block!);

@@ -27,7 +27,7 @@ test.each([
   ["test/fuzz/fuzz.mjs", ["--bogus"], "Unknown option '--bogus'"],
   ["test/fuzz/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
   ["test/fuzz/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
-  ["scripts/bundle.mjs", [], "usage: npm run bundle"],
+  ["scripts/release.mjs", [], "usage: npm run release"],
 ] as const)(
   "%s with the wrong arguments %j ends with exit code 2",
   { timeout: 120_000 },

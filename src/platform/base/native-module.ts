@@ -1,17 +1,24 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { arch, platform } from "node:os";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Loads the first existing file. The paths differ in src/ and dist/. Errors state the fix. */
+/**
+ * Loads the file that was built here, else the prebuilt one of the npm package: the paths differ in
+ * src/ and dist/. Errors name the fix.
+ */
 export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
-  const files = urls.map((url) => fileURLToPath(url));
-  const file = files.find((candidate) => existsSync(candidate)) ?? files[0]!;
+  const built = urls.map((url) => fileURLToPath(url));
+  const prebuilt = `../../../prebuilt/${platform()}-${arch()}/${basename(built[0]!)}`;
+  const files = [...built, fileURLToPath(new URL(prebuilt, import.meta.url))];
+  const found = files.find((candidate) => existsSync(candidate)) ?? files[0]!;
   try {
-    return createRequire(file)(file);
+    return createRequire(found)(found);
   } catch (cause) {
-    const [why] = existsSync(file) ? (cause as Error).message.split("\n") : ["it is not built"];
+    const [why] = existsSync(found) ? (cause as Error).message.split("\n") : ["it is not built"];
     throw new Error(
-      `the native ${name} ${file} does not load: ${why}: build it with \`npm run setup\``,
+      `the native ${name} ${found} does not load: ${why}: build it with \`npm run setup\`, or for the npm package with \`npm rebuild penstock\``,
       { cause },
     );
   }

@@ -1,6 +1,7 @@
-import { execFileSync } from "node:child_process";
-import { accessSync, constants, readdirSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
+import { execPath } from "node:process";
 import { compareVersions, parseVersion, type Version } from "../base/forms.ts";
 import { EmbeddedError } from "./data-lock.ts";
 
@@ -16,7 +17,24 @@ export interface NatsServerBinary {
 
 /** Before 2.10, nats-server has no `sync_interval`. Acknowledged events may then not be on disk. */
 const versionLeast: Version = [2, 10, 0];
-const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
+const root = resolve(import.meta.dirname, "../../..");
+const fetchedDir = join(root, ".cache", "nats-server");
+const fetchScript = join(root, "scripts", "nats-server.mjs");
+
+/** Like `findNatsServer`, but if there is none, fetches the distribution's package first. */
+export async function findOrFetchNatsServer(search: NatsServerSearch): Promise<NatsServerBinary> {
+  try {
+    return findNatsServer(search);
+  } catch (error) {
+    if (search.named !== undefined || !existsSync(fetchScript)) throw error;
+    await new Promise((resolve) => {
+      spawn(execPath, [fetchScript], { stdio: ["ignore", 2, 2] })
+        .once("error", resolve)
+        .once("close", resolve);
+    });
+    return findNatsServer(search);
+  }
+}
 
 /**
  * Returns the configured nats-server, else a new enough nats-server on PATH, else the newest
@@ -41,7 +59,7 @@ export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBin
   }
   const seen = skipped.length === 0 ? "" : `; skipped: ${skipped.join(", ")}`;
   throw new EmbeddedError(
-    `cannot embed nats-server: found no version 2.10 or newer${seen}. In a checkout run \`npm run setup\`; otherwise set PENSTOCK_NATS_SERVER to a nats-server binary, or use a running NATS: PENSTOCK_NATS_URL=nats://host:4222`,
+    `cannot embed nats-server: found no version 2.10 or newer${seen}. Install nats-server, or set PENSTOCK_NATS_SERVER to a nats-server binary, or use a running NATS: PENSTOCK_NATS_URL=nats://host:4222`,
   );
 }
 

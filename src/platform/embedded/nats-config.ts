@@ -21,6 +21,8 @@ interface NatsConfig {
   readonly token: string;
   readonly storeBytesMax: number;
   readonly version: string;
+  /** Whether the store need not survive the host: messages are acknowledged before an fsync. */
+  readonly isTemporary?: boolean | undefined;
 }
 
 export interface ConnectionNote {
@@ -61,7 +63,12 @@ export function writeNatsConfig({
   token,
   storeBytesMax,
   version,
+  isTemporary = false,
 }: NatsConfig): string {
+  const syncInterval = isTemporary
+    ? `  sync_interval: "10m"`
+    : `  # A 200 means stored: the disk has the message before the acknowledgement is sent.
+  sync_interval: always`;
   const text = `${firstWords} For nats-server ${version}.
 server_name: "penstock-embedded"
 listen: "127.0.0.1:${port}"
@@ -76,8 +83,7 @@ logfile_size_limit: ${logBytesMax}
 logfile_max_num: 2
 jetstream {
   store_dir: ${JSON.stringify(join(dataDir, "jetstream"))}
-  # A 200 means stored: the disk has the message before the acknowledgement is sent.
-  sync_interval: always
+${syncInterval}
   max_memory_store: ${memoryBytesMax}
   max_file_store: ${storeBytesMax}
 }

@@ -45,7 +45,9 @@ interface EmbeddedNatsOptions {
   /** The port of the server. Default: the last port. The first start chooses a free port. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Aborted when this process stops. Then a start in progress rejects, and no restart follows. */
+  /** Whether the store is for tests: acknowledged events need not survive a power cut. */
+  readonly isTemporary?: boolean;
+  /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
   readonly signal?: AbortSignal;
 }
 
@@ -155,13 +157,14 @@ export class EmbeddedNats {
   }
 
   async #launch(): Promise<void> {
-    const { dataDir, binary, host, log, storeBytesMax } = this.#options;
+    const { dataDir, binary, host, log, storeBytesMax, isTemporary } = this.#options;
     const { version } = binary;
     const { token } = this;
     this.#identity = undefined;
     this.#healthUrl = undefined;
     removePortsFiles(dataDir);
-    const config = writeNatsConfig({ dataDir, port: this.#port, token, storeBytesMax, version });
+    const store = { dataDir, storeBytesMax, version, isTemporary };
+    const config = writeNatsConfig({ ...store, port: this.#port, token });
     const server = startOnLeash([binary.file, "-c", config], stopGraceSeconds);
     this.#server = server;
     try {

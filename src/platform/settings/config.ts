@@ -318,7 +318,7 @@ export const settings = {
     parse: posthogJsFolder,
     fallback: undefined,
     unit: "folder/off",
-    why: "folder of the npm package posthog-js, whose scripts are served at /static/ for the HTML snippet; off: not served; unset: the package in node_modules or in the bundle",
+    why: "folder of the npm package posthog-js, whose scripts are served at /static/ for the HTML snippet; off: not served; unset: the one in node_modules or in the npm package",
   }),
   upstreamUrl: setting({
     parse: originUrl,

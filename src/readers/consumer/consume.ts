@@ -165,7 +165,7 @@ class Consumption implements EventConsumer {
     const { nats, durable, ackWaitMs = 30_000 } = this.#options;
     const given = typeof nats === "function" ? await this.#unlessEnded(nats) : nats;
     if (this.#ended.signal.aborted) return;
-    const own: ConnectionOptions = { pingInterval: pingMs, name: `penstock/consumer ${durable}` };
+    const own: ConnectionOptions = { pingInterval: pingMs, name: `@penstock/consumer ${durable}` };
     const connection = await connect({ ...own, ...given, reconnect: false });
     if (this.#ended.signal.aborted) return await leave(connection);
     this.#connection = connection;
@@ -277,7 +277,7 @@ class Consumption implements EventConsumer {
 }
 
 function printNotice(notice: Notice): void {
-  if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
+  if (notice.type !== "connected") console.warn(`@penstock/consumer: ${noticeText(notice)}`);
 }
 
 /** Sends the last acknowledgements, if the server answers, and closes the connection. */

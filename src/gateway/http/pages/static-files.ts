@@ -34,9 +34,8 @@ const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`. By default, searches `node_modules` of the current folder, then
- * the folders above this program, then the bundle. Returns undefined if there is no package, or if
- * `folder` is `off`.
+ * Reads the package in `folder`, or else in `node_modules` of the current folder, of one above this
+ * program, or in the npm package. Returns undefined if there is no package, or if `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -119,7 +118,7 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // A bundle's own copy comes last, so that an installed version has precedence. The copy is
+  // The copy of the npm package comes last, so that an installed version has precedence. It is
   // outside of node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);

@@ -93,7 +93,7 @@ export function duckdb(): DuckDb {
   } catch (error) {
     const { message } = error as Error;
     throw new Error(
-      `Parquet files need DuckDB, which cannot be loaded (${message.split("\n")[0]}): in a clone, run \`npm run setup -- --parquet\`; for a bundle, \`npm run bundle -- <folder> --parquet\``,
+      `Parquet files need DuckDB, which cannot be loaded (${message.split("\n")[0]}): in a clone, run \`npm run setup -- --parquet\`; for the npm package, \`npm install @duckdb/node-api\` in the same folder`,
       { cause: error },
     );
   }

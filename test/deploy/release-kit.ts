@@ -15,8 +15,8 @@ export interface RunningPenstock {
   stop(): Promise<number | null>;
 }
 
-/** The PATH of this process, and free loopback ports; no other variables. */
-export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
+/** Only the PATH of this process, and free loopback ports. */
+export function gatewayEnv(nats: TestNatsServer, more: Env = {}): Env {
   return {
     PATH: process.env["PATH"] ?? "",
     PENSTOCK_NATS_URL: nats.url,

@@ -1,0 +1,121 @@
+// Starts `penstock testing` and talks to the pages below /testing of its admin port. CommonJS, so
+// that Jest loads it too. node:http, because tests replace `fetch` and timers.
+
+const { spawn } = require("node:child_process");
+const { request } = require("node:http");
+const { dirname, join } = require("node:path");
+
+const startMsMax = 30_000;
+const stopMsMax = 10_000;
+const timeoutMsDefault = 3_000;
+
+async function startPenstock({ port = 0, env = {}, program = installedProgram() } = {}) {
+  const [file, ...args] = [...program, "testing", "--json", "--exit-with-stdin"];
+  const child = spawn(file, [...args, "--port", String(port)], {
+    env: { ...hostEnvironment(), ...env },
+    stdio: "pipe",
+  });
+  // The test process may end without `stop`: the program then ends with its standard input.
+  for (const handle of [child, child.stdin, child.stdout, child.stderr]) handle.unref();
+  child.stdin.on("error", () => {});
+  const ended = new Promise((resolve) => child.once("close", resolve));
+  const { adminUrl } = await started(child);
+  const penstock = await connectPenstock(adminUrl);
+  const stop = async () => {
+    child.ref();
+    child.stdin.destroy();
+    const late = setTimeout(() => child.kill("SIGKILL"), stopMsMax);
+    await ended;
+    clearTimeout(late);
+  };
+  return Object.assign(penstock, { stop, [Symbol.asyncDispose ?? Symbol("dispose")]: stop });
+}
+
+async function connectPenstock(adminUrl) {
+  const call = async (method, path, body) => {
+    const { status, answer } = await exchange(method, `${adminUrl}/testing${path}`, body);
+    if (status === 200) return answer;
+    throw new Error(answer.message ?? `${method} ${path} returned ${status}`);
+  };
+  const { url, key } = await call("GET", "");
+  return {
+    url,
+    key,
+    adminUrl,
+    async expect(expected, { timeoutMs = timeoutMsDefault } = {}) {
+      const { event } = await call("POST", "/expect", { ...expected, timeout_ms: timeoutMs });
+      return event;
+    },
+    events: async () => (await call("GET", "/events")).events,
+    reset: async () => void (await call("POST", "/reset")),
+  };
+}
+
+function installedProgram() {
+  let manifest;
+  try {
+    manifest = require.resolve("penstock/package.json");
+  } catch {
+    throw new Error("the package penstock is not installed: install it next to @penstock/testing");
+  }
+  return [join(dirname(manifest), "bin", "penstock")];
+}
+
+/** Without the settings of other gateways, and without the flags of the test runner. */
+function hostEnvironment() {
+  const isKept = (name) =>
+    name === "PENSTOCK_NATS_SERVER" || !/^(PENSTOCK_|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name);
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => isKept(name)));
+}
+
+/** Resolves with the first line of the program. Rejects with its output if it ends before. */
+function started(child) {
+  return new Promise((resolve, reject) => {
+    let [out, errors] = ["", ""];
+    const late = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error(`penstock did not start within ${startMsMax} ms: ${errors}`));
+    }, startMsMax);
+    const fail = (message) => {
+      clearTimeout(late);
+      reject(new Error(`penstock did not start: ${message}`));
+    };
+    child.once("error", (error) => fail(error.message));
+    child.once("close", (code) => fail(`${errors.trim()} (exit code ${code})`));
+    child.stderr.setEncoding("utf8").on("data", (text) => {
+      errors = (errors + text).slice(-4_096);
+    });
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      out += text;
+      if (!out.includes("\n")) return;
+      clearTimeout(late);
+      resolve(JSON.parse(out.slice(0, out.indexOf("\n"))));
+    });
+  });
+}
+
+function exchange(method, url, body) {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method, agent: false }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (more) => {
+        text += more;
+      });
+      response.once("error", reject);
+      response.once("end", () => {
+        try {
+          resolve({ status: response.statusCode, answer: JSON.parse(text) });
+        } catch {
+          reject(new Error(`${url} is not a \`penstock testing\`: ${response.statusCode} ${text}`));
+        }
+      });
+    });
+    asked.once("error", (error) =>
+      reject(new Error(`penstock does not respond at ${url}: ${error.message}`)),
+    );
+    asked.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+exports.startPenstock = startPenstock;
+exports.connectPenstock = connectPenstock;

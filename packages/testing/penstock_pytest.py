@@ -1,0 +1,82 @@
+"""pytest fixtures that start Penstock and await stored events.
+
+Copy this file next to your tests, and name it in conftest.py:
+
+    pytest_plugins = ["penstock_pytest"]
+
+A test takes the fixture `penstock`. It needs Node and the npm package penstock: the program is
+`npx penstock`, or the command in the environment variable PENSTOCK_PROGRAM.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+
+class Penstock:
+    """A running gateway: `url` and `key` are for SDKs."""
+
+    def __init__(self, admin_url):
+        self.admin_url = admin_url
+        found = self._call("GET", "")
+        self.url = found["url"]
+        self.key = found["key"]
+
+    def expect(self, event=None, distinct_id=None, properties=None, timeout=3.0, **members):
+        """Returns the first event with these members, as soon as it is stored.
+
+        After `timeout` seconds it fails with the nearest event and the rejections of the gateway.
+        """
+        named = {"event": event, "distinct_id": distinct_id, "properties": properties, **members}
+        expected = {name: value for name, value in named.items() if value is not None}
+        asked = {**expected, "timeout_ms": timeout * 1000}
+        return self._call("POST", "/expect", asked, timeout + 10)["event"]
+
+    def events(self):
+        """Returns all events that were stored since the last reset, in order."""
+        return self._call("GET", "/events")["events"]
+
+    def reset(self):
+        """Discards the events that are stored now."""
+        self._call("POST", "/reset")
+
+    def _call(self, method, path, body=None, timeout=10):
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(self.admin_url + "/testing" + path, data, method=method)
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with direct.open(asked, timeout=timeout) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            message = json.load(error)["message"]
+        # The error of urllib would only hide the message.
+        raise AssertionError(message)
+
+
+@pytest.fixture(scope="session")
+def penstock_gateway():
+    program = shlex.split(os.environ.get("PENSTOCK_PROGRAM", "npx penstock"))
+    process = subprocess.Popen(
+        [*program, "testing", "--json", "--exit-with-stdin"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline()
+    if line == "":
+        pytest.fail(f"penstock did not start (exit code {process.wait()}): see its output")
+    yield Penstock(json.loads(line)["adminUrl"])
+    process.stdin.close()
+    process.wait(timeout=15)
+
+
+@pytest.fixture
+def penstock(penstock_gateway):
+    """A gateway for all tests, without the events of earlier tests."""
+    penstock_gateway.reset()
+    return penstock_gateway
