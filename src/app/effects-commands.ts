@@ -7,7 +7,12 @@ import {
 } from "../commands/context.ts";
 import type { RebuildCommandOptions } from "../commands/effects/rebuild.ts";
 import type { UsageOptions } from "../commands/effects/usage.ts";
-import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import {
+  configOf,
+  metricExportSettings,
+  natsSettings,
+  withSettings,
+} from "../commands/settings.ts";
 import type { SettingName } from "../platform/settings/config.ts";
 import { day, instantMs } from "../readers/effects/http/parameters.ts";
 import { childCommand } from "./options.ts";
@@ -22,6 +27,7 @@ const processSettings: readonly SettingName[] = [
   "effectsHost",
   "effectsPort",
   "logLevel",
+  ...metricExportSettings,
 ];
 
 export function addEffects(program: Command, context: CommandContext): void {

@@ -31,6 +31,7 @@ import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -77,6 +78,8 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     waits: () => http.waits,
     memory: () => parts.writer?.memory,
   });
+  const snapshot = () => metrics.snapshot();
+  const telemetry = await openTelemetry(config, { name: "penstock-effects", snapshot, log });
   try {
     await listen(http, config, options);
     const store = await openStore(config, options);
@@ -117,6 +120,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
       throw new CommandError(`another process applies events to this database: ${error.message}`);
     throw error;
   } finally {
+    await telemetry?.close();
     await parts.close();
     await http.close();
   }

@@ -1,7 +1,12 @@
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import {
+  configOf,
+  metricExportSettings,
+  natsSettings,
+  withSettings,
+} from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
@@ -264,6 +269,7 @@ const processSettings: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
   ...(["sinkHost", "sinkPort"] as const),
   ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
+  ...metricExportSettings,
 ];
 
 interface ReadingOptions {

@@ -35,6 +35,18 @@ export const streamSettings: readonly SettingName[] = [
   "frameBytesMax",
 ];
 
+/** The settings of the export of metrics. */
+export const metricExportSettings: readonly SettingName[] = [
+  "otelExporterOtlpEndpoint",
+  "otelExporterOtlpMetricsEndpoint",
+  "otelExporterOtlpProtocol",
+  "otelExporterOtlpHeaders",
+  "otelServiceName",
+  "otelResourceAttributes",
+  "otelMetricExportInterval",
+  "otelSdkDisabled",
+];
+
 export const allSettings = Object.keys(settings) as SettingName[];
 
 /** Default values of a command, which take precedence over those in the table of settings. */
