@@ -53,6 +53,8 @@ export interface Telemetry {
 
 /** Maximum number of spans that wait for their export: the default of OpenTelemetry. */
 const spansWaitingMax = 2_048;
+/** Maximum number of spans per export. Their serialization takes a millisecond. */
+const exportedAtOnceMax = 128;
 const flushMsMax = 1_000;
 const logEveryMs = 60_000;
 
@@ -117,7 +119,11 @@ class SpanQueue implements SpanProcessor {
         }),
       shutdown: () => exporter.shutdown(),
     };
-    this.#batches = new BatchSpanProcessor({ exporter: counted, maxQueueSize: spansWaitingMax });
+    this.#batches = new BatchSpanProcessor({
+      exporter: counted,
+      maxQueueSize: spansWaitingMax,
+      maxExportBatchSize: exportedAtOnceMax,
+    });
   }
 
   onStart(): void {}
