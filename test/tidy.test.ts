@@ -56,6 +56,7 @@ const mayImport: Record<string, string[]> = {
   "platform/base": [],
   "platform/metrics": [base],
   "platform/nats": [base],
+  "platform/otel": [base, "platform/metrics"],
   "platform/postgres": [base],
   "platform/settings": [base, "platform/nats"],
   "platform/embedded": [base],
@@ -266,6 +267,16 @@ test("only src/gateway/http/uws.ts imports uWebSockets.js", () => {
     /(?:from|import\() ?"uWebSockets\.js"/.test(read(file)),
   );
   expect(importing).toEqual(["src/gateway/http/uws.ts"]);
+});
+
+test("OpenTelemetry's packages are loaded only if the export is on", () => {
+  const importing = sources.filter((file) => /from "@opentelemetry\//.test(read(file)));
+  expect(importing.length).toBeGreaterThan(0);
+  expect(importing.filter((file) => !file.startsWith("src/platform/otel/"))).toEqual([]);
+  const loading = sources.filter((file) =>
+    /^import (?!type)[^;]*platform\/otel\//m.test(read(file)),
+  );
+  expect(loading).toEqual([]);
 });
 
 test("no file names a package registry, and every dependency is pinned", () => {

@@ -282,15 +282,20 @@ export const requestRows: readonly Row[] = [
         title: "Request latency, /capture",
         description: "From a request's head to its response, including the transfer of the body.",
         unit: "s",
-        width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="capture"'),
       }),
       timeSeries({
         title: "Request latency, /batch",
         description: "From a request's head to its response, including the transfer of the body.",
         unit: "s",
-        width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="batch"'),
+      }),
+      timeSeries({
+        title: "Spans for OpenTelemetry, by outcome",
+        description:
+          "failed: the receiver did not accept them. dropped: the queue was full. limited: requests beyond 100 per second, which get no span. Empty unless traces are exported.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_otel_spans_total", "outcome"), legend: "{{outcome}}" }],
       }),
     ],
   },

@@ -98,10 +98,10 @@ const settingsIntroduction = `# Settings
 
 ${generatedFrom("src/platform/settings/config.ts")}
 
-Settings are environment variables or flags of the same name: \`PENSTOCK_BODY_BYTES_MAX\` is \`--body-bytes-max\`. A flag takes precedence over a variable, and a variable over the default.
+Settings are environment variables or flags of the same name: \`PENSTOCK_BODY_BYTES_MAX\` is \`--body-bytes-max\`. The variables of [OpenTelemetry](../guides/opentelemetry.md) have its names, which begin with \`OTEL_\`. A flag takes precedence over a variable, and a variable over the default.
 
 - All settings are checked at start, and every error is listed. An unknown \`PENSTOCK_*\` variable is an error, and the message suggests a setting with a similar name. \`PENSTOCK_TEST_*\` is reserved for the project's tests.
-- Give secrets (\`PENSTOCK_NATS_TOKEN\`, a password in \`PENSTOCK_NATS_URL\`) as variables, because flags are visible in the list of processes.
+- Give secrets (\`PENSTOCK_NATS_TOKEN\`, a password in \`PENSTOCK_NATS_URL\`, \`OTEL_EXPORTER_OTLP_HEADERS\`) as variables, because flags are visible in the list of processes.
 - Limits per process apply to each worker.
 - \`${variableOf("host")}\` is ${upDefaults.host} for \`up\`, because the key of its demo project is public.`;
 

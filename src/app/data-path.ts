@@ -20,6 +20,7 @@ import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
 import type { Log, ProcessLog } from "../platform/base/log.ts";
 import { connectionsRoom, openFilesMax } from "../platform/base/open-files.ts";
+import type { Tracing } from "../platform/base/tracing.ts";
 import { workClock } from "../platform/base/turn-budget.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { createNativeScanner, loadAddon } from "../records/native.ts";
@@ -46,10 +47,15 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
+interface HttpExtras {
+  readonly connection: ConnectionAddon | undefined;
+  readonly tracing: Tracing | undefined;
+}
+
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
-  connection: ConnectionAddon | undefined,
+  extras: HttpExtras,
 ): Promise<DataPath> {
   const { config, log, clock, metrics, closers } = base;
   const { link, streams, registry, processId } = store;
@@ -70,19 +76,17 @@ export async function openDataPath(
   });
   closers.add(() => shares.close());
   const http = await openHttp(base, store.registry, {
-    ...{ admission, publisher, shares, connection },
+    ...{ admission, publisher, shares, ...extras },
   });
   return { admission, publisher, shares, http };
 }
 
-interface HttpParts extends Omit<DataPath, "http"> {
-  readonly connection: ConnectionAddon | undefined;
-}
+type HttpParts = Omit<DataPath, "http"> & HttpExtras;
 
 async function openHttp(
   base: GatewayBase,
   registry: Registry,
-  { admission, publisher, shares, connection }: HttpParts,
+  { admission, publisher, shares, connection, tracing }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
   const { inflater, ...tools } = intakeTools(log, clock.monotonicMs);
@@ -106,7 +110,7 @@ async function openHttp(
   const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connection, certificate, files },
-    ...{ passThrough, inflater, peek: createPeek(registry) },
+    ...{ passThrough, inflater, tracing, peek: createPeek(registry) },
     workMs: tools.workMs,
     random: Math.random,
     refusal: (requestBytes) => publisher.refusal(requestBytes),

@@ -7,7 +7,13 @@ import {
 } from "../commands/context.ts";
 import type { RebuildCommandOptions } from "../commands/effects/rebuild.ts";
 import type { UsageOptions } from "../commands/effects/usage.ts";
-import { accessSettings, configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import {
+  accessSettings,
+  configOf,
+  metricExportSettings,
+  natsSettings,
+  withSettings,
+} from "../commands/settings.ts";
 import type { SettingName } from "../platform/settings/config.ts";
 import { day, instantMs } from "../readers/effects/http/parameters.ts";
 import { childCommand } from "./options.ts";
@@ -23,6 +29,7 @@ const processSettings: readonly SettingName[] = [
   "effectsPort",
   ...accessSettings,
   "logLevel",
+  ...metricExportSettings,
 ];
 
 export function addEffects(program: Command, context: CommandContext): void {

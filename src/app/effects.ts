@@ -32,6 +32,7 @@ import { type StreamStatus, streamStatuses } from "../readers/effects/streams/la
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 import { portAccess } from "./port-access.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -79,6 +80,8 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     waits: () => http.waits,
     memory: () => parts.writer?.memory,
   });
+  const snapshot = () => metrics.snapshot();
+  const telemetry = await openTelemetry(config, { name: "penstock-effects", snapshot, log });
   try {
     await listen(http, config, options);
     const store = await openStore(config, options);
@@ -118,6 +121,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     if (error instanceof FencedError) throw new CommandError(`effects stopped: ${error.message}`);
     throw error;
   } finally {
+    await telemetry?.close();
     await parts.close();
     await http.close();
   }

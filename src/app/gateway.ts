@@ -10,6 +10,7 @@ import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gatew
 import { livePageOf } from "./live.ts";
 import { portAccess } from "./port-access.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 export interface Gateway {
   readonly port: number;
@@ -39,10 +40,16 @@ export async function startGateway(
   try {
     const operator = worker === undefined ? await openOperatorSide(base) : undefined;
     const adminPort = operator?.port ?? 0;
+    const telemetry = await openTelemetry(config, {
+      ...{ name: "penstock", hasRequests: true, log },
+      snapshot: worker === undefined ? () => metrics.snapshot() : undefined,
+    });
+    closers.add(() => telemetry?.close());
+    if (telemetry?.tracing) metrics.watch({ penstock_otel_spans_total: telemetry.spanCounts });
     const store = await openStoreSide(base);
     const streamCreated = store.streams.of("live", 0).reading?.created ?? null;
     instance.stream_created = streamCreated;
-    const data = await openDataPath(base, store, connection);
+    const data = await openDataPath(base, store, { connection, tracing: telemetry?.tracing });
     watchSides(metrics, store, data);
     const port = await data.http.listen(config.host, config.port, worker ?? "alone");
     status.publicPort = port;

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { isPositive, isStreamShare } from "../gateway/projects/quota/quota.ts";
+import { settings, variableOf } from "../platform/settings/config.ts";
 import { durationMs } from "../platform/settings/parsers.ts";
 
 export const { version } = JSON.parse(
@@ -57,5 +58,7 @@ export function orUsageFault<Target>(make: () => Target): Target {
  * because an environment must not contain their secrets.
  */
 export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
+  const known = new Set(Object.keys(settings).map(variableOf));
+  const isSetting = (name: string) => name.startsWith("PENSTOCK_") || known.has(name);
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !isSetting(name)));
 }

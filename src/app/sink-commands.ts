@@ -1,7 +1,13 @@
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { accessSettings, configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import {
+  accessSettings,
+  configOf,
+  metricExportSettings,
+  natsSettings,
+  withSettings,
+} from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
@@ -265,6 +271,7 @@ const processSettings: readonly SettingName[] = [
   ...(["sinkHost", "sinkPort"] as const),
   ...accessSettings,
   ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
+  ...metricExportSettings,
 ];
 
 interface ReadingOptions {

@@ -17,6 +17,7 @@ import type { SinkTarget } from "../readers/sinks/sink-target.ts";
 import { SinkCounts, type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 import { portAccess } from "./port-access.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
@@ -75,6 +76,8 @@ export async function runSink(
       return [...standby, ...(target.warnings ?? [])];
     },
   });
+  const snapshot = () => metrics.snapshot();
+  const telemetry = await openTelemetry(config, { name: "penstock-sink", snapshot, log });
   try {
     const { sinkHost, sinkPort } = config;
     const port = await server.listen(sinkHost, sinkPort);
@@ -116,6 +119,7 @@ export async function runSink(
     await people?.close();
     await link?.close();
     await server.close();
+    await telemetry?.close();
   }
   log.info({ target: target.shown }, "sink ended");
 }

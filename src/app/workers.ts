@@ -11,6 +11,7 @@ import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 import { withoutSettings } from "./options.ts";
 import { portAccess } from "./port-access.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 interface StartOptions {
   readonly log: Log;
@@ -35,11 +36,13 @@ export async function startWorkers(
     publicPort: () => publicPort,
     ...{ tryKey, effectsPort },
   });
+  const snapshot = async () => await supervisor.metrics(await ownMetrics());
+  const telemetry = await openTelemetry(config, { name: "penstock", snapshot, log });
   const admin = new AdminServer({
     access: portAccess(config, "admin"),
     metrics: {
       contentType: scrapeContentType,
-      text: async () => await scrapeText(await supervisor.metrics(await ownMetrics())),
+      text: async () => await scrapeText(await snapshot()),
     },
     readiness: () => supervisor.readiness(),
     warnings: () => supervisor.warnings(),
@@ -53,6 +56,7 @@ export async function startWorkers(
     const closed = supervisor.close(drainDelayMs);
     admin.readinessChanged();
     await closed;
+    await telemetry?.close();
     await live.close();
     await admin.close();
   };

@@ -44,6 +44,18 @@ export const accessSettings: readonly SettingName[] = [
   "readTokenFile",
 ];
 
+/** The settings of the export of metrics. */
+export const metricExportSettings: readonly SettingName[] = [
+  "otelExporterOtlpEndpoint",
+  "otelExporterOtlpMetricsEndpoint",
+  "otelExporterOtlpProtocol",
+  "otelExporterOtlpHeaders",
+  "otelServiceName",
+  "otelResourceAttributes",
+  "otelMetricExportInterval",
+  "otelSdkDisabled",
+];
+
 export const allSettings = Object.keys(settings) as SettingName[];
 
 /** Default values of a command. They have precedence over the defaults in the table of settings. */

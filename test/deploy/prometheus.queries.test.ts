@@ -123,9 +123,13 @@ test("a real Prometheus answers every query of the dashboard, the rules and the 
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");
-  // The upstream gets no queries.
-  const upstream = { PENSTOCK_UPSTREAM_URL: "http://127.0.0.1:1" };
-  const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs), ...upstream };
+  // These get no requests.
+  const unused = {
+    PENSTOCK_UPSTREAM_URL: "http://127.0.0.1:1",
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://127.0.0.1:1/v1/traces",
+    OTEL_TRACES_SAMPLER_ARG: "0",
+  };
+  const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs), ...unused };
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());
   startLoad(gateway, await gateway.project());

@@ -11,6 +11,7 @@ import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
+import type { RequestSpan } from "../../platform/base/tracing.ts";
 import type { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { ChunkedBody, ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
 import type { GrowingBodies } from "../body/growing-bodies.ts";
@@ -72,6 +73,7 @@ export class HttpExchange implements Exchange {
   deadlineMs = 0;
   projectId = "";
   lane: Lane | undefined = undefined;
+  span: RequestSpan | undefined = undefined;
   library = "";
   /** The User-Agent. On a connection of one client, the client name of the first request. */
   userAgent = "";
@@ -227,7 +229,7 @@ export class HttpExchange implements Exchange {
     this.#closeAfter(response, this.#shared.reply.problem(response, problem, this));
     this.#shared.metrics.problemAnswered(problem.code);
     this.#shared.clientWarnings?.refused(this, problem);
-    this.#count(errorTable[problem.code].status);
+    this.#count(errorTable[problem.code].status, problem.code);
   }
 
   /**
@@ -255,6 +257,7 @@ export class HttpExchange implements Exchange {
     }
     this.#response = undefined;
     this.#shared.metrics.requestAborted(this.body.phase);
+    this.span?.disconnected(this);
     const isTaken = this.#state === "open" && this.body.state === "taken";
     if (this.body.taker !== undefined) this.body.stopWork();
     if (isTaken || this.#state === "deferred") this.#state = "gone";
@@ -354,9 +357,10 @@ export class HttpExchange implements Exchange {
     return response;
   }
 
-  #count(status: number): void {
+  #count(status: number, code?: ErrorCode): void {
     const seconds = (this.#shared.clock.monotonicMs() - this.body.startedMs) / 1_000;
     this.#shared.metrics.requestFinished(this.label, status, seconds, this.body.bytesArrived);
+    if (this.span !== undefined) this.span.answered(status, code, this);
   }
 }
 

@@ -3,6 +3,7 @@
 import type { ClientWarningOrigin } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
+import type { RequestSpan } from "../../platform/base/tracing.ts";
 import type { ProjectMeter } from "../projects/project.ts";
 
 export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage" | "v1";
@@ -70,6 +71,8 @@ export interface Exchange extends ClientWarningOrigin {
   /** The project's id. "" until the intake has determined the project. */
   projectId: string;
   lane?: Lane | undefined;
+  /** The span of the request; undefined unless the request is sampled. */
+  readonly span?: RequestSpan | undefined;
   /** The SDK that the body names. The intake sets it before it rejects the request. */
   library: string;
   /** Reserves bytes of the budget until the answer. Returns false if there are too few. */

@@ -5,6 +5,7 @@ import { setTimeout as delay, setImmediate as turn } from "node:timers/promises"
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
+import type { Tracing } from "../../platform/base/tracing.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import { bodyTooLarge, problemOf, unsupportedEncoding } from "../body/body-problems.ts";
 import { BodyReader } from "../body/body-reader.ts";
@@ -66,6 +67,8 @@ interface HttpServerOptions {
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
   readonly certificate?: CertificateFiles | undefined;
+  /** Undefined if no traces are exported. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /**
@@ -220,6 +223,8 @@ export class HttpServer {
       senderAddress,
       connection: this.#clients.connection,
     });
+    if (this.#options.tracing !== undefined)
+      exchange.span = spanOf(this.#options.tracing, request, routed);
     exchange.headOnly = routed.headOnly ?? false;
     if (exchange.isV1) beginV1(exchange, request);
     else if (routed.conversion !== undefined) {
@@ -353,6 +358,15 @@ function sharedOf(
     atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),
     idle: () => {},
   };
+}
+
+function spanOf(tracing: Tracing, request: HttpRequest, { label, path }: Routed) {
+  return tracing.begin({
+    traceparent: request.getHeader("traceparent"),
+    method: request.getCaseSensitiveMethod(),
+    path,
+    isRoute: label !== "other",
+  });
 }
 
 function beginV1(exchange: HttpExchange, request: HttpRequest): void {

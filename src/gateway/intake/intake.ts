@@ -295,6 +295,7 @@ class RequestTaker {
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countReported(lane, this.#metrics, true);
       taken.countDropped(tally.dropped);
+      exchange.span?.counted(0, tally.dropped);
       exchange.answerProblem(problemOfItems(tally));
     } else {
       pending.placed();

@@ -4,6 +4,7 @@
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
+import type { RequestSpan } from "../../platform/base/tracing.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, Taken } from "../projects/project.ts";
 import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts";
@@ -70,6 +71,10 @@ export class PendingRequest implements RequestWaiter {
 
   get senderAddress(): string {
     return this.#exchange.senderAddress;
+  }
+
+  get span(): RequestSpan | undefined {
+    return this.#exchange.span;
   }
 
   /**
@@ -224,6 +229,8 @@ export class PendingRequest implements RequestWaiter {
   #count(): void {
     const { metrics } = this.#reports;
     const { meter } = this.#project;
+    const { span } = this.#exchange;
+    if (span !== undefined) span.counted(this.#stored + this.#duplicates, this.#tally.dropped);
     if (this.#stored > 0) {
       metrics.events(this.#lane, "none", this.#stored);
       meter.countStored(this.#stored, this.#storedBytes);

@@ -3,11 +3,13 @@
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../../platform/base/lane.ts";
+import type { MessageSpan } from "../../platform/base/tracing.ts";
 import {
   eventsHeader,
   messageIdHeader,
   schemaHeader,
   schemaKnown,
+  traceHeader,
 } from "../../platform/nats/names.ts";
 import type { StreamState } from "../../platform/nats/readiness.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
@@ -118,6 +120,8 @@ export class Frame implements FrameSink {
   departure: Departure = "alone";
   /** Shared with retries of the frame's timed-out requests, which wait for the frame's outcome. */
   fate: Fate | undefined = undefined;
+  /** The span of the message; undefined unless a waiting request is sampled. */
+  span: MessageSpan | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
     this.queue = queue;
@@ -194,7 +198,7 @@ export class Frame implements FrameSink {
     const headers =
       `NATS/1.0\r\n${messageIdHeader}: ${this.messageId}\r\n${eventsHeader}: ${this.events}\r\n` +
       `${schemaHeader}: ${schemaKnown}\r\nContent-Type: application/x-ndjson\r\n` +
-      `${batchHeaders}\r\n`;
+      `${traceHeaderOf(this.span)}${batchHeaders}\r\n`;
     const { subject } = this.queue;
     this.#messageOverheadBytes = headers.length + subject.length + storedMessageBytes;
     const to = reply === "" ? subject : `${subject} ${reply}`;
@@ -212,6 +216,10 @@ export class Frame implements FrameSink {
     CRLF.copy(this.memory, end);
     return this.memory.subarray(start, end + CRLF.length);
   }
+}
+
+function traceHeaderOf(span: MessageSpan | undefined): string {
+  return span === undefined ? "" : `${traceHeader}: ${span.traceparent}\r\n`;
 }
 
 export class Fate {

@@ -288,6 +288,7 @@ export class InFlight {
 
   #finishAcked(frame: Frame, ack: PubAck, monotonicMs: number): void {
     const { lane } = frame.queue;
+    if (frame.span !== undefined) frame.span.sequence = ack.seq;
     if (ack.duplicate === true) this.#metrics.duplicateFrame(lane, frame.events);
     this.#metrics.frameAcked(lane, (monotonicMs - frame.firstSentMonotonicMs) / 1_000);
     this.#finish(frame, outcomeOf(frame, ack), undefined);

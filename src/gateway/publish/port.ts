@@ -3,6 +3,7 @@
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { SentWithRuns } from "../../platform/base/sent-with.ts";
+import type { RequestSpan } from "../../platform/base/tracing.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
 import type { Project } from "../projects/project.ts";
 
@@ -22,6 +23,8 @@ export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
  * message in the stream.
  */
 export interface FrameWaiter {
+  /** The span of the waiting request; undefined unless the request is sampled. */
+  readonly span?: RequestSpan | undefined;
   frameSettled(
     outcome: FrameOutcome,
     code: ErrorCode | undefined,

@@ -277,6 +277,7 @@ export class GroupPublisher implements Publisher {
     noteLines(frame.queue.stream, this.#monotonicMs);
     const { queue } = frame;
     this.#admission.take(frame.join(waiter, deadlineMs));
+    if (waiter.span !== undefined) frame.span = waiter.span.publishes(frame.span, queue);
     if (!queue.busy) {
       queue.busy = true;
       this.#busy.add(queue);
@@ -312,7 +313,8 @@ export class GroupPublisher implements Publisher {
   }
 
   #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    const { queue, fate } = frame;
+    const { queue, fate, span } = frame;
+    if (span !== undefined) span.ended(outcome, code, frame);
     if (fate !== undefined) {
       fate.frame = undefined;
       fate.isStored = outcome === "stored" || outcome === "duplicate";

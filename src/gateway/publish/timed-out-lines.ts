@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import { RetryMemory } from "../../platform/base/retry-memory.ts";
 import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
+import type { RequestSpan } from "../../platform/base/tracing.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { Expired } from "./expiry.ts";
 import { Fate, type Frame } from "./frame.ts";
@@ -31,6 +32,10 @@ export class UuidlessLines implements FrameWaiter {
   constructor(request: RequestWaiter, runs: SentWithRuns) {
     this.request = request;
     this.runs = runs;
+  }
+
+  get span(): RequestSpan | undefined {
+    return this.request.span;
   }
 
   frameSettled(

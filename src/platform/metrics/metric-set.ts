@@ -19,13 +19,18 @@ export class MetricSet<Name extends string> {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  text(): Promise<string> {
-    return this.#registry.metrics();
+  async text(): Promise<string> {
+    await this.refresh();
+    return await this.#registry.metrics();
   }
 
-  snapshot(): Promise<MetricSnapshot[]> {
-    return snapshotOf(this.#registry);
+  async snapshot(): Promise<MetricSnapshot[]> {
+    await this.refresh();
+    return await snapshotOf(this.#registry);
   }
+
+  /** Reads the values that take time to read, before all values are exported. */
+  protected async refresh(): Promise<void> {}
 
   /** Returns the counters and histograms. Unlike a scrape, does not reset a gauge with a window. */
   counts(): MetricSnapshot[] {

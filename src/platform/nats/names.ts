@@ -30,6 +30,8 @@ export const eventsHeader = "Penstock-Events";
 /** The header with the format version of the lines in the message. */
 export const schemaHeader = "Penstock-Schema";
 export const schemaKnown = "1";
+/** The header of W3C Trace Context. */
+export const traceHeader = "traceparent";
 
 export function bucketSubjects(bucket: string): string {
   return `$KV.${bucket}.`;

@@ -5,12 +5,14 @@ import {
   durationMs,
   effectsUrl,
   flag,
+  httpUrl,
   jetStreamDomain,
+  keyValues,
   natsUrl,
   oneOf,
-  originUrl,
   portToken,
   portTokenFile,
+  ratio,
   type Setting,
   setting,
   subjectPrefix,
@@ -19,6 +21,7 @@ import {
 } from "./parsers.ts";
 
 const MIB = 1_048_576;
+const collector = "http://127.0.0.1:4318";
 
 /** docs/reference/settings.md is generated from this table, in the same order. */
 export const settings = {
@@ -321,7 +324,7 @@ export const settings = {
     why: "folder of the npm package posthog-js, whose scripts are served at /static/ for the HTML snippet; off: not served; unset: the one in node_modules or in the npm package",
   }),
   upstreamUrl: setting({
-    parse: originUrl,
+    parse: httpUrl("https://us.i.posthog.com"),
     fallback: undefined,
     unit: "url",
     why: "PostHog server that answers requests for flags, configuration, scripts, surveys and recordings; unset: the gateway answers them itself, with every feature off",
@@ -428,6 +431,75 @@ export const settings = {
     unit: "level",
     why: "log level: trace, debug, info, warn, error or fatal; logs are JSON lines on standard error",
   }),
+  otelExporterOtlpEndpoint: setting({
+    parse: httpUrl(collector),
+    fallback: undefined,
+    unit: "url",
+    why: `OTLP receiver over HTTP, such as ${collector}; turns on the export of traces to <url>/v1/traces and of metrics to <url>/v1/metrics`,
+  }),
+  otelExporterOtlpTracesEndpoint: setting({
+    parse: httpUrl(`${collector}/v1/traces`),
+    fallback: undefined,
+    unit: "url",
+    why: "complete URL for traces; turns on their export alone",
+  }),
+  otelExporterOtlpMetricsEndpoint: setting({
+    parse: httpUrl(`${collector}/v1/metrics`),
+    fallback: undefined,
+    unit: "url",
+    why: "complete URL for metrics; turns on their export alone",
+  }),
+  otelExporterOtlpProtocol: setting({
+    parse: oneOf("http/protobuf"),
+    fallback: "http/protobuf",
+    unit: "protocol",
+    why: "protocol of the export; gRPC is not supported",
+  }),
+  otelExporterOtlpHeaders: setting({
+    parse: keyValues,
+    fallback: undefined,
+    unit: "key=value[,key=value]",
+    why: "headers of the export, such as a token; values are percent-encoded",
+  }),
+  otelServiceName: setting({
+    parse: text,
+    fallback: undefined,
+    unit: "name",
+    why: "service.name of the export; unset: penstock, penstock-effects or penstock-sink",
+  }),
+  otelResourceAttributes: setting({
+    parse: keyValues,
+    fallback: undefined,
+    unit: "key=value[,key=value]",
+    why: "further attributes of the resource; values are percent-encoded",
+  }),
+  otelTracesSampler: setting({
+    parse: oneOf(
+      ...["always_on", "always_off", "traceidratio"],
+      ...["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"],
+    ),
+    fallback: "parentbased_traceidratio",
+    unit: "sampler",
+    why: "which requests are traced, at most 100 per second and process: always_on, always_off or traceidratio; with the prefix parentbased_, a traceparent of the client decides for its request",
+  }),
+  otelTracesSamplerArg: setting({
+    parse: ratio,
+    fallback: "0.01",
+    unit: "ratio",
+    why: "share of requests that traceidratio traces, from 0 to 1",
+  }),
+  otelMetricExportInterval: setting({
+    parse: wholeNumber(100, 86_400_000),
+    fallback: "60000",
+    unit: "milliseconds",
+    why: "interval between two exports of metrics",
+  }),
+  otelSdkDisabled: setting({
+    parse: flag,
+    fallback: "false",
+    unit: "true/false",
+    why: "turns off the export even if an endpoint is set",
+  }),
 } as const;
 
 export type SettingName = keyof typeof settings;
@@ -443,9 +515,15 @@ export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
+/** Whether OpenTelemetry defines the variable of the setting, which has no prefix of Penstock. */
+export function isOfOpenTelemetry(name: string): boolean {
+  return name.startsWith("otel");
+}
+
 /** Returns the variable of a setting: `PENSTOCK_BODY_BYTES_MAX` for `bodyBytesMax`. */
 export function variableOf(name: string): string {
-  return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
+  const words = name.replace(/[A-Z]/g, "_$&").toUpperCase();
+  return isOfOpenTelemetry(name) ? words : `PENSTOCK_${words}`;
 }
 
 /** Returns the flag of a setting: `--body-bytes-max` for `bodyBytesMax`. */

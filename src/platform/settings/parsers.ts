@@ -17,15 +17,40 @@ export function wholeNumber(min: number, max: number): Parse<number> {
   };
 }
 
-/** Parses a URL. It may have a path, but no user, query or fragment. */
-export function originUrl(value: string): string {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new Error("must be a URL such as https://us.i.posthog.com");
-  // The message does not show the value, which may contain a password.
-  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
-    throw new Error("must not have a user, a query or a fragment");
-  return url.href.replace(/\/+$/, "");
+/** Parses a URL that may have a path, but no user, query or fragment. */
+export function httpUrl(example: string): Parse<string> {
+  return (value) => {
+    const url = URL.canParse(value) ? new URL(value) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol))
+      throw new Error(`must be a URL such as ${example}`);
+    // The value is not shown: it may contain a password.
+    if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
+      throw new Error("must not have a user, a query or a fragment");
+    return url.href.replace(/\/+$/, "");
+  };
+}
+
+/** Parses `key=value` pairs with percent-encoded values. No message shows a value. */
+export function keyValues(value: string): Readonly<Record<string, string>> {
+  const pairs = value.split(",").filter((pair) => pair.trim() !== "");
+  return Object.fromEntries(
+    pairs.map((pair, at) => {
+      const [, key = "", encoded = ""] = /^\s*([!-<>-~]+?)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+      try {
+        if (key !== "") return [key, decodeURIComponent(encoded)];
+      } catch {}
+      throw new Error(
+        `must be pairs such as key=value,other=value, with percent-encoded values (pair ${at + 1} is not)`,
+      );
+    }),
+  );
+}
+
+export function ratio(value: string): number {
+  const number = /^\d*\.?\d+(?:e-?\d+)?$/i.test(value) ? Number(value) : Number.NaN;
+  if (!(number >= 0 && number <= 1))
+    throw new Error(`must be a number from 0 to 1 (got "${value}")`);
+  return number;
 }
 
 const durationUnitsMs: Record<string, number> = {

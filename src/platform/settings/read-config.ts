@@ -1,7 +1,14 @@
 import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
 import { isPair } from "../base/pem.ts";
 import { tokensOf } from "../base/port-access.ts";
-import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
+import {
+  type Config,
+  flagOf,
+  isOfOpenTelemetry,
+  type SettingName,
+  settings,
+  variableOf,
+} from "./config.ts";
 
 export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
@@ -27,7 +34,10 @@ export function readConfig(
   for (const name of names) {
     const row = settings[name];
     const fromFlag = flags[name];
-    const given = fromFlag ?? env[variableOf(name)] ?? row.fallback;
+    const fromEnv = env[variableOf(name)];
+    // OpenTelemetry treats an empty variable as unset.
+    const isEmpty = fromEnv === "" && isOfOpenTelemetry(name);
+    const given = fromFlag ?? (isEmpty ? undefined : fromEnv) ?? row.fallback;
     if (given === undefined) continue;
     try {
       values[name] = row.parse(given);

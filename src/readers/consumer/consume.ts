@@ -6,7 +6,7 @@ import { connect } from "@nats-io/transport-node";
 import type { Lane } from "../../platform/base/lane.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { managerOf } from "../../platform/nats/api.ts";
-import { lanes as allLanes } from "../../platform/nats/names.ts";
+import { lanes as allLanes, traceHeader } from "../../platform/nats/names.ts";
 import { findStreams, type StreamName } from "../stream/stored-stream.ts";
 import { checkedOptions } from "./checked-options.ts";
 import { DeferredAcks } from "./deferred-acks.ts";
@@ -146,6 +146,7 @@ class Consumption implements EventConsumer {
       ...{ stream, lane, partition, sequence, events, lines, duplicates, ack, nak, working },
       storedAt: new Date(Number(message.timestampNanos / 1_000_000n)),
       redelivered: message.redelivered || deliveries > 1,
+      traceparent: message.headers?.get(traceHeader) || undefined,
     };
   }
 

@@ -81,6 +81,8 @@ export interface Frame {
   readonly duplicates: number;
   /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
+  /** W3C trace context of the message, not validated; undefined if no request in it was sampled. */
+  readonly traceparent: string | undefined;
   /**
    * Acknowledges all events of the frame. If events were skipped as duplicates of an unacknowledged
    * frame, takes effect only when that frame is acknowledged. Until then, this frame may be

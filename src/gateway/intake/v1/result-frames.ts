@@ -5,6 +5,7 @@ import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
 import type { ErrorCode } from "../../../platform/base/errors.ts";
 import { SentWith } from "../../../platform/base/sent-with.ts";
+import type { RequestSpan } from "../../../platform/base/tracing.ts";
 import type { FrameSink } from "../../../records/frame-sink.ts";
 import { recordsBytesPlanned } from "../../../records/record.ts";
 import { Header, Row } from "../../../records/table.ts";
@@ -128,6 +129,10 @@ class ResultWaiter implements FrameWaiter {
     this.#results = results;
     this.#pending = pending;
     this.#range = range;
+  }
+
+  get span(): RequestSpan | undefined {
+    return this.#pending.span;
   }
 
   frameSettled(

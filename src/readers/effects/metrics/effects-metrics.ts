@@ -53,12 +53,10 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     super(effectsMetricTable);
   }
 
-  override async text(): Promise<string> {
-    if (this.#gauges !== undefined) {
-      const { status, totals } = this.#gauges;
-      [this.#state, this.#totals] = await Promise.all([status(), totals()]);
-    }
-    return await super.text();
+  protected override async refresh(): Promise<void> {
+    if (this.#gauges === undefined) return;
+    const { status, totals } = this.#gauges;
+    [this.#state, this.#totals] = await Promise.all([status(), totals()]);
   }
 
   /** Counts a part of a commit. `committed` counts the last part. */

@@ -66,6 +66,7 @@ describe("the metrics endpoint", () => {
       penstock_streams_refused: () => 1,
       penstock_passed_inflight: () => 0,
       penstock_passed_kept_bytes: () => 0,
+      penstock_otel_spans_total: () => [],
     });
     const text = await metrics.text();
     for (const name of metricNames)
