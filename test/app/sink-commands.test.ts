@@ -75,7 +75,10 @@ test.each([
 });
 
 test.each([
-  [[], /--with-person: cannot read .*effects.sqlite: the file does not exist.*PENSTOCK_EFFECTS_URL/],
+  [
+    [],
+    /--with-person: cannot read .*effects.sqlite: the file does not exist.*PENSTOCK_EFFECTS_URL/,
+  ],
   [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: the file does not exist/],
   [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
 ])("a sink with persons reports an invalid effects database: %j", async (args, reason) => {
