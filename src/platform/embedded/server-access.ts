@@ -119,7 +119,7 @@ const triesMax = 200;
  * Returns a free port below 32,768, where Linux begins to assign ports: a port above may belong to
  * any connection at the next start. After many tries returns -1: nats-server then chooses.
  */
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {
     const port = randomInt(portMin, portMax);
     if (await isFree(port)) return port;
