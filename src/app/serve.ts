@@ -5,13 +5,13 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { openNats } from "../commands/nats.ts";
 import type { Project } from "../gateway/projects/project.ts";
 import { ensureDemoProject } from "../gateway/projects/registry/commands.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { reachable } from "../platform/base/own-host.ts";
 import { findOrFetchNatsServer } from "../platform/embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
+import { connectNats } from "../platform/nats/link.ts";
 import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { requireNamedFolder } from "./effects.ts";
@@ -50,7 +50,7 @@ export async function up(
   let givenPort: number | undefined;
   const prepare = async (effective: Config, log: Log) => {
     if (isEffectsPortGiven) givenPort = await requireEffectsPort(config);
-    return await demoProject(effective, log);
+    return await demoProject(effective, log, context.stop);
   };
   const effectsPort = isEffectsPortGiven ? async () => givenPort : defaultEffectsPort;
   await run(config, context, { prepare, effectsPort });
@@ -165,19 +165,22 @@ export function addressOf({ tlsCert, host }: Config, port: number): string {
   return `${tlsCert === undefined ? "http" : "https"}://${reachable(host)}:${port}`;
 }
 
-export async function demoProject(effective: Config, log: Log): Promise<Project | undefined> {
-  const connection = await openNats({
-    natsUrl: effective.natsUrl ?? "",
-    natsToken: effective.natsToken,
-  });
+/** Waits for NATS without a time limit, like the gateway: a busy machine starts it slowly. */
+export async function demoProject(
+  effective: Config,
+  log: Log,
+  signal: AbortSignal,
+): Promise<Project | undefined> {
+  const access = { natsUrl: effective.natsUrl ?? "", natsToken: effective.natsToken };
+  const link = await connectNats({ access, log, signal });
   try {
     const place = { prefix: effective.subjectPrefix, replicas: effective.replicas };
-    const project = await ensureDemoProject(connection, place);
+    const project = await ensureDemoProject(link.connection, place);
     if (project === undefined)
       log.warn({}, "project registry: it has lost projects, so the sample project is not added");
     return project;
   } finally {
-    await connection.close();
+    await link.close();
   }
 }
 

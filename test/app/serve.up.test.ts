@@ -1,8 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
+import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { readConnectionNote } from "../../src/platform/embedded/nats-config.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
 import { ended, isRunning, penstock, penstockWith, temporaryFolder } from "../kit/processes.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
@@ -84,6 +87,29 @@ describe("penstock", () => {
       stranger.close();
     },
   );
+
+  test("up waits for a nats-server that does not answer for some seconds", async () => {
+    const binary = path.join(temporaryFolder(), "nats-server");
+    // Stops the server as soon as it listens: the kernel accepts connections, and none is answered.
+    writeFileSync(
+      binary,
+      `#!/bin/sh
+if [ "$1" = -c ]; then
+  ports="$(dirname "$2")/nats-server_$$.ports"
+  (until [ -e "$ports" ]; do :; done; kill -STOP $$; sleep 5; kill -CONT $$) &
+fi
+exec "${findNatsServer()}" "$@"
+`,
+      { mode: 0o755 },
+    );
+    const gateway = penstockWith(
+      { PENSTOCK_NATS_SERVER: binary },
+      ...["up", "--data-dir", temporaryFolder(), ...start],
+    );
+    await expect
+      .poll(() => gateway.said.out || gateway.exitCode, { timeout: 60_000 })
+      .toContain("./penstock tail");
+  });
 
   test("tail exits with code 0 when its output is closed", async () => {
     const dataDir = temporaryFolder();

@@ -2,6 +2,7 @@
 // streams, and reports broken promises.
 
 import { setTimeout as delay } from "node:timers/promises";
+import type { MetricName } from "../../src/gateway/admin/metrics/metric-table.ts";
 import { addProject } from "../../src/gateway/projects/registry/commands.ts";
 import { batchCounts } from "./batch-counts.ts";
 import { batchBody, eventTexts } from "./bodies.ts";
@@ -196,13 +197,16 @@ function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): bool
   );
 }
 
+const regressions: MetricName = "penstock_stream_regressions_total";
+
 /**
- * Returns whether the gateway is unready or has logged a loss. Must be checked before the cluster
- * is dismantled.
+ * Whether the gateway is unready, which it is for a minute after a loss, or has counted a loss. Must
+ * be checked before the cluster is dismantled.
  */
-async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
-  const { status } = await fetch(`${gateway.adminUrl}/readyz`);
-  return status === 503 || gateway.log().includes("went back from sequence");
+async function hasToldOfLoss({ adminUrl }: GatewayProcess): Promise<boolean> {
+  const { status } = await fetch(`${adminUrl}/readyz`);
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
+  return status === 503 || new RegExp(`^${regressions}\\{.*\\} [1-9]`, "m").test(metrics);
 }
 
 /**

@@ -120,7 +120,7 @@ const triesMax = 200;
  * Returns a free port below 32,768. Linux assigns higher ports to connections, so a higher port may
  * be taken at the next start. After many attempts, returns -1. Then nats-server chooses a port.
  */
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {
     const port = randomInt(portMin, portMax);
     if (await isFree(port)) return port;
