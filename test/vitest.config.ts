@@ -3,6 +3,7 @@
 // process costs half a second of CPU. A file must leave nothing in a process that affects other
 // files.
 
+import { readFileSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./kit/slow-first.ts";
@@ -12,6 +13,24 @@ import { SlowFirst } from "./kit/slow-first.ts";
  * each time.
  */
 const stripped = new URL("kit/stripped.mjs", import.meta.url);
+const inMemory = "/dev/shm";
+const inMemoryBytesMin = 4 * 1_073_741_824;
+
+/**
+ * Whether temporary files can be in memory, where an fsync takes no time. A killed process loses
+ * nothing there, as on a disk. Some tests run programs from temporary folders.
+ */
+function hasMemoryFolder(): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(inMemory);
+    const mount =
+      readFileSync("/proc/mounts", "utf8").match(/^\S+ \/dev\/shm .*$/m)?.[0] ?? "noexec";
+    return bavail * bsize >= inMemoryBytesMin && !mount.includes("noexec");
+  } catch {
+    return false;
+  }
+}
+
 const countsCoverage = process.env["NODE_V8_COVERAGE"] !== undefined;
 
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
@@ -25,7 +44,13 @@ export default defineConfig({
     // Coverage is counted by position in the file, so the file must run unchanged.
     experimental: { viteModuleRunner: !countsCoverage },
     setupFiles: countsCoverage ? ["test/kit/take-coverage.ts"] : [],
-    env: { NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}` },
+    env: {
+      NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}`,
+      // nats-server and promtool live for seconds. With fewer garbage collections, promtool takes
+      // 40 % less CPU, and a scenario with a cluster 10 % less.
+      GOGC: "400",
+      ...(hasMemoryFolder() ? { TMPDIR: inMemory } : {}),
+    },
     sequence: { sequencer: SlowFirst },
     testTimeout: 90_000,
     hookTimeout: 90_000,

@@ -55,7 +55,7 @@ async function run(config: Config, context: CommandContext, json: boolean): Prom
   const closers: (() => Promise<unknown> | unknown)[] = [() => embedded.close()];
   try {
     const effective = { ...config, natsUrl: embedded.url, natsToken: embedded.token };
-    const project = await demoProject(effective, log);
+    const project = await demoProject(effective, log, stop);
     const key = project?.keys.at(-1) ?? "";
     let pages: TestingPages | undefined;
     const gateway = await startGateway(effective, {

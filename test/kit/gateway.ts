@@ -1,6 +1,7 @@
 // The real gateway, in this process, on random ports, with a nats-server of the kit.
 
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { startGateway } from "../../src/app/gateway.ts";
@@ -92,7 +93,9 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
       for (const { id, key } of added)
         await addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 });
     });
-    // Does not send requests: the metrics and the client warnings would include them.
+    // Not checked with requests, which would be counted and be among the client warnings. A scrape
+    // costs milliseconds of CPU, so the first one waits until the gateway has read the registry.
+    await delay(2 * registryPollMs);
     await until(async () => (await known()) >= knownBefore + count);
     const { key } = added.at(-1)!;
     await until(async () => (await post("/batch/", { api_key: key, batch: [] })).status === 200);

@@ -171,6 +171,8 @@ class Server {
       port: String(this.port),
       unix_socket_directories: "",
       shared_buffers: "32MB",
+      // In the data folder: a killed server leaves POSIX shared memory behind.
+      dynamic_shared_memory_type: "mmap",
       max_connections: "40",
       timezone: "GMT",
       log_timezone: "GMT",
