@@ -79,13 +79,13 @@ test("a sink with --projects waits while the registry has no projects", async ()
   const { store, register } = await gatewayOf(server);
   const { state, start, arrived } = await sinks(server.url);
   const sink = start("--projects", "demo");
-  await expect.poll(() => sink.said.err, slow).toContain("waiting for the registry");
+  await expect.poll(() => sink.said.err, slow).toContain("project registry: waiting");
   const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
   const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
   expect(await ready.text()).toContain("waiting for the registry: it has no projects yet");
   expect(existsSync(state)).toBe(false);
   const other = start("--projects", "dmeo");
-  await expect.poll(() => other.said.err, slow).toContain("waiting for the registry");
+  await expect.poll(() => other.said.err, slow).toContain("project registry: waiting");
   other.kill("SIGTERM");
   expect(await ended(other)).toBe(0);
   await register("demo");

@@ -107,7 +107,7 @@ test("an erased person's event about a group keeps the group's data", () => {
     ...{ uuid, received_at, timestamp, project_id: project, distinct_id: "$erased" },
     properties: { $group_type, $group_key, $group_set, $group_unset },
   });
-  expect(lines[0]).not.toMatch(/ada|Ada|10\.0/);
+  expect(lines[0]).not.toMatch(/ada|Ada|10\.0\.0/);
   const nameless = lineOf("ada", { event: "$groupidentify", kind: "group_identify" });
   expect(cut([nameless, lineOf("eve")])).toMatchObject({ erased: 1, kept: 1 });
 });
