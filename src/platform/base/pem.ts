@@ -29,7 +29,9 @@ export function keyFile(file: string): string {
 
 /** Whether the key belongs to the first certificate. Throws if one of the two is invalid. */
 export function isPair(certificate: string, key: string): boolean {
-  return new X509Certificate(readText(certificate)).checkPrivateKey(createPrivateKey(readText(key)));
+  return new X509Certificate(readText(certificate)).checkPrivateKey(
+    createPrivateKey(readText(key)),
+  );
 }
 
 export function readableFile(file: string): string {
