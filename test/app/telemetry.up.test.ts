@@ -18,7 +18,7 @@ test("workers and the effects next to them export, and SIGTERM exports the rest"
   const answer = await fetch(`${url}/capture/`, { method: "POST", body, headers: { traceparent } });
   expect(answer.status).toBe(200);
   const latest = (name: string) => receiver.metrics.findLast((metric) => metric.name === name);
-  const within = { timeout: 20_000 };
+  const within = { timeout: 40_000 };
   const applied = () =>
     latest("penstock_effects_events_total")?.points.some(({ value }) => value === 1);
   await expect.poll(applied, within).toBe(true);
