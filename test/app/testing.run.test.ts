@@ -50,7 +50,7 @@ describe("penstock testing", () => {
     const other = await connectPenstock(penstock.adminUrl);
     expect((await other.events()).map(({ event }) => event)).toEqual(["after"]);
     await expect(other.expect({ event: "before" }, { timeoutMs: 0 })).rejects.toThrow(
-      /^no stored event matches {"event":"before"} \(waited 0 ms\)\nThe nearest of 1 stored events/,
+      /^no stored event matches {"event":"before"} \(waited 0 ms\)\nThe nearest of 1 stored event has/,
     );
   });
 

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { recordFields } from "../../records/fields.ts";
+import { counted } from "../terminal.ts";
 
 export type StoredRecord = Readonly<Record<string, unknown>>;
 
@@ -89,7 +90,7 @@ function nearestLines(records: readonly StoredRecord[], expected: Expected): str
   const { equal, differences } = compare(found, expected);
   const total = equal + differences.length;
   return [
-    `The nearest of ${records.length} stored events has ${equal} of ${total} members:`,
+    `The nearest of ${counted(records.length, "stored event")} has ${equal} of ${total} members:`,
     `    ${[found["event"], found["distinct_id"], found["uuid"]].map(shown).join(" ")}`,
     ...differences.flatMap(({ path, expected: wanted, stored }) => [
       `  - ${path}: ${shown(wanted)}`,
@@ -105,7 +106,7 @@ function refusalLines(
   const sender = client === "" ? "" : ` from ${client}`;
   const what = status === 200 ? "Not stored" : `Rejected with ${status}`;
   return [
-    `${what}: ${code}: ${detail} (${path}${sender}, ${times} times)`,
+    `${what}: ${code}: ${detail} (${path}${sender}, ${counted(times, "time")})`,
     `    ${url}/docs/errors#${code}`,
   ];
 }
