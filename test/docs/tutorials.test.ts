@@ -81,7 +81,7 @@ test("the tutorial's program creates the stated number of events on each day of 
   const counts = made.map((said) => Number.parseInt(said, 10));
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   const text = readFileSync(path.join(root, file), "utf8");
-  expect(text).toContain(`it makes ${grouped(least)} to ${grouped(most)},`);
+  expect(text).toContain(`the program creates ${grouped(least)} to ${grouped(most)} events,`);
 });
 
 test("the tutorial from `npm run up` to a chart in DuckDB works", {

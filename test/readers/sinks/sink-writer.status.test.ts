@@ -78,7 +78,7 @@ test("a sink reports continuously that its target refuses a batch, with the posi
   await expect.poll(() => counts.events, { timeout: 10_000 }).toBe(2);
   expect(writer.status(Date.now())).toMatchObject({ state: "writing", hasTarget: true });
   // Each reason is logged once, whatever the number of attempts is.
-  const ofWriting = logged.filter((message) => message.startsWith("writing"));
+  const ofWriting = logged.filter((message) => message.startsWith("sink writ"));
   expect(ofWriting).toEqual([
     "sink writing events",
     "sink write failed: retrying until it succeeds: it is full",
@@ -99,7 +99,7 @@ test("a sink reports that its target rejected over 100 events in a row, until th
   await expect.poll(() => counts.rejected).toBe(100);
   expect(writer.status(Date.now()).reasons).toEqual([]);
   await store("2");
-  const reason = /has accepted none of the last 101 events/;
+  const reason = /has rejected the last 101 events/;
   await expect
     .poll(() => writer.status(Date.now()).reasons)
     .toEqual([expect.stringMatching(reason)]);
