@@ -138,7 +138,8 @@ function isForRunning(file) {
 
 const launcher = `#!/bin/sh
 # Penstock on the Node it was built for.
-bin=$(dirname "$(readlink -f "$0")")
+file=$(readlink -f "$0")
+bin=\${file%/*}
 case "$1" in
   sink) flags=${sinkFlag} ;;
   up | serve) flags=${gatewayFlag} ;;

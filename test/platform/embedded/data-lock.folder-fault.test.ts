@@ -96,8 +96,8 @@ describe("a data folder", () => {
   });
 
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
-    ["folder", () => `this user may not write to it (EACCES)`],
-    ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
+    ["folder", () => "may not write to it, which belongs to uid"],
+    ["missing", (folder: string) => `may not write to ${folder}, which belongs to uid`],
   ] as const)(
     "that this user may not write to is an error of `penstock up` and doctor: %s",
     (kind, why) => {
