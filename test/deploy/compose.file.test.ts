@@ -7,15 +7,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/platform/nats/versions.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
-import {
-  bytesOf,
-  type Env,
-  envOf,
-  readDeploy,
-  root,
-  settingsOf,
-  streamBytesTotal,
-} from "./files-kit.ts";
+import { bytesOf, type Env, readDeploy, root, settingsOf, streamBytesTotal } from "./files-kit.ts";
 
 interface Service {
   readonly image: string;
@@ -195,7 +187,7 @@ describe("the Compose file", () => {
   });
 
   test("has the same gateways and ports as HAProxy and Prometheus", () => {
-    const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
+    const { adminHost, adminPort, port } = config;
     expect(adminHost).toBe("0.0.0.0");
     const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(
       ([, name, address]) => ({
@@ -232,8 +224,3 @@ describe("the Compose file", () => {
     expect(file.networks["store"]).toEqual({ internal: true });
   });
 });
-
-function imageDefaults(): { adminHost: string } {
-  const lines = readDeploy("container/Dockerfile").match(/^ENV .*$/gm) ?? [];
-  return { adminHost: settingsOf(envOf(lines.join("\n").replaceAll("ENV ", ""))).adminHost };
-}
