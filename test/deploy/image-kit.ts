@@ -1,7 +1,7 @@
 // Builds the image of the Dockerfile with buildah and runs it with podman, as root on Debian. The
 // base images are made of Debian packages, so no registry is needed.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -22,7 +22,8 @@ export class ImageKit {
   readonly #mounts: ChildProcess;
 
   constructor() {
-    // Debian 12's crun rejects a host that has mounted cgroups of both versions.
+    // A mount namespace, so that no mount of the storage remains. In it are only cgroups of
+    // version 1 or only of version 2: Debian 12's crun rejects both together.
     const hybrid = "/sys/fs/cgroup/unified";
     const script = `! mountpoint -q ${hybrid} || umount ${hybrid}; exec sleep infinity`;
     this.#mounts = spawn("unshare", ["-m", "--propagation", "private", "sh", "-c", script], {
@@ -37,17 +38,27 @@ export class ImageKit {
   }
 
   buildah(...args: string[]): string {
-    return run("buildah", [...this.#storage(), ...args]);
+    return run("nsenter", this.#inside("buildah", args));
   }
 
   podman(...args: string[]): string {
     return run("nsenter", this.podmanCommand(...args));
   }
 
+  /** What the container has written to both streams. */
+  logs(name: string): string {
+    const done = spawnSync("nsenter", this.podmanCommand("logs", name), { encoding: "utf8" });
+    return done.stdout + done.stderr;
+  }
+
   /** The arguments of nsenter, for a process alongside the test. */
   podmanCommand(...args: string[]): string[] {
-    const storage = [...this.#storage(), "--cgroup-manager", "cgroupfs"];
-    return ["-t", String(this.#mounts.pid), "-m", "podman", ...storage, ...args];
+    return this.#inside("podman", ["--cgroup-manager", "cgroupfs", ...args]);
+  }
+
+  #inside(program: string, args: readonly string[]): string[] {
+    const storage = ["--root", path.join(this.folder, "root"), "--runroot", `${this.folder}/run`];
+    return ["-t", String(this.#mounts.pid), "-m", program, ...storage, ...args];
   }
 
   /** Builds the image from the Dockerfile and the ignore file. */
@@ -99,10 +110,6 @@ export class ImageKit {
     }
   }
 
-  #storage(): string[] {
-    return ["--root", path.join(this.folder, "root"), "--runroot", path.join(this.folder, "run")];
-  }
-
   #debian(name: string, variant: string, packages: string, hooks: readonly string[]): string {
     const tar = path.join(this.folder, `${name}.tar`);
     const customized = hooks.map((hook) => `--customize-hook=${hook}`);
@@ -138,10 +145,10 @@ function run(program: string, args: readonly string[]): string {
   try {
     return execFileSync(program, args, { encoding: "utf8", stdio: "pipe", maxBuffer: 2 ** 28 });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw new Error(
-      `run ${program}: not found: apt-get install buildah podman crun mmdebstrap, and run this as root`,
-      { cause: error },
-    );
+    const { code, status } = error as { code?: string; status?: number };
+    if (code !== "ENOENT" && status !== 127) throw error;
+    throw new Error(`run ${program}: not found: apt-get install mmdebstrap, and run this as root`, {
+      cause: error,
+    });
   }
 }

@@ -82,12 +82,13 @@ test("it stores events on a read-only root without capabilities, and answers ope
   const socket = connect(Number(port), "127.0.0.1");
   socket.write(`POST /capture/ HTTP/1.1\r\nHost: one\r\nContent-Length: ${event.length}\r\n\r\n`);
   socket.write(event.slice(0, 10));
-  const log = (): string => kit.podman("logs", started.name);
   // The gateway has accepted the connection once it answers another one.
   await fetch(`${started.url}/capture/`, { method: "POST", body: event });
   const stop = spawn("nsenter", kit.podmanCommand("stop", "--time", "30", started.name));
   const stopped = once(stop, "exit");
-  await expect.poll(log, { timeout: 10_000 }).toContain('"msg":"stopping"');
+  await expect
+    .poll(() => kit.logs(started.name), { timeout: 10_000 })
+    .toContain('"msg":"stopping"');
   socket.write(event.slice(10));
   const [said] = (await once(socket, "data")) as [Buffer];
   expect(said.toString()).toMatch(/^HTTP\/1\.1 200 /);
