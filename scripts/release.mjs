@@ -73,7 +73,7 @@ async function release(runner) {
   try {
     const prebuilt = await buildAll(runner, { hostOnly });
     mkdirSync(next, { recursive: true });
-    await fillGateway(join(work, "penstock"), prebuilt, runner);
+    await fillGateway(join(work, "penstock"), prebuilt, { hostOnly, runner });
     fillConsumer(join(work, "consumer"));
     fillTesting(join(work, "testing"));
     for (const name of ["penstock", "consumer", "testing"])
@@ -115,7 +115,7 @@ async function buildAll(runner, { hostOnly }) {
   return prebuilt;
 }
 
-async function fillGateway(folder, prebuilt, runner) {
+async function fillGateway(folder, prebuilt, { hostOnly, runner }) {
   const copy = (place, filter = isForRunning) =>
     cpSync(join(root, place), join(folder, place), { recursive: true, filter });
   for (const place of ["dist", "docs", "LICENSE", "README.md"]) copy(place);
@@ -124,7 +124,10 @@ async function fillGateway(folder, prebuilt, runner) {
   for (const place of gatewayPackages()) copy(place);
   for (const [platform, files] of Object.entries(prebuilt))
     for (const file of files) cpSync(file, join(folder, "prebuilt", platform, basename(file)));
-  await copyUws(join(folder, "node_modules", "uWebSockets.js", "dist", "bin"), runner);
+  const uwsFolder = join("node_modules", "uWebSockets.js", "dist", "bin");
+  const uwsOfHost = join(uwsFolder, `uws_${process.platform}_${process.arch}_${nodeAbi}.node`);
+  if (hostOnly) cpSync(join(root, uwsOfHost), join(folder, uwsOfHost));
+  else await copyUws(join(folder, uwsFolder), runner);
   await copyServedScripts(join(folder, "posthog-js"));
   const dependencies = {
     ...ownManifest.dependencies,
@@ -135,8 +138,8 @@ async function fillGateway(folder, prebuilt, runner) {
     description: ownManifest.description,
     ...common,
     engines: { node: ">=18" },
-    os: ["linux", "darwin"],
-    cpu: ["x64", "arm64"],
+    os: hostOnly ? [process.platform] : ["linux", "darwin"],
+    cpu: hostOnly ? [process.arch] : ["x64", "arm64"],
     bin: { penstock: "bin/penstock" },
     exports: { "./package.json": "./package.json" },
     scripts: { install: "node scripts/install.mjs" },
@@ -261,7 +264,8 @@ function checksums(folder) {
 
 const launcher = `#!/bin/sh
 # Penstock on the Node next to it, else on the one that npm has installed for it, else on PATH's.
-root=$(dirname "$(dirname "$(readlink -f "$0")")")
+file=$(readlink -f "$0")
+root=\${file%/bin/*}
 case "$1" in
   sink) flags=${sinkFlag} ;;
   up | serve) flags=${gatewayFlag} ;;

@@ -1,4 +1,4 @@
-// Node flags for the commands of penstock. The container image passes them by NODE_OPTIONS.
+// Node flags for the commands of penstock, which the launchers pass.
 
 /**
  * The events of a batch live for some hundred milliseconds. With twice the default size, the

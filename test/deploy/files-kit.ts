@@ -1,10 +1,7 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { parseAllDocuments } from "yaml";
 import type { Config } from "../../src/platform/settings/config.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
-import { testProgram } from "../kit/test-program.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 
@@ -17,6 +14,7 @@ export interface Manifest {
     readonly name: string;
     readonly namespace?: string;
     readonly labels?: Record<string, string>;
+    readonly annotations?: Record<string, string>;
   };
   readonly [field: string]: unknown;
 }
@@ -25,7 +23,7 @@ export function readDeploy(file: string): string {
   return readFileSync(path.join(root, "deploy", file), "utf8");
 }
 
-/** The lines NAME=value of a file for systemd, Compose or kustomize. */
+/** The lines NAME=value of a file for systemd or Compose. */
 export function envOf(text: string): Env {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return Object.fromEntries(
@@ -54,18 +52,7 @@ export function bytesOf(size: string): number {
   );
 }
 
-export async function kustomize(overlay: string): Promise<Manifest[]> {
-  const folder = path.join(root, "deploy/kubernetes", overlay);
-  const text = execFileSync((await testProgram("kubectl")).path, ["kustomize", folder], {
-    encoding: "utf8",
-  });
-  return parseAllDocuments(text).map((document) => {
-    if (document.errors.length > 0) throw document.errors[0];
-    return document.toJS() as Manifest;
-  });
-}
-
-interface Container {
+export interface Container {
   readonly image: string;
   readonly args: string[];
   readonly ports: { name: string; containerPort: number }[];
@@ -74,7 +61,7 @@ interface Container {
     value?: string;
     valueFrom?: { secretKeyRef: { name: string; key: string } };
   }[];
-  readonly envFrom: { configMapRef: { name: string } }[];
+  readonly volumeMounts: { name: string; mountPath: string }[];
   readonly securityContext: object;
   readonly lifecycle: { preStop: { sleep: { seconds: number } } };
   readonly startupProbe: Probe;
@@ -89,10 +76,22 @@ interface Probe {
   readonly failureThreshold: number;
 }
 
-/** Returns the containers of a Deployment. */
-export function containersOf(manifest: Manifest): Container[] {
-  return (manifest["spec"] as { template: { spec: { containers: Container[] } } }).template.spec
-    .containers;
+interface PodTemplate {
+  readonly metadata: { readonly labels: Record<string, string> };
+  readonly spec: {
+    readonly terminationGracePeriodSeconds: number;
+    readonly containers: readonly Container[];
+    readonly volumes: readonly {
+      readonly name: string;
+      readonly persistentVolumeClaim?: { readonly claimName: string };
+      readonly secret?: { readonly secretName: string };
+    }[];
+  };
+}
+
+/** Returns the pod template of a Deployment. */
+export function podOf(manifest: Manifest): PodTemplate {
+  return (manifest["spec"] as { template: PodTemplate }).template;
 }
 
 /** Returns the only manifest of the kind and name. Throws if it is missing. */

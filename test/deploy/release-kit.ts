@@ -25,7 +25,7 @@ export function gatewayEnv(nats: TestNatsServer, more: Env = {}): Env {
   };
 }
 
-/** Runs a command of the bundle to its end. Throws its output if the exit code is not 0. */
+/** Runs a command of the package to its end. Throws its output if the exit code is not 0. */
 export function runCommand(command: readonly [string, ...string[]], env: Env): string {
   const [program, ...args] = command;
   const done = spawnSync(program, args, { env, cwd: tmpdir(), encoding: "utf8" });

@@ -1,5 +1,5 @@
-// Tests that are too long for every `npm test`: the container's build steps in a clean folder,
-// beginning with the packages. Run by `npm run test:deploy`.
+// Tests that are too long for every `npm test`: the container image, built and run. Run by
+// `npm run test:deploy`.
 
 import path from "node:path";
 import { defineConfig } from "vitest/config";

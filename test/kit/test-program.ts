@@ -6,7 +6,7 @@ const script = path.join(import.meta.dirname, "test-programs.mjs");
 type ProgramName =
   | "clickhouse"
   | "haproxy"
-  | "kubectl"
+  | "helm"
   | "nginx"
   | "postgres"
   | "prometheus"

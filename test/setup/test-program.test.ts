@@ -74,27 +74,27 @@ describe("Prometheus for the tests", () => {
   });
 });
 
-describe("kubectl for the tests", () => {
-  function kubectlOf(version: string): string {
+describe("helm for the tests", () => {
+  function helmOf(version: string): string {
     const folder = temporaryFolder();
-    write(path.join(folder, "kubectl"), `#!/bin/sh\necho "Client Version: ${version}"\n`);
-    chmodSync(path.join(folder, "kubectl"), 0o755);
+    write(path.join(folder, "helm"), `#!/bin/sh\necho "${version}+g3fc9f4b"\n`);
+    chmodSync(path.join(folder, "helm"), 0o755);
     return folder;
   }
 
   test("is taken from PATH if it is new enough", () => {
-    const onPath = kubectlOf("v1.27.0");
-    expect(ask("kubectl", { PATH: onPath })).toEqual({
+    const onPath = helmOf("v3.8.0");
+    expect(ask("helm", { PATH: onPath })).toEqual({
       status: 0,
-      stdout: `{"path":"${onPath}/kubectl"}\n`,
+      stdout: `{"path":"${onPath}/helm"}\n`,
       stderr: "",
     });
   });
 
   test("is missing if it is too old and cannot be fetched, and the error states how to get it", () => {
-    const { status, stderr } = ask("kubectl", { PATH: kubectlOf("v1.26.9") });
+    const { status, stderr } = ask("helm", { PATH: helmOf("v2.17.0") });
     expect(status).toBe(1);
-    expect(stderr).toContain("kubectl 1.27 or newer");
-    expect(stderr).toContain("brew install kubectl");
+    expect(stderr).toContain("helm 3 or newer");
+    expect(stderr).toContain("brew install helm");
   });
 });

@@ -98,7 +98,7 @@ function holderFile(dataDir: string): string {
 }
 
 export const folderFix =
-  "set PENSTOCK_DATA_DIR (--data-dir) to another folder that this user may write to";
+  "let this user write to it, or set PENSTOCK_DATA_DIR (--data-dir) to another folder";
 
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
@@ -120,7 +120,8 @@ export function unusableFolder(dataDir: string): string | undefined {
     if (kindOf(path) === "file") return `${what} is a file, not a folder`;
     const code = accessFault(path);
     if (code === "EROFS") return `${what} is on a file system that is mounted read-only`;
-    if (code !== undefined) return `this user may not write to ${what} (${code})`;
+    if (code !== undefined)
+      return `uid ${process.getuid?.()} may not write to ${what}${ownerOf(path)} (${code})`;
   }
   return undefined;
 }
@@ -138,6 +139,14 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
     // ENOTDIR: a parent is a file. `nearestExisting` reaches this file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
+  }
+}
+
+function ownerOf(path: string): string {
+  try {
+    return `, which belongs to uid ${statSync(path).uid}`;
+  } catch {
+    return "";
   }
 }
 

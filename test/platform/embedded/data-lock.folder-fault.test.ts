@@ -5,7 +5,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { binary, temporaryFolder } from "../../kit/processes.ts";
 
 const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
-const way = "set PENSTOCK_DATA_DIR (--data-dir) to another folder";
+const way = "let this user write to it, or set PENSTOCK_DATA_DIR (--data-dir) to another folder";
+/** Outside of its namespaces, root is nobody. */
+const uid = process.getuid?.() === 0 ? 65_534 : process.getuid?.();
 
 function run(command: readonly string[]): SpawnSyncReturns<string> {
   const { PATH, NODE_OPTIONS } = process.env;
@@ -96,8 +98,12 @@ describe("a data folder", () => {
   });
 
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
-    ["folder", () => `this user may not write to it (EACCES)`],
-    ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
+    ["folder", () => `uid ${uid} may not write to it, which belongs to uid ${uid} (EACCES)`],
+    [
+      "missing",
+      (folder: string) =>
+        `uid ${uid} may not write to ${folder}, which belongs to uid ${uid} (EACCES)`,
+    ],
   ] as const)(
     "that this user may not write to is an error of `penstock up` and doctor: %s",
     (kind, why) => {
