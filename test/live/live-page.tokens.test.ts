@@ -49,7 +49,7 @@ describe("the live page of a port that needs a token", () => {
     expect(viewer.said<State>("state").at(-1)?.showsEvents).toBe(false);
   });
 
-  test("asks the effects with the token of the gateway, and reports if they have another", async () => {
+  test("queries the effects process with the gateway's token, and reports an effects process with a different token", async () => {
     const of = async (token: string) => {
       const access = new PortAccess({ admin: [token], read: [] });
       const effects = new URL(await effectsHttp(readerOf({}), { access }));

@@ -104,6 +104,6 @@ export async function requireRead(
   const unread = await unreadOf(command, manager, doomed);
   if (unread.length > 0)
     throw new CommandError(
-      `${doing}: messages to remove are unread: ${unread.join("; ")}. Nothing was changed. Wait until they are read, or remove them anyway with --unread: each reader then stops until it is told to continue without them`,
+      `${doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread: each of these readers then stops until an operator lets it continue without them`,
     );
 }

@@ -78,7 +78,7 @@ export class SinkWriter {
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target. The last `open` reads them, and each batch updates them. */
+  /** Positions stored in the target. `open` loads them, and each written batch updates them. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
