@@ -136,7 +136,10 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/** Sorts bodies within their address's share first. Bodies with a key use the share first. */
+/**
+ * Puts the first `addressSlowBodiesMax` bodies of each address before all other bodies. Of one
+ * address, bodies with a key come before bodies without a key.
+ */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

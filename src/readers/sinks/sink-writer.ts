@@ -53,7 +53,7 @@ const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** If no write happens for this long after a failed write, the failure counts as over. */
 const idleMs = 10_000;
-/** With more consecutive refused events, the table is the likelier cause. */
+/** If more consecutive events are refused, the cause is probably the table, not the events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
