@@ -84,7 +84,7 @@ describe("penstock testing", () => {
     ]);
   });
 
-  test("removes its store when it is stopped, and when its parent closes standard input", async () => {
+  test("removes its store when it is stopped, or when its parent process closes standard input", async () => {
     const folders = () =>
       ["/dev/shm", "/tmp"]
         .filter(existsSync)

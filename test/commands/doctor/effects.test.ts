@@ -66,7 +66,7 @@ test("doctor warns if the effects database was built from the streams of another
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("doctor fails if the effects database has another subject prefix, and names that prefix", async () => {
+test("doctor fails if the effects database has a different subject prefix, and names the prefix in the database", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();

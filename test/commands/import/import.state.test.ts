@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("omits the user and password of the address, so that both may change", async () => {
+  test("omits user and password of the address, so a later import may use different credentials", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;

@@ -30,7 +30,7 @@ describe("an expected event", () => {
     [{ properties: { items: [{ id: 1 }] } }],
     [{ properties: { absent: null } }],
     [{ $set: {} }],
-  ])("does not match a record with another value: %j", (expected) => {
+  ])("does not match a record with a different value: %j", (expected) => {
     expect(matches(placed(42), expected)).toBe(false);
   });
 

@@ -51,7 +51,7 @@ describe("an event of an unknown distinct id", () => {
     });
   });
 
-  test("creates only that person, and another event of the same hour changes nothing", () => {
+  test("creates only that person, and a second event in the same hour changes nothing", () => {
     const { people, rows, run } = world();
     run({ timeMs: 10, distinctId: "a" });
     expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);

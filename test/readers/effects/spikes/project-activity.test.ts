@@ -189,7 +189,7 @@ describe("a hot id", () => {
   });
 });
 
-test("the stored activity of another version is rejected", () => {
+test("the stored activity of a different version is rejected", () => {
   expect(() => ProjectActivity.from("p", "[2]", () => undefined)).toThrow("format 2");
 });
 
