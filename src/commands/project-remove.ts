@@ -1,6 +1,6 @@
 // `penstock project remove` makes gateways reject new events of a project, removes its stored
-// events, and then removes the project itself. Each step can be repeated. If the command was killed,
-// the operator runs it again.
+// events, and then removes the project itself. Each step can be repeated. If the command was
+// killed, the operator runs it again.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
