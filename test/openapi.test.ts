@@ -443,7 +443,7 @@ describe("docs/openapi.yaml", () => {
     ],
     ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
     ["an array", [{ api_key: "k", ...single }, { $token: "k", ...single }, single], "Events"],
-  ])("accepts %s by exactly one body schema", (_, body, name) => {
+  ])("has exactly one body schema that accepts %s", (_, body, name) => {
     expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
     expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
   });
@@ -455,7 +455,7 @@ describe("docs/openapi.yaml", () => {
     ["a key in the properties that is not a string", { ...single, properties: { token: 1 } }],
     ["a key of an array that is not a string", [{ ...single, $token: 1 }]],
     ["properties that are not an object", { api_key: "k", ...single, properties: [] }],
-  ])("rejects %s by every body schema", (_, body) => {
+  ])("has no body schema that accepts %s", (_, body) => {
     expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
   });
 
@@ -464,7 +464,7 @@ describe("docs/openapi.yaml", () => {
     expect(observed.missing()).toEqual([]);
   });
 
-  test("reports an answer that is not described", () => {
+  test("has a check that reports answers that are not described", () => {
     const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
       status,
       headers,

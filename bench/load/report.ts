@@ -46,7 +46,7 @@ export function reportText(result: Result): string {
     ],
     ["Answers", ...Object.entries(answers).map(([label, count]) => row(label, whole(count)))],
     [
-      `Latency of the 200s, ms${" ".repeat(nameWidth - 21)}${columns(["p50", "p75", "p90", "p99", "p99.9", "max"])}`,
+      `Latency of 200 answers, ms${" ".repeat(nameWidth - 26)}${columns(["p50", "p75", "p90", "p99", "p99.9", "max"])}`,
       row("from when it was due", ...percentileCells(result.latencyFromDueMs)),
       row("from when it was sent", ...percentileCells(result.latencyFromSentMs)),
     ],

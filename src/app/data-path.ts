@@ -141,7 +141,7 @@ function openPassThrough({
   if (worker !== "joining")
     log.info(
       { upstream: upstreamUrl },
-      "upstream set: the gateway forwards requests of SDKs that are not events",
+      "upstream set: the gateway forwards non-event requests of SDKs",
     );
   return passThrough;
 }

@@ -97,7 +97,7 @@ function streamsOf({ subjectPrefix, partitions }: Config): string[] {
   );
 }
 
-/** Returns a folder in memory if it has room for full streams, else the one of temporary files. */
+/** Returns a folder in memory if full streams fit into it, else the folder of temporary files. */
 function parentFolder({ streamBytesMax, partitions }: Config): string {
   try {
     const { bavail, bsize } = statfsSync(memoryFolder);

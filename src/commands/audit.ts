@@ -1,5 +1,5 @@
-// The audit log of an operator's changes: a JSON line on standard error for each, also for a failed
-// one.
+// The audit log of an operator's changes: one JSON line on standard error for each change, even for
+// a failed change.
 
 import { hostname } from "node:os";
 import { createLog } from "../platform/base/log.ts";

@@ -24,8 +24,8 @@ export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string 
 /** Returns whether the program, started by `calledAs`, uses this data folder by default. */
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
-  // The launcher of a checkout uses the data folder of the checkout, that of the npm package the one
-  // in the working folder.
+  // The launcher of a checkout uses the data folder of the checkout. The launcher of the npm
+  // package uses the data folder in the working folder.
   return existsSync(join(root, "penstock"))
     ? resolve(dataDir) === join(root, "data")
     : dataDir === "./data";

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "./context.ts";
 
 interface Confirmation {
-  /** The command, which errors begin with. */
+  /** The command, with which every error begins. */
   readonly command: string;
   readonly question: string;
   /** The text to type. */

@@ -1,5 +1,6 @@
-// `penstock project remove` rejects the events of a project, removes those that are stored, and then
-// the project itself. Each step can be repeated, so a killed command is run again.
+// `penstock project remove` makes gateways reject new events of a project, removes its stored
+// events, and then removes the project itself. Each step can be repeated. If the command was
+// killed, the operator runs it again.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -153,7 +154,7 @@ class Removal {
     return place.kind === "postgres" || !isAbsent(place.file);
   }
 
-  /** Rejects new events, and waits until those of requests in progress are stored. */
+  /** Rejects new events, and waits until the events of requests in progress are stored. */
   async #disable(): Promise<void> {
     const command = this.#command;
     try {

@@ -28,8 +28,8 @@ export function mustBeProjectId(text: string): void {
 
 /**
  * Checks that the registry or a stream has the project. Otherwise, rejects with a CommandError. A
- * project that was removed from the registry may still have events. Does not search messages that several
- * projects share, because this would take long.
+ * project that was removed from the registry may still have events. Does not search messages that
+ * several projects share, because this would take long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -84,7 +84,10 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Returns the number of different letters, ignoring case. */
+/**
+ * Returns the edit distance of two ids: the number of letters added, removed, changed or swapped.
+ * Ignores case.
+ */
 function typosBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

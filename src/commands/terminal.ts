@@ -8,7 +8,7 @@ import { greatestOf } from "../platform/base/extremes.ts";
  * that embed, override or isolate a text direction.
  */
 const acting =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 export function forTerminal(text: string): string {

@@ -10,7 +10,7 @@ async function takenPort(): Promise<number> {
   return (stranger.address() as AddressInfo).port;
 }
 
-test("the effects use another port if their default port is in use, and both ports are logged", async () => {
+test("the effects use a free port if their default port is in use, and log both port numbers", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   const warnings: object[] = [];
   const port = await defaultEffectsPort(place, { warn: (fields) => void warnings.push(fields) });

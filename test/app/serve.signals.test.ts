@@ -24,7 +24,7 @@ describe("`penstock up`", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("exits immediately on a second SIGTERM if its stop hangs", async () => {
+  test("exits immediately on a second SIGTERM if its shutdown hangs", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");

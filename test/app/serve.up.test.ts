@@ -15,7 +15,7 @@ function curl(line: string): string {
 }
 
 describe("penstock", () => {
-  test("up works with curl, tail and project, and leaves no process when it stops", async () => {
+  test("up works with curl, tail and project, and leaves no process after it is stopped", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("./penstock tail");

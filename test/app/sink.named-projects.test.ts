@@ -39,7 +39,7 @@ async function sinks(natsUrl: string) {
   };
 }
 
-test("a sink with a misspelt project fails before it stores a position; with the correct name it receives every event", async () => {
+test("a sink with a misspelt project fails before it stores a position, so a later start with the correct name receives every event", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("demo");

@@ -5,7 +5,7 @@ import { upOn } from "../kit/up-process.ts";
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-test("workers and the effects next to them export, and SIGTERM exports the rest", async () => {
+test("the workers and the effects process export telemetry, and send the rest of it on SIGTERM", async () => {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.close());
   const { child, url } = await upOn(
@@ -44,7 +44,7 @@ test.each([
   ["OTEL_TRACES_SAMPLER", "sometimes", "must be one of always_on, always_off, traceidratio, "],
   ["OTEL_TRACES_SAMPLER_ARG", "1.5", 'must be a number from 0 to 1 (got "1.5")'],
   ["OTEL_EXPORTER_OTLP_HEADERS", "secret", "must be pairs such as key=value,other=value"],
-])("%s=%s is an error of the start", async (variable, value, message) => {
+])("the invalid setting %s=%s makes the start fail", async (variable, value, message) => {
   const process = penstockWith({ [variable]: value }, "serve");
   expect(await ended(process)).toBe(2);
   expect(process.said.err).toContain(`${variable}: ${message}`);

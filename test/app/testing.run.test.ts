@@ -42,7 +42,7 @@ describe("penstock testing", () => {
     expect(await penstock.events()).toEqual([stored]);
   });
 
-  test("forgets the events of earlier tests, also those that were just answered", async () => {
+  test("forgets all earlier events at a reset, even an event that was answered just before the reset", async () => {
     const penstock = await started();
     expect(await send(penstock, { event: "before", distinct_id: "a" })).toBe(200);
     await penstock.reset();
@@ -54,7 +54,7 @@ describe("penstock testing", () => {
     );
   });
 
-  test("explains a miss by the rejections since the last reset", async () => {
+  test("explains why an expected event is missing by the rejections since the last reset", async () => {
     const penstock = await started();
     const rejected = { api_key: "phc_wrong", event: "bought", distinct_id: "a" };
     expect(await send(penstock, rejected)).toBe(401);
@@ -84,7 +84,7 @@ describe("penstock testing", () => {
     ]);
   });
 
-  test("removes its store when it is stopped, and when its parent closes standard input", async () => {
+  test("removes its store when it is stopped, or when its parent process closes standard input", async () => {
     const folders = () =>
       ["/dev/shm", "/tmp"]
         .filter(existsSync)
@@ -107,7 +107,7 @@ describe("penstock testing", () => {
     expect(await ended(alone)).toBe(0);
   });
 
-  test("does not start with a NATS of the settings, and the client's error has the reason", async () => {
+  test("does not start if PENSTOCK_NATS_URL is set, and the client's error contains the reason", async () => {
     const env = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1" };
     await expect(startPenstock({ program, env })).rejects.toThrow(
       "penstock did not start: penstock: `testing` starts its own NATS: unset PENSTOCK_NATS_URL (exit code 2)",

@@ -29,7 +29,7 @@ async function rig() {
   return { gateway, env, project, send, stored };
 }
 
-test("project remove rejects the project's events and removes those that are stored, and no others", async () => {
+test("project remove rejects new events of the project and removes its stored events, but not events of other projects", async () => {
   const { project, send, stored } = await rig();
   for (const id of ["shop", "blog"]) {
     expect(await send(id)).toBe(200);
@@ -90,7 +90,7 @@ test.each(["disabled", "purged", "effects"] as const)(
   },
 );
 
-test("project remove is refused on a leaf node, whose projects are those of the hub", async () => {
+test("project remove fails on a leaf node, because its projects are managed at the hub", async () => {
   const env = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_HUB_DOMAIN: "hub" };
   const { fault } = await runCommand(env, ["project", "remove", "shop", "--yes"]);
   expect(fault).toContain("run the command at the hub");

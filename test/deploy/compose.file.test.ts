@@ -165,7 +165,7 @@ describe("the Compose file", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
-  test("protects the ports with tokens, of which Prometheus has the read-only one", () => {
+  test("protects the ports with tokens, and gives Prometheus only the read-only token", () => {
     const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
     const { file: source } = file.secrets["read-token"]!;
     const read = readDeploy(path.join("compose", source)).trim();

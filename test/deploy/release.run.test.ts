@@ -116,7 +116,7 @@ describe("the release", () => {
     for (const name of listed) expect(licences).toMatch(new RegExp(`^${name} \\d`, "m"));
   });
 
-  test("is only written to a folder that the command names and that is empty or new", () => {
+  test("is written only to the folder in the command, and only if that folder is empty or new", () => {
     const taken = path.join(parent, "taken");
     mkdirSync(taken);
     writeFileSync(path.join(taken, "file"), "mine");
@@ -191,7 +191,7 @@ describe("the package penstock", () => {
       expect(readFileSync(path.join(installed, file), "utf8").includes(root), file).toBe(false);
   });
 
-  test("runs where it is unpacked, with a Node next to its launcher, as the systemd units do", () => {
+  test("runs in the folder where it was unpacked, with the Node next to its launcher, as in the systemd units", () => {
     const folder = path.join(parent, "opt", "penstock");
     mkdirSync(folder, { recursive: true });
     execFileSync("tar", ["-xzf", tarball("penstock"), "-C", folder, "--strip-components=1"]);
@@ -222,7 +222,7 @@ describe("the package penstock", () => {
       .toContain('"event":"hello"');
   });
 
-  test("names what is missing on a system without glibc, and on one without an addon or a compiler", () => {
+  test("reports the missing part on a system without glibc, and on a system without addons and compiler", () => {
     const script = path.join(installed, "scripts/install.mjs");
     const musl = "process.report.getReport = () => ({ header: {} })";
     const preload = `--import=data:text/javascript,${encodeURIComponent(musl)}`;

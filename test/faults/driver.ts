@@ -1,5 +1,5 @@
 // Sends the load's requests and records every answer. For each sender, also records the start of
-// the current unbroken run of 200s.
+// the current unbroken run of 200 answers.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Answer, type Connection, createConnection } from "../../bench/load/client.ts";
@@ -14,7 +14,7 @@ interface DriverOptions {
   readonly mayLoseConnections: boolean;
   readonly mayRefuse: boolean;
   /**
-   * If two 200s of a sender are this many milliseconds apart, they count as two runs, unless
+   * If two 200 answers of a sender are this many milliseconds apart, they count as two runs, unless
    * similar pauses occurred before the fault.
    */
   readonly breakMs: number;
@@ -45,13 +45,12 @@ export interface Driver {
   faultBegun(): void;
   /**
    * Call this when the fault has ended. From then on, a rejected request ends the current run of
-   * 200s.
+   * 200 answers.
    */
   faultEnded(): void;
   /**
-   * The time in milliseconds from the fault's end until every steady sender gets 200s without a
-   * break. The unbroken 200s must last `settledMs`. Undefined if this does not happen within
-   * `withinMs`.
+   * The time in milliseconds from the fault's end until every steady sender gets only 200 answers
+   * for at least `settledMs`. Undefined if this does not happen within `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
   stop(): Promise<void>;
@@ -80,7 +79,7 @@ export function startDriver(options: DriverOptions): Driver {
   const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
-  // The time before the fault is the control: a busy machine also causes pauses between 200s.
+  // The time before the fault is the control: a busy machine also delays 200 answers.
   let calm = true;
   let calmGapMsMax = 0;
 

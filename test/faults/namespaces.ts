@@ -41,8 +41,8 @@ export function endConnections(namespace: string, to: string): void {
 }
 
 /**
- * Makes the namespace forward packets from one link to another. The kernel notifies the sender of
- * each forbidden packet.
+ * Makes the namespace forward packets between its links. The kernel reports every rejected packet
+ * to its sender by ICMP, without a rate limit.
  */
 export function makeRouter(namespace: string): void {
   const settings = [

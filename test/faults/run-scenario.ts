@@ -75,7 +75,7 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   },
 };
 const warmUpEvents = { short: 300, full: 5_000 };
-/** The shortest break of 200s that is attributed to the fault instead of a busy machine. */
+/** The shortest break of 200 answers that is attributed to the fault instead of a busy machine. */
 const breakMs = { short: 2_000, full: 500 };
 const settledMs = { short: 700, full: 1_500 };
 /** Recovery is observed beyond the allowed time, so that the figure of a late recovery is known. */
@@ -200,8 +200,8 @@ function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): bool
 const regressions: MetricName = "penstock_stream_regressions_total";
 
 /**
- * Whether the gateway is unready, which it is for a minute after a loss, or has counted a loss. Must
- * be checked before the cluster is dismantled.
+ * Returns whether the gateway has counted a loss, or is unready, as it is for a minute after a
+ * loss. Must be called before the cluster is dismantled.
  */
 async function hasToldOfLoss({ adminUrl }: GatewayProcess): Promise<boolean> {
   const { status } = await fetch(`${adminUrl}/readyz`);
@@ -316,7 +316,9 @@ function lateRecovery(
   { recoveryMsMax }: RunOptions,
 ): string[] {
   if (recoveryMs === undefined)
-    return [`no steady 200s within ${recoveryWatchMs} ms of the cause's end`];
+    return [`no steady 200 answers within ${recoveryWatchMs} ms of the cause's end`];
   if (!mustRecover || nothingRefused || recoveryMs <= recoveryMsMax) return [];
-  return [`200s came back after ${Math.round(recoveryMs)} ms, not within ${recoveryMsMax} ms`];
+  return [
+    `200 answers came back after ${Math.round(recoveryMs)} ms, not within ${recoveryMsMax} ms`,
+  ];
 }

@@ -69,7 +69,7 @@ function commandLine(): Command {
     .addOption(
       new Option(
         "--recovery-ms <number>",
-        "maximum time until 200s return; raise it on a busy machine",
+        "maximum time until 200 answers return; raise it on a busy machine",
       )
         .argParser(Number)
         .default(recoveryMsDefault),

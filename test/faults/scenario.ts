@@ -168,8 +168,8 @@ export interface Scenario {
    */
   readonly mayRefuse: boolean;
   /**
-   * If true, the gateway must return to 200s by itself within 3 s of the end of the cause. False
-   * only if the fault is the end of the gateway.
+   * Whether the gateway must answer 200 again within 3 s of the end of the cause, without help.
+   * False only if the fault is the end of the gateway.
    */
   readonly mustRecover: boolean;
   /** Causes the fault and ends it; returns when the cause has ended. */

@@ -136,7 +136,7 @@ export async function soak({
       ...leftovers,
       ...late.map(
         ({ fault, recoveryMs }) =>
-          `after "${fault}" the 200s came back after ${recoveryMs ?? "more than 20,000"} ms`,
+          `after "${fault}" the 200 answers came back after ${recoveryMs ?? "more than 20,000"} ms`,
       ),
     ];
     process.stdout.write(`\n${sampleHeading}\n`);
@@ -170,7 +170,7 @@ async function cause(fault: SoakFault, store: SoakStore, driver: Driver): Promis
   driver.faultEnded();
   const recoveryMs = await driver.recovered(settledMs, recoveryWatchMs);
   const back =
-    recoveryMs === undefined ? "NOT BACK" : `200s again after ${Math.round(recoveryMs)} ms`;
+    recoveryMs === undefined ? "NOT BACK" : `200 answers again after ${Math.round(recoveryMs)} ms`;
   process.stdout.write(`  ${fault.title}: ${back}\n`);
   return { atMs, fault: fault.title, recoveryMs };
 }

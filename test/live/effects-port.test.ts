@@ -107,7 +107,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("is not delayed by effects that do not respond, and neither are requests for a person", async () => {
+  test("is updated without delay if the effects do not respond, and a request for a person gets 503", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);

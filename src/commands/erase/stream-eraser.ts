@@ -69,7 +69,10 @@ interface Doomed {
    */
   readonly family: number;
   readonly cut: CutFrame;
-  /** The sequence of the replacement; 0 for none, undefined while the replacement is not stored. */
+  /**
+   * Stream sequence of the message that replaces this message. 0 if the message is deleted without
+   * a replacement; undefined until the replacement is stored.
+   */
   place: number | undefined;
 }
 

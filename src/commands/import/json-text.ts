@@ -82,7 +82,10 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.some(isObject) ? value : [value];
 }
 
-/** Returns the end of the object or array that begins at `from`, or of the text if it is open. */
+/**
+ * Returns the offset after the object or array that begins at `from`. If it is not closed, returns
+ * the length of the text.
+ */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
   let isInString = false;

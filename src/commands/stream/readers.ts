@@ -1,6 +1,7 @@
-// The readers of a stream and what each has not read. Consumers on the server are the durable
-// consumers of programs, and those of running effects and sinks. The effects also have a position in
-// their database. The position of a sink that does not run is in its target, which is not asked.
+// Lists the readers of a stream, and what each reader has not read. The server reports the durable
+// consumers of programs, and the consumers of running effects and sinks. The effects also have a
+// position in their database. A sink that does not run is not listed, because its position is in
+// its target, which is not queried.
 
 import {
   AckPolicy,
@@ -18,13 +19,13 @@ import { CommandError } from "../context.ts";
 
 export interface StreamReader {
   readonly name: string;
-  /** The sequence up to which it has read every message that it reads. */
+  /** The sequence up to which the reader has read all messages that are meant for it. */
   readonly readTo: number;
-  /** Number of messages that it has not read, or not acknowledged. */
+  /** Number of messages that the reader has not read, or not acknowledged. */
   readonly unread: number;
 }
 
-/** Messages of a stream: those from a sequence or time on, of one subject or all. */
+/** Selects the messages from a sequence or time on, of one subject or of all subjects. */
 interface Which {
   readonly from: number | Date;
   readonly subject?: string | undefined;

@@ -200,7 +200,7 @@ export interface PurgeOptions {
   readonly yes: boolean;
 }
 
-/** Removes messages that are stored now. Those that are stored meanwhile stay. */
+/** Removes messages that are stored at the start. Messages that are stored meanwhile stay. */
 export async function purge(
   command: ConfiguredCommand,
   which: string,

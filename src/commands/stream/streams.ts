@@ -43,7 +43,7 @@ export async function namedStreams(
   return found;
 }
 
-/** Messages of a stream to remove: those before a sequence or time, of one subject or all. */
+/** Selects messages to remove: before a sequence or time, of one subject or of all subjects. */
 export interface Doomed {
   readonly before: number | Date;
   readonly subject?: string | undefined;
@@ -60,7 +60,7 @@ export async function countDoomed(
 
 /**
  * Returns a text for each reader that has not read some of the messages. The streams must not be
- * changed before it resolves.
+ * changed until the promise is fulfilled.
  */
 export async function unreadOf(
   { config }: ConfiguredCommand,
@@ -85,7 +85,7 @@ export async function unreadOf(
   return found;
 }
 
-/** Throws a CommandError if a reader has not read some of the messages, unless that is accepted. */
+/** Throws a CommandError if a reader has not read some of the messages, unless `isAccepted`. */
 export async function requireRead(
   command: ConfiguredCommand,
   manager: JetStreamManager,
@@ -104,6 +104,6 @@ export async function requireRead(
   const unread = await unreadOf(command, manager, doomed);
   if (unread.length > 0)
     throw new CommandError(
-      `${doing}: messages to remove are unread: ${unread.join("; ")}. Nothing was changed. Wait until they are read, or remove them anyway with --unread: each reader then stops until it is told to continue without them`,
+      `${doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread: each of these readers then stops until an operator lets it continue without them`,
     );
 }

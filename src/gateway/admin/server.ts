@@ -1,5 +1,6 @@
 // The admin port: metrics and health for scrapers and supervisors, and the live page. Only the live
-// page shows client data. Probes send no token, so without one health is a status only.
+// page shows client data. Health checks need no token, because probes send none. Without a token,
+// the answer contains only the status.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
@@ -39,7 +40,7 @@ interface Answer {
 }
 
 interface Page {
-  /** Whether a request without a token gets the page, then without details. */
+  /** Whether a request without a token gets the page, without details, instead of a rejection. */
   readonly isOpen: boolean;
   answer(withDetails: boolean): Promise<Answer>;
 }

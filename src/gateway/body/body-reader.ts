@@ -1,7 +1,7 @@
-// Reads bodies and passes them, whole and inflated, to the intake. Reads even a rejected request to
-// its end, because after an earlier answer, the client would see a reset instead of the answer. A
-// chunk is in memory of uWS, which is valid only during the callback. A body of one piece is passed
-// on in this memory. The pieces of a longer body are copied once.
+// Reads bodies and passes them, whole and inflated, to the intake. Reads the body of a rejected
+// request to its end too. After an earlier answer, the client would see a reset instead of the
+// answer. A chunk is in memory of uWS, which is valid only during the callback. A body of one piece
+// is passed on in this memory. The pieces of a longer body are copied once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -35,8 +35,8 @@ const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * Number of pieces that a body may have whatever their size. Further pieces must have
- * `PIECE_BYTES_MIN` on average. A piece takes a microsecond.
+ * Number of pieces of any size that a body may have. All further pieces must have at least
+ * `PIECE_BYTES_MIN` bytes on average. Processing a piece takes a microsecond.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;

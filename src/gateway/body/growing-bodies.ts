@@ -1,7 +1,9 @@
-// Tracks the bodies that still arrive or inflate. If the budget is full, chooses bodies to evict:
-// first slow bodies, then bodies without a project's key, then the large bodies that began last. In
-// the first two groups, the addresses that hold the most bytes lose their bodies first. Also keeps
-// small slow bodies open, for example those of a phone with a bad connection.
+// Tracks the bodies that still arrive or inflate. If the memory budget is full, chooses the bodies
+// to evict, in this order: slow bodies, bodies without a project's key, large bodies that began
+// last. Among slow bodies, and among bodies without a key, the bodies of the client address that
+// holds the most bytes are evicted first.
+//
+// Also extends the idle timeout of small slow bodies, for example of a phone with a bad connection.
 
 /**
  * Age from which a small body is slow. Every `slowBytesPerSecond` arrived bytes add a second to
@@ -134,7 +136,10 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/** Sorts bodies within their address's share first. Bodies with a key use the share first. */
+/**
+ * Puts the first `addressSlowBodiesMax` bodies of each address before all other bodies. Of one
+ * address, bodies with a key come before bodies without a key.
+ */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

@@ -36,7 +36,7 @@ const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
 /** Maximum length of a code. A code and six more bits must fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
 
-/** Base-2 logarithm of the number of phrases in a block of the dictionary. A phrase takes two. */
+/** Base-2 logarithm of the number of phrases in a block of the dictionary. */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;

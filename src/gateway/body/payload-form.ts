@@ -8,7 +8,7 @@ import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
 /** The layers that were removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
-  /** Gzip or another compression. At most one is removed, because two multiply a bomb's size. */
+  /** Any compression. At most one is removed, because two would multiply the size of a bomb. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -63,7 +63,7 @@ export interface FormFields {
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of the fields before `data`. Also the bytes searched after it. */
+/** Maximum bytes of the fields before `data`. Also the maximum bytes searched after `data`. */
 const OTHERS_BYTES_MAX = 4_096;
 const DATA = "data=";
 

@@ -4,8 +4,9 @@
 //     │                 ▲  │
 //     └─────────────────┘  └─► taken (by the intake)
 //
-// A body with a verdict is also read up to `whole`, but discarded. In every state, the request may
-// be answered and its client may disconnect.
+// The verdict is an answer that is decided before the body has arrived completely. A body with a
+// verdict is read to its end, but its bytes are discarded. In every state, the request may be
+// answered and its client may disconnect.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";

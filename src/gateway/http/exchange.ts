@@ -85,8 +85,8 @@ export class HttpExchange implements Exchange {
   close = false;
   /**
    * Whether a proxy may treat the bytes after this request as part of its body. If so, the
-   * connection ends with the answer. The answer is deferred, because uWS reads no further request
-   * before an answer, but ends the connection.
+   * connection ends with the answer. The answer is deferred: if a further request arrives before
+   * the answer, uWS does not read it, but closes the connection.
    */
   hasUncertainEnd = false;
   /** Whether uWS is reading the last piece of the body. Later data is not read yet. */

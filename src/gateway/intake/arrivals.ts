@@ -101,7 +101,7 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for. That body itself waits for the bodies before. */
+  /** Returns the last earlier body to wait for. That body itself waits for the bodies before it. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
@@ -111,7 +111,7 @@ export class Arrivals {
 
   #lastUnknownBefore(number: number): Entry | undefined {
     const unknown = this.#lastBefore("", number);
-    // Earlier unknown bodies have waited longer, so their time is over too.
+    // If the last unknown body no longer blocks, earlier unknown bodies do not block either.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 

@@ -1,5 +1,6 @@
-// One request on its way through the intake. The stages set the fields in order. A Work holds the
-// body, so objects that are used after the last line is written must not hold a Work.
+// The state of one request in the intake. Each stage sets the fields that the next stages read. A
+// Work keeps the request body in memory. An object that is used after the last line of the body is
+// written must therefore not reference a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";

@@ -99,8 +99,8 @@ export class StreamHistory {
     const lastSequence = info.state.last_seq;
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
-    // If the reading reaches the acknowledged sequence, a recreated stream may have acknowledged
-    // that sequence. So only the last reading is known to be of the old stream.
+    // If the stream has reached the acknowledged sequence, the acknowledgement may be from a
+    // recreated stream. Then only the previous reading is certainly from the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
     // A stream that never had an event has lost no events.

@@ -126,7 +126,7 @@ export const errorTable = {
   body_too_large: {
     status: 413,
     title: "The body is too large",
-    when: "the body exceeds PENSTOCK_BODY_BYTES_MAX, or two bursts of the project's quota",
+    when: "the body exceeds PENSTOCK_BODY_BYTES_MAX, or twice the burst of the project's quota",
     remedy: "Send fewer events per request. The detail states the size of the body and the limit.",
   },
   inflated_too_large: {
@@ -138,13 +138,13 @@ export const errorTable = {
   too_many_events: {
     status: 413,
     title: "The request has too many events",
-    when: "the request has more events than PENSTOCK_REQUEST_EVENTS_MAX or than two bursts of the project's quota",
+    when: "the request has more events than PENSTOCK_REQUEST_EVENTS_MAX or more than twice the burst of the project's quota",
     remedy: "Send fewer events per request. The detail states the number of events and the limit.",
   },
   expands_too_far: {
     status: 413,
     title: "The body expands too far",
-    when: `the request would store more than PENSTOCK_EXPANSION_MAX times the bytes received plus ${expansionText}. Only repeated events compress this well`,
+    when: `the events need over ${expansionText} more than PENSTOCK_EXPANSION_MAX times the bytes received. Only repeated events compress this well`,
     remedy: "Send fewer repeated events per request.",
   },
   event_too_large: {

@@ -5,8 +5,8 @@ import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * Loads the file that was built here, else the prebuilt one of the npm package: the paths differ in
- * src/ and dist/. Errors name the fix.
+ * Loads the file that was built here, else the prebuilt file of the npm package. The paths differ
+ * between src/ and dist/. Errors state the fix.
  */
 export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   const built = urls.map((url) => fileURLToPath(url));

@@ -28,7 +28,7 @@ export const accessProblems = {
 
 export type AccessCode = keyof typeof accessProblems;
 
-/** The token that a request needs. The admin token also permits what the read-only one does. */
+/** The token that a request needs. The admin token permits everything that `read` permits. */
 export type NeededToken = "read" | "admin";
 
 interface TokenSettings {
@@ -87,7 +87,7 @@ export class PortAccess {
     return !this.#isFree;
   }
 
-  /** Returns why a request may not have what needs this token; undefined if it may. */
+  /** Returns why the token of a request is not sufficient; undefined if it is sufficient. */
   problemOf({ headers }: Authorized, needed: NeededToken): AccessCode | undefined {
     if (this.#isFree) return undefined;
     const { authorization } = headers;

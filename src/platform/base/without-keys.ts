@@ -5,8 +5,8 @@
 const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
 /**
  * Matches the value after the name of a key. An escape may stand for any letter of the name.
- * Adjacent parts never match the same character, because the engine would try every way to split a
- * row of backslashes.
+ * Adjacent parts never match the same character. Otherwise, the engine would try every way to split
+ * a run of backslashes.
  */
 const byName =
   /((?:(?:key|token|secret|password|authorization)\\*|\\u00[2-7][\da-f][\w$\\]{0,64})["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;

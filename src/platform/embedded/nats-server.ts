@@ -258,7 +258,10 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/** Waits for the ports of the server, without a limit, because it first reads its store. */
+/**
+ * Waits until nats-server has published its ports. There is no timeout, because a large store takes
+ * long to load.
+ */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;

@@ -1,4 +1,4 @@
-// Converts metrics to those of OpenTelemetry. Names and labels stay those of /metrics.
+// Converts metrics to the format of OpenTelemetry. Names and labels are the same as at /metrics.
 
 import { type Attributes, type HrTime, ValueType } from "@opentelemetry/api";
 import { millisToHrTime } from "@opentelemetry/core";

@@ -30,7 +30,7 @@ import { RequestTracing } from "./spans.ts";
 
 export interface TelemetryOptions {
   readonly service: { readonly name: string; readonly version: string };
-  /** Further attributes of the resource. They have precedence over the default ones. */
+  /** Further attributes of the resource. They have precedence over the default attributes. */
   readonly attributes: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly traces?: { readonly url: string; readonly sampler: string; readonly ratio: number };

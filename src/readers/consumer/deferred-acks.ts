@@ -1,6 +1,6 @@
-// If duplicates in a frame were skipped, delays its acknowledgement until the frames with the
-// originals are acknowledged. Otherwise, an event could be lost, because its duplicate is
-// acknowledged but its original is never processed.
+// Delays the acknowledgement of a frame whose duplicates were skipped, until the frames with the
+// originals are acknowledged. Otherwise, an event could be lost: its duplicate is acknowledged, but
+// its original is never processed.
 
 interface OpenFrame {
   readonly id: number;
@@ -14,7 +14,7 @@ interface OpenFrame {
 export class DeferredAcks {
   readonly #open = new Map<number, OpenFrame>();
 
-  /** Records the delivery of a frame without the events that the frames `others` have delivered. */
+  /** Records the delivery of a frame, without the events that were delivered by `others`. */
   deliver(id: number, others: Iterable<number>): void {
     const fresh = {
       id,
@@ -45,8 +45,8 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // If the frame was delivered again, the waiting frames' events may have been skipped in it
-      // too.
+      // If this frame was delivered again, it may lack the awaited events too. The waiting frames
+      // then wait for the frames that this frame awaits.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();

@@ -70,7 +70,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** Sets how many messages up to the sequence the server has sent, but are missing here. */
+  /** Sets how many messages up to `upTo` were sent by the server, but have not arrived here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;

@@ -34,8 +34,9 @@ export function compareStamps(a: Stamp, b: Stamp): number {
 }
 
 /**
- * Returns the stamp for the id that an event links to its own id. It sorts after the event's stamp
- * and before the next line. So if the event is the first with both ids, its own id is older.
+ * Returns the stamp of the id that an event links to its own id. This stamp sorts after the event's
+ * stamp and before the stamp of the next line. So if the event is the first event of both ids, its
+ * own id is the older id.
  */
 export function stampOfOtherId(stamp: Stamp): Stamp {
   return { timeMs: stamp.timeMs, rank: `${stamp.rank}~` };

@@ -53,7 +53,7 @@ const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** If no write happens for this long after a failed write, the failure counts as over. */
 const idleMs = 10_000;
-/** With more consecutive refused events, the table is the likelier cause. */
+/** If more consecutive events are refused, the cause is probably the table, not the events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -78,7 +78,7 @@ export class SinkWriter {
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target. The last `open` reads them, and each batch updates them. */
+  /** Positions stored in the target. `open` loads them, and each written batch updates them. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {

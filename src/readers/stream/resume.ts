@@ -219,7 +219,10 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Stops, unless the operator accepts the uncertainty. A start too far ahead skips messages. */
+/**
+ * Stops, unless the operator accepts the uncertainty. A start at a sequence that is too high would
+ * skip messages.
+ */
 function uncertain(
   position: StreamPosition,
   state: StreamState,

@@ -7,13 +7,13 @@
 // followed by white space. The walk checks the order of tokens, numbers, literals and escapes.
 //
 // Requires: the text begins with { or [, and its last token is the matching closing bracket. After
-// the last token, the index repeats the offset of the first token. So a walk past the end meets an
-// opening bracket where only a comma or a closing bracket is valid. No other bounds check is
-// needed.
+// the last token, the index repeats the offset of the first token. A walk past the end therefore
+// finds an opening bracket at a position where only a comma or a closing bracket is valid. No other
+// bounds check is needed.
 //
-// The index may have only a part of the text's tokens. Before code moves to another member, value
-// or container, it calls `held`. `held` ensures that the cursor and all entries that are read
-// before the next call are in the index.
+// The index may hold only a part of the text's tokens at a time. Code must call `held` before it
+// moves to another member, value or container. `held` then loads the entry at the cursor and all
+// entries that are read before the next call of `held`.
 //
 // A cursor points into the index. A function that takes the cursor of a value returns the cursor
 // after the value, or null if the value is invalid. The passed cursor is then invalid. The entry

@@ -1,11 +1,11 @@
 // Writes a JSON value in plain form: one spelling of each string, one member per name, no white
 // space. The scanner and the rules only handle the plain form. Independent of events.
 //
-// In plain form, a string contains each character itself. The exceptions are \" \\ \b \f \n \r \t
-// and \u00xx for other control characters. U+FFFD replaces U+0000 and escaped lone surrogates. If
-// members have equal names, the last member stays, at its own position. Numbers keep their text.
-// Apart from the replaced characters, JSON.parse reads the same value from the result. The plain
-// form of a result is the result itself.
+// In plain form, strings have no escapes except \" \\ \b \f \n \r \t, and \u00xx for other control
+// characters. U+FFFD replaces U+0000 and escaped lone surrogates. If members have equal names, only
+// the last member stays, at its own position. Numbers keep their text. Apart from the replaced
+// characters, JSON.parse reads the same value from the plain form as from the original text.
+// Normalising a plain form does not change it.
 //
 // Reads only [text, text + length), even if the text is invalid. Writes at most `length` bytes.
 // Time and memory are proportional to the length. Uses no recursion. Safe on any thread.

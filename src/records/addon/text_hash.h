@@ -1,6 +1,7 @@
 // The hashes that identify events and distinct ids, in 32-bit arithmetic.
-// src/readers/effects/lines/hashes.ts computes the same hashes. Databases store hashes of ids, so
-// the hash of ids must never change. The hash of events has a key that the caller draws.
+// src/readers/effects/lines/hashes.ts computes the same hashes. Databases store the hashes of
+// distinct ids, so this hash function must never change. The hash of events uses a random key that
+// the caller chooses.
 
 #pragma once
 

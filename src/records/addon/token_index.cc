@@ -62,9 +62,9 @@ size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_strin
   return is_operator(text[at]) ? at + 1 : kNoPlace;
 }
 
-// Returns the last offset after a comma or bracket. If there is none, returns the last offset after
-// a colon, which is more frequent in strings. The offset may be inside a string. Stage 1 detects
-// that.
+// Returns the offset after the last comma or bracket in [from, to). If there is none, returns the
+// offset after the last colon. Colons are the second choice because they are frequent in strings.
+// If the returned offset is inside a string, stage 1 detects it.
 size_t likely_place(const uint8_t* text, size_t from, size_t to) {
   size_t behind_colon = kNoPlace;
   for (; to > from; to--) {

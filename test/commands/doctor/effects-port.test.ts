@@ -52,7 +52,7 @@ test("doctor fails if an effects process is not ready, and reports the reasons o
   });
 });
 
-test("doctor fails if the effects process belongs to another installation, and names that installation", async () => {
+test("doctor fails if the effects process belongs to another installation, and names the other installation", async () => {
   const others = [
     { ...mine, nats: "nats://127.0.0.1:2", data_folder: "/other" },
     { ...mine, subject_prefix: "staging" },

@@ -53,7 +53,7 @@ test("doctor reports the streams and rejections of an effects database", async (
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });
 
-test("doctor warns if the effects database was built from other streams (of another NATS", async () => {
+test("doctor warns if the effects database was built from the streams of another NATS server", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -66,7 +66,7 @@ test("doctor warns if the effects database was built from other streams (of anot
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("doctor fails if the effects database has another subject prefix, and names that prefix", async () => {
+test("doctor fails if the effects database has a different subject prefix, and names the prefix in the database", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();

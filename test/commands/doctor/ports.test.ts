@@ -49,7 +49,7 @@ test("doctor accepts a gateway that uses the same streams through a different ho
   expect([admin.level, open.level]).toEqual(["ok", "ok"]);
 });
 
-test("doctor fails if the gateway has other NATS servers or another prefix, and names that installation", async () => {
+test("doctor fails if the gateway has different NATS servers or a different prefix, and names the gateway's installation", async () => {
   for (const other of [
     { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b", stream_created: null },
     { ...mine, nats: "nats://127.0.0.1:15000", stream_created: "2026-01-02T00:00:00Z" },

@@ -46,7 +46,7 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
 }
 
 test.each(steps)(
-  "the next erasure completes an erasure that was killed after the step %s in an already rewritten message",
+  "an erasure that was killed after the step %s, in a message that an earlier erasure had rewritten, is completed by the next erasure",
   async (step) => {
     const connection = await withFrames([["ada", "bob", "eve"], []]);
     await erasing("ada");

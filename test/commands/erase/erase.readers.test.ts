@@ -92,7 +92,7 @@ test("a lagging consumer receives all other events when events at the start of t
   expect(relevant).toEqual(["consumer_created", "consumer_created"]);
 });
 
-test("a sink writes each event once during an erasure, whether it is ahead, lagging or new", async () => {
+test("a sink writes each event once during an erasure, whether the sink is up to date, lagging or new", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const some = ["bob", "eve", "zoe"].map((id) => eventOf(id));

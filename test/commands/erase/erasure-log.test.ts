@@ -18,7 +18,7 @@ async function locked(more = {}, say: (line: string) => void = () => {}): Promis
   return log;
 }
 
-test("an erasure takes over the lock of another erasure only if that erasure stops its heartbeats", async () => {
+test("an erasure takes over a lock only if the erasure that holds the lock has stopped its heartbeats", async () => {
   const running = await locked();
   await expect(locked({ silenceMs: 5_000 })).rejects.toThrow(
     `another erasure is running: process ${process.pid} on `,

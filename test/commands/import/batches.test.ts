@@ -235,7 +235,7 @@ describe("a resumed import", () => {
   const limits = { bytesMax: 1e6, linesMax: 2 };
 
   test.each([0, 1, 2])(
-    "sends the same bodies as an uninterrupted one, after batch %i",
+    "sends the same bodies as an uninterrupted import, if it continues after batch %i",
     async (index) => {
       const whole = await bodiesOf([text], { limits });
       expect(whole.bodies.length).toBe(3);

@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("omits the user and password of the address, so that both may change", async () => {
+  test("omits user and password of the address, so a later import may use different credentials", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -148,7 +148,7 @@ test("an incomplete last line stays unfinished, however often the import runs", 
   expect(taken).toEqual(upTo(2));
 });
 
-test("a file that is one incomplete line stays unfinished if the format is given", async () => {
+test("with --format, a file whose only line is incomplete is imported after the line is completed", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(1), -30];
   const file = fileWith(text.slice(0, cut));

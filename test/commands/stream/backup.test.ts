@@ -37,7 +37,7 @@ async function contentOf(url: string, stream: string) {
 }
 
 describe("stream backup and restore", () => {
-  test("copy every message that was acknowledged before, under load, with limits and projects", async () => {
+  test("copy the limits, the projects, and every message that was acknowledged before the backup, even under load", async () => {
     const { stream, env } = await streamRig(server);
     await runCommand(env, ["project", "add", "shop", "--key", "phc_shop"]);
     await stream(["set", "live", "--max-age", "2d"]);

@@ -30,7 +30,7 @@ describe("an expected event", () => {
     [{ properties: { items: [{ id: 1 }] } }],
     [{ properties: { absent: null } }],
     [{ $set: {} }],
-  ])("does not match a record with another value: %j", (expected) => {
+  ])("does not match a record with a different value: %j", (expected) => {
     expect(matches(placed(42), expected)).toBe(false);
   });
 
@@ -62,7 +62,7 @@ The nearest of 4 stored events has 2 of 3 members:
     );
   });
 
-  test("is explained by what the gateway rejected, with the page of the error", () => {
+  test("is explained by the requests that the gateway rejected, with a link to the page of each error", () => {
     const refusal = {
       ...{ projectId: "", path: "/batch/", client: "posthog-node/5", atMs: 0, times: 2, events: 0 },
       ...{ status: 401, code: "unknown_api_key", detail: "no project has this key" },
@@ -78,7 +78,7 @@ The nearest of 4 stored events has 2 of 3 members:
     ]);
   });
 
-  test("without any request names the address of the gateway", () => {
+  test("is explained by the address of the gateway if the gateway has received no request", () => {
     expect(missText({ ...miss, records: [], requests: 0 })).toContain(
       "The gateway has received no request: does the app send to http://127.0.0.1:1,",
     );

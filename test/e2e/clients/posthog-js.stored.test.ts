@@ -102,26 +102,29 @@ describe("posthog-js", () => {
   const loaders = { snippet, bootstrap };
   const byLoader = found.flatMap(() => Object.keys(loaders) as (keyof typeof loaders)[]);
 
-  test.each(byLoader)("works if its HTML %s loads it from the gateway", async (loader) => {
-    const project = await stage.gateway.project();
-    const { page, heard, captured } = await open(
-      `/${loader}`,
-      loaders[loader]({ host: stage.gateway.url, key: project.key }),
-    );
-    expect(heard).toContainEqual({ method: "GET", path: "/static/array.js", status: 200 });
-    expect(await page.evaluate("posthog.version ?? posthog.LIB_VERSION")).toBe(
-      versionOf("posthog-js"),
-    );
-    await page.locator("#buy").click();
-    await page.goto(`${stage.site.origin}/elsewhere`);
-    const events = await captured();
-    const early = loader === "snippet" ? ["before the script is loaded"] : [];
-    expect(events.map((event) => event.event).sort()).toEqual([
-      "$autocapture",
-      "$pageleave",
-      "$pageview",
-      ...early,
-    ]);
-    await expectStored(stage.gateway, project, events);
-  });
+  test.each(byLoader)(
+    "works if the page's HTML %s loads posthog-js from the gateway",
+    async (loader) => {
+      const project = await stage.gateway.project();
+      const { page, heard, captured } = await open(
+        `/${loader}`,
+        loaders[loader]({ host: stage.gateway.url, key: project.key }),
+      );
+      expect(heard).toContainEqual({ method: "GET", path: "/static/array.js", status: 200 });
+      expect(await page.evaluate("posthog.version ?? posthog.LIB_VERSION")).toBe(
+        versionOf("posthog-js"),
+      );
+      await page.locator("#buy").click();
+      await page.goto(`${stage.site.origin}/elsewhere`);
+      const events = await captured();
+      const early = loader === "snippet" ? ["before the script is loaded"] : [];
+      expect(events.map((event) => event.event).sort()).toEqual([
+        "$autocapture",
+        "$pageleave",
+        "$pageview",
+        ...early,
+      ]);
+      await expectStored(stage.gateway, project, events);
+    },
+  );
 });

@@ -93,7 +93,7 @@ describe("the warning for a dropped event", () => {
     },
   );
 
-  test("does not suggest batch for an item of an array, whether or not another name is escaped", async () => {
+  test("does not suggest batch for an item of an array, whether or not other names are escaped", async () => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const items = [

@@ -301,7 +301,7 @@ describe("an error", () => {
     expect(answer.json["warnings"]).toHaveLength(20);
   });
 
-  test("is absent for an empty batch", async () => {
+  test("is not returned for an empty batch", async () => {
     const answer = await gateway.post("/batch/", { api_key: project.key, batch: [] });
     expect(answer.json).toEqual({ status: "Ok", accepted: 0, dropped: 0 });
   });

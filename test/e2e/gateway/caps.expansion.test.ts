@@ -31,7 +31,7 @@ test("the expansion of a body is charged once to the allowance of its project pe
   expect(statuses).toEqual(Array(8).fill(200));
 });
 
-test("requests with a little padding that compresses 300 times are stored", async () => {
+test("requests are stored even if they contain a little padding that compresses 300 times", async () => {
   const { gateway, key } = await start();
   for (let request = 0; request < 40; request++) {
     const body = batchOf(key, 20, { text: "x".repeat(50_000), number: request });

@@ -44,7 +44,7 @@ describe("two equal batches", () => {
     },
   );
 
-  test("store their only event without a uuid twice, and some of their other events once", async () => {
+  test("with uuids in all events except one store that event twice, and do not repeat all other events", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)

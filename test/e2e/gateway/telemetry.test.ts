@@ -31,7 +31,7 @@ function spansOf({ spans }: OtlpReceiver) {
 }
 
 describe("with an endpoint for OpenTelemetry", () => {
-  test("a sampled request is a span whose message is stored with the context of its span", async () => {
+  test("a sampled request and its message have spans, and the message is stored with the context of its own span", async () => {
     const { receiver, gateway, project } = await start({
       OTEL_EXPORTER_OTLP_HEADERS: "x-token=a%20b",
       OTEL_SERVICE_NAME: "intake",
@@ -111,7 +111,7 @@ describe("with an endpoint for OpenTelemetry", () => {
     );
   });
 
-  test("requests that share a message are linked with its span", async () => {
+  test("requests that share a message are linked with the span of the message", async () => {
     const { receiver, gateway, project } = await start();
     const body = { api_key: project.key, ...event };
     await Promise.all(Array.from({ length: 20 }, () => gateway.post("/capture/", body, sampled)));
@@ -127,7 +127,7 @@ describe("with an endpoint for OpenTelemetry", () => {
     expect(named.sort()).toEqual(servers.map(({ spanId }) => spanId).sort());
   });
 
-  test("its metrics are those of /metrics", async () => {
+  test("the exported metrics are the metrics at /metrics", async () => {
     const { receiver, gateway, project } = await start({ OTEL_METRIC_EXPORT_INTERVAL: "100" });
     await gateway.post("/capture/", { api_key: project.key, ...event });
     const valueIn = (name: string, attributes: object): number | undefined =>
@@ -147,7 +147,7 @@ describe("with an endpoint for OpenTelemetry", () => {
     expect(shown.filter((name) => !names.has(name!))).toEqual([]);
   });
 
-  test("a receiver that fails or stalls delays no answer, and the loss is counted", async () => {
+  test("a failing or stalled receiver delays no answer, and spans that it did not receive are counted", async () => {
     const { receiver, gateway, project } = await start({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "" });
     receiver.answer = (response) => void response.writeHead(400).end();
     const body = { api_key: project.key, ...event };

@@ -27,7 +27,7 @@ describe("the buffer of a body", () => {
     expect(capacityFor(needed, hint)).toBe(capacity);
   });
 
-  test("has at most four times the received bytes while it grows, and the declared length at the end", () => {
+  test("has at most four times the size of the received bytes while it grows, and exactly the declared length at the end", () => {
     const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => at % 251));
     const memory = new BodyMemory();
     const buffer = new BodyBuffer(memory, bytes.length);

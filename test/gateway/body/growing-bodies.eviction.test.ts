@@ -152,7 +152,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts a small body only if it is still slow after a second, but never for its late arrival", () => {
+  test("evicts a small body that is slow for more than a second, but not a small body that arrived last", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);

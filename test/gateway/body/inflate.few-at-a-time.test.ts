@@ -185,7 +185,7 @@ describe("concurrent inflation", () => {
   });
 
   test.each(ways)(
-    "inflates at most 1 MiB and one more body per turn of the event loop (%s)",
+    "inflates at most 1 MiB per turn of the event loop, plus the rest of the last body (%s)",
     async (way) => {
       const turn = turnCounter();
       const inflatedIn = new Map<number, number>();

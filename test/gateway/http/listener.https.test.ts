@@ -117,20 +117,23 @@ describe("HTTPS", () => {
       "an invalid TLS record",
       Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
     ],
-  ])("closes the connection of a client that sends %s, and serves others", async (_what, bytes) => {
-    const server = await start();
-    const socket = plain(server);
-    let ended = false;
-    socket.on("close", () => {
-      ended = true;
-    });
-    socket.write(bytes);
-    await until(() => ended, "it is closed");
-    expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
-      /^HTTP\/1.1 200 OK/,
-    );
-    expect(server.taken.length).toBe(1);
-  });
+  ])(
+    "closes the connection of a client that sends %s, and serves all other clients",
+    async (_what, bytes) => {
+      const server = await start();
+      const socket = plain(server);
+      let ended = false;
+      socket.on("close", () => {
+        ended = true;
+      });
+      socket.write(bytes);
+      await until(() => ended, "it is closed");
+      expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
+        /^HTTP\/1.1 200 OK/,
+      );
+      expect(server.taken.length).toBe(1);
+    },
+  );
 
   test("records the addresses of the connections", async () => {
     const server = await start({ recordIp: true, connectionId: loadConnectionId() });

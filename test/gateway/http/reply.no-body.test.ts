@@ -54,7 +54,7 @@ describe("an answer without a body", () => {
     },
   );
 
-  test("is the last answer on its connection if it closes the connection", async () => {
+  test("is followed by no answer to a pipelined request if it closes the connection", async () => {
     const server = await startTestServer();
     const { text } = await heardOf(server, Buffer.concat([beacon, beacon, icon]));
     expect(text.split("HTTP/1.1").length - 1).toBeLessThanOrEqual(1);

@@ -48,7 +48,7 @@ describe("Retry-After", () => {
       expect(retryAfter(problemOf(code), awayMs)).toEqual([least, most]);
   });
 
-  test("is 1 to 5 s for overloaded while the store is available, and grows during an outage as for other 503s", () => {
+  test("is 1 to 5 s for `overloaded` while the store is available, and grows during an outage as it does for other 503 answers", () => {
     expect(retryAfter(problemOf("overloaded"), 8_000)).toEqual([8, 12]);
     expect(retryAfter(problemOf("overloaded"), 0)).toEqual([1, 5]);
   });

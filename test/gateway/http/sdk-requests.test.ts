@@ -119,7 +119,7 @@ describe("SDK requests other than events", () => {
     expect(server.finished).toEqual(["config 200"]);
   });
 
-  test("config.js sets the same configuration for its own key only", async () => {
+  test("config.js sets the configuration of the key in its path, and keeps the configuration of other keys", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc/config.js");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([

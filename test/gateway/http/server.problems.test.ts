@@ -114,7 +114,7 @@ describe("a problem", () => {
     expect(server.logged).toHaveLength(1);
   });
 
-  test("is not sent after another answer to the same request, but logged", async () => {
+  test("is logged, but not sent, if the request already has an answer", async () => {
     const server = await startTestServer();
     server.answer = (exchange) => {
       exchange.answerStored(oneStored);

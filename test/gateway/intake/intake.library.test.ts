@@ -23,7 +23,7 @@ test("the intake reports the SDK name of a body that is published", async () => 
   expect(sent.library).toBe("mine 1.2.3");
 });
 
-test("the intake reports no SDK name for a failed body that lost its scanner to another body", async () => {
+test("the intake reports no SDK name for a failed body if another body has already taken its scanner", async () => {
   const kit = new IntakeKit({ clientWarnings });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<"refused">();

@@ -39,7 +39,7 @@ test("large frames are not batched, and they fill the window of frames in flight
   await rig.close();
 });
 
-test("a few small frames among large frames are sent alone, within the window", async () => {
+test("a few small frames among large frames are sent one by one, within the window", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 40 }, (_, at) => (at % 3 === 0 ? `line ${at}` : large));
   expect(await sendFrozen(rig, lines)).toBe(window);

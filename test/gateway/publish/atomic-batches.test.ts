@@ -48,7 +48,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent alone if they are few", async () => {
+  test("are sent one by one if they are few", async () => {
     const rig = await startRig(server);
     expect(await sendEach(rig, projects.slice(0, 15))).toEqual(allStored.slice(0, 15));
     expect(rig.heard.batches).toEqual([]);
@@ -124,7 +124,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent alone if they are large, alongside a batch of small frames", async () => {
+  test("are sent one by one if they are large, while small frames are sent as one batch", async () => {
     const rig = await startRig(server);
     const large = rig.send("live", "l".repeat(100_000), { project: "large" });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -133,7 +133,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent alone if they belong to a large request or to history", async () => {
+  test("are sent one by one if they belong to a large request or to history", async () => {
     const rig = await startRig(server);
     const own = projects.map((project) =>
       rig.sendOwn("live", [`line ${project}`], { messageId: `own ${project}`, project }),

@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test("slow pings are ignored while one of the last eight was fast", async () => {
+test("slow pings are ignored if at least one of the last eight pings was fast", async () => {
   const kit = new Kit();
   await kit.frames(7, { pingMs: 5, ackMs: 6 });
   await kit.frames(1, { pingMs: 0.3, ackMs: 6 });

@@ -62,7 +62,7 @@ test("a retry of events that timed out is recognised once per timeout", () => {
   expect([isKnown("a\nb\n"), isKnown("a\nb\n"), isKnown("a\nb\n")]).toEqual([true, true, false]);
 });
 
-test("a retry with other events, another order or other fields is not recognised", () => {
+test("a retry with different events, order or fields is not recognised", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\nb\n");
   for (const text of ["a\n", "a\nb\nc\n", "b\na\n"]) expect(isKnown(text)).toBe(false);
@@ -70,7 +70,7 @@ test("a retry with other events, another order or other fields is not recognised
   expect(isKnown("a\nb\n")).toBe(true);
 });
 
-test("the same events from another address are not recognised as a retry", () => {
+test("the same events from a different address are not recognised as a retry", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\n");
   expect(isKnown("a\n", allUuidless, "10.0.0.2")).toBe(false);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Kit } from "./together-kit.ts";
 
 describe("live frames of a stream that accepts atomic batches", () => {
-  test("are sent alone up to the window while they are few", () => {
+  test("are sent one by one, up to the window, if few frames wait", () => {
     const kit = new Kit(16);
     for (let times = 0; times < 10; times++) {
       kit.add(10);
@@ -29,7 +29,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [100] });
   });
 
-  test("are sent alone, however few they are, after the previous batch is acknowledged", () => {
+  test("are sent one by one after the previous batch is acknowledged, even if only few frames wait", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -71,7 +71,7 @@ describe("the measured speed of a stream", () => {
     }
   }
 
-  test("is not known at first, so frames are sent alone", () => {
+  test("is unknown at first, so frames are sent one by one", () => {
     const kit = new Kit();
     kit.add(200);
     kit.flush();

@@ -328,7 +328,7 @@ test("a purge does not lower the count of another project", async () => {
   }
 });
 
-test("a purged project is admitted again even if it shares an older message with other projects", async () => {
+test("a project is admitted again after a purge of its own messages, even if a message shared with other projects remains", async () => {
   const { gateway, purge } = await placeOf();
   const one = await gateway();
   await one.add("flood", 0.125, manyProjects);

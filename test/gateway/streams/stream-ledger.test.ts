@@ -263,7 +263,7 @@ test("every project may use its share of the last tenth of the stream, whichever
   );
 });
 
-test("the next usage record replaces a usage record, and bytes stored later also count", () => {
+test("a usage record replaces the previous usage record, and bytes stored later also count", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;

@@ -162,7 +162,7 @@ test("an unsuccessful answer is returned but not cached", async () => {
   expect((await flags(passing, "ada")).status).toBe(503);
 });
 
-test("requests to a failing upstream pause, and resume after it recovers", async () => {
+test("requests to a failing upstream pause, and resume after the upstream recovers", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   passing.answer = (_, response) => void response.writeHead(502).end();

@@ -79,7 +79,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "a server that fails for %s does not count as down for these requests, unlike a server that fails for flags",
+  "the upstream never counts as down for %s; after failed requests for flags, it counts as down for flags only",
   async (kind) => {
     let isCut = false;
     const url = await listening(

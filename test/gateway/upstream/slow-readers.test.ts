@@ -37,7 +37,7 @@ test("an unread script counts once in the memory budget for all clients that req
   await until(() => admission.bytes === 0, "both are gone");
 });
 
-test("clients that do not read many scripts and hold over a quarter of the budget are disconnected", async () => {
+test("clients are disconnected if they leave scripts unread that hold over a quarter of the budget", async () => {
   const passing = await passingScripts();
   const { admission } = passing.server;
   const wires = [];

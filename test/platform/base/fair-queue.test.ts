@@ -78,7 +78,7 @@ describe("the fair queue", () => {
     expect(turns.slice(-6)).toEqual(expect.arrayContaining(["a2!", "a3!"]));
   });
 
-  test("runs the work with the lowest rank first, even if it arrives between two steps", async () => {
+  test("runs the work with the lowest rank first, even if that work arrives between two steps", async () => {
     const { add, endStep, said, drain } = queueOf();
     add("long", { bytesLeft: 1_000 });
     add("longer", { bytesLeft: 2_000 });

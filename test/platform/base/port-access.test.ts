@@ -57,7 +57,7 @@ test.each([
   expect(exposureOf(host, settings)).toBe(exposure);
 });
 
-test("a process asks another port with its admin token, else with its read-only token", () => {
+test("a process queries the port of another process with the admin token, or with the read-only token if it has no admin token", () => {
   const both = { adminAuth: "auto", adminTokenFile: [admin, nextAdmin], readToken: read } as const;
   expect(ownAuthorization(both)).toEqual({ Authorization: `Bearer ${admin}` });
   const { adminTokenFile: _, ...onlyRead } = both;

@@ -47,7 +47,7 @@ describe("the lock of a data folder", () => {
     expect(first.exitCode).toBe(null);
   });
 
-  test("is acquired by one of ten simultaneous starts, and by another start after the first owner ended", async () => {
+  test("is acquired by only one of ten simultaneous starts, and by a later start after that owner has ended", async () => {
     const dataDir = temporaryFolder();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => lockDataDir(dataDir, process.pid)),

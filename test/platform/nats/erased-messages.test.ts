@@ -54,7 +54,7 @@ test("a reader gets the erasures of its stream, and reads earlier erasures again
   expect([await erased.placeOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
 });
 
-test("an unrecorded rewritten copy is a duplicate if its original exists or has another copy", async () => {
+test("an unrecorded rewritten copy is a duplicate if the original or a different copy of it exists", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(0);
   await manager.streams.add({ name: stream, subjects: ["penstock.live.0.>"] });

@@ -85,7 +85,7 @@ describe("a gateway that NATS rejects at its start fails with an error that name
     expect(link.connected).toBe(true);
   });
 
-  test("for a wrong password, a credentials file of another operator, or a bare nkey", async () => {
+  test("for a wrong password, a credentials file of a different operator, or a bare nkey", async () => {
     const byUser = await serverWith('authorization { user: "ada", password: "right" }');
     const natsUrl = byUser.url.replace("//", "//ada:wrong@");
     expect(await refused({ natsUrl })).toMatchObject({

@@ -69,7 +69,7 @@ test("a request and its message are a server span and a producer span of the cli
   expect(sent.traceparent).toBe(`00-${traceId}-${producer!.spanContext().spanId}-01`);
 });
 
-test("a message of several requests is in the trace of the first, and linked with the others", () => {
+test("a message of several requests is in the trace of the first request, and linked with the other requests", () => {
   const { begin, spans } = traced();
   const [first, second] = [begin()!, begin()!];
   const sent = first.publishes(undefined, to);
@@ -85,7 +85,7 @@ test("a message of several requests is in the trace of the first, and linked wit
   expect(other!.spanContext().traceId).not.toBe(server!.spanContext().traceId);
 });
 
-test("errors have their code, and only a fault of the server is an error of the span", () => {
+test("a span has the code of an error, and has the status ERROR only if the fault is the server's", () => {
   const { begin, spans } = traced();
   const refused = begin()!;
   refused.publishes(undefined, to).ended("refused", "store_full", message);

@@ -33,19 +33,22 @@ describe("the tokens of the ports", () => {
     "has-an-ümlaut-in-it",
     "x".repeat(257),
     "=".repeat(20),
-  ])("are rejected if they are not in the form of a token, and not shown: %s", (secret) => {
-    const file = fileOf(`${admin}\n${secret}\n`);
-    for (const [env, said] of [
-      [{ PENSTOCK_READ_TOKEN: secret }, "PENSTOCK_READ_TOKEN: must be 16 to 256"],
-      [{ PENSTOCK_ADMIN_TOKEN_FILE: file }, `PENSTOCK_ADMIN_TOKEN_FILE: token 2 in ${file}`],
-    ] as const) {
-      const [fault = ""] = faultsOf(env);
-      expect(fault).toContain(said);
-      expect(fault).not.toContain(secret);
-    }
-  });
+  ])(
+    "are rejected, without showing them, if they do not have the form of a token: %s",
+    (secret) => {
+      const file = fileOf(`${admin}\n${secret}\n`);
+      for (const [env, said] of [
+        [{ PENSTOCK_READ_TOKEN: secret }, "PENSTOCK_READ_TOKEN: must be 16 to 256"],
+        [{ PENSTOCK_ADMIN_TOKEN_FILE: file }, `PENSTOCK_ADMIN_TOKEN_FILE: token 2 in ${file}`],
+      ] as const) {
+        const [fault = ""] = faultsOf(env);
+        expect(fault).toContain(said);
+        expect(fault).not.toContain(secret);
+      }
+    },
+  );
 
-  test("need a file with a token", () => {
+  test("are rejected if their file contains no token or cannot be read", () => {
     const file = fileOf("\n \n");
     expect(faultsOf({ PENSTOCK_READ_TOKEN_FILE: file })).toEqual([
       `PENSTOCK_READ_TOKEN_FILE: ${file} contains no token`,
@@ -55,7 +58,7 @@ describe("the tokens of the ports", () => {
     ]);
   });
 
-  test("are set by one of the two settings, and differ between the kinds", () => {
+  test("are rejected if both settings of a token are set, or if the read-only token equals an admin token", () => {
     const file = fileOf(`${next}\n${admin}\n`);
     expect(faultsOf({ PENSTOCK_ADMIN_TOKEN: admin, PENSTOCK_ADMIN_TOKEN_FILE: file })).toEqual([
       "PENSTOCK_ADMIN_TOKEN and PENSTOCK_ADMIN_TOKEN_FILE: set only one of them",

@@ -167,7 +167,7 @@ test("stop() waits for the first frame with an event, and then also acknowledges
   expect(floor.stream_seq).toBe(3);
 });
 
-test("stop() waits for a frame that its stream has lost if other frames wait for that frame", async () => {
+test("stop() waits for a frame even after its stream was deleted, if other frames wait for that frame", async () => {
   const connection = await freshStreams(nats);
   const frame = frameOf("shop");
   await stored(connection, [frame]);

@@ -33,7 +33,7 @@ test("a frame is acknowledged immediately if it omits nothing, or only acknowled
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("two frames that each omit an event of the other frame are both acknowledged", () => {
+test("two frames are both acknowledged even if each omits an event of the other", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -44,7 +44,7 @@ test("two frames that each omit an event of the other frame are both acknowledge
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame that waits for a second frame also waits for the frames that the second frame awaits", () => {
+test("a frame that waits for a second frame also waits for all frames that block the second frame", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -113,7 +113,7 @@ test("a large lag is reported while more messages wait than the memory holds", a
   expect(streams.isFarBehind).toBe(false);
 });
 
-test("reading stays within its memory budget, and no stream waits for another", async () => {
+test("reading stays within its memory budget, and no stream waits for other streams", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));
   const roomBytes = 40_000;

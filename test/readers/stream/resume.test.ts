@@ -101,7 +101,7 @@ test("a stream whose first messages expired before it was first read reports the
   });
 });
 
-test("a stream stops at messages that expired unread, until an operator accepts the gap", async () => {
+test("reading stops at messages that expired unread, until an operator accepts the gap", async () => {
   const asked = stream({ from: 6, ids: letters("fg") });
   const incidents = [["expired_unread", 2]];
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({

@@ -37,28 +37,31 @@ export interface Link {
 /** Parts of a line that are not stored with its event. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
-/** Maximum number of stored facts of a kind. Links beyond it may be sent again. */
-const factsMax = 100_000;
+/**
+ * Maximum number of remembered items per kind, for example links already sent. Beyond it, the
+ * oldest item is forgotten, so a link may be sent again.
+ */
+const itemsMax = 100_000;
 
-/** Facts from earlier lines of the file, by kind. */
+/** Remembers items of earlier lines of the file, by kind. */
 export class ShownFacts {
   readonly #kinds = new Map<string, Set<string>>();
 
-  /** Adds a fact. Returns true if it is new. */
-  add(kind: string, fact: string): boolean {
-    const facts = this.#kinds.get(kind) ?? new Set();
-    this.#kinds.set(kind, facts);
-    if (facts.has(fact)) return false;
-    if (facts.size >= factsMax) {
-      const [oldest] = facts;
-      facts.delete(oldest!);
+  /** Adds an item. Returns true if the item is new. */
+  add(kind: string, item: string): boolean {
+    const items = this.#kinds.get(kind) ?? new Set();
+    this.#kinds.set(kind, items);
+    if (items.has(item)) return false;
+    if (items.size >= itemsMax) {
+      const [oldest] = items;
+      items.delete(oldest!);
     }
-    facts.add(fact);
+    items.add(item);
     return true;
   }
 
-  has(kind: string, fact: string): boolean {
-    return this.#kinds.get(kind)?.has(fact) === true;
+  has(kind: string, item: string): boolean {
+    return this.#kinds.get(kind)?.has(item) === true;
   }
 }
 

@@ -94,7 +94,7 @@ export class AiMultipart implements Conversion {
     const within = event.value["properties"];
     if (separate !== undefined && within !== undefined)
       throw new PartError(
-        "properties are in the part event and in the part event.properties: send only one of them",
+        'the parts "event" and "event.properties" both contain properties: send them in one part only',
       );
     if (within !== undefined && !isNone(within) && !isObject(within))
       throw new PartError("properties must be an object");

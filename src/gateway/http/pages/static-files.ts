@@ -34,8 +34,9 @@ const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`, or else in `node_modules` of the current folder, of one above this
- * program, or in the npm package. Returns undefined if there is no package, or if `folder` is `off`.
+ * Reads the package posthog-js in `folder`. If `folder` is undefined, searches `node_modules` of
+ * the current folder, then `node_modules` of the folders above this program, then the npm package.
+ * Returns undefined if there is no package, or if `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();

@@ -52,7 +52,7 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Number of additional connections. They only answer health checks. */
+/** Number of additional connections that answer only health checks. */
 const spareConnections = 16;
 const sayAgainMs = 30_000;
 const waitsMax = 64;
@@ -153,7 +153,7 @@ export class EffectsHttp {
     const isRead = request.method === "GET" || request.method === "HEAD";
     const refusal = access.problemOf(request, isRead ? tokenFor(path) : "admin");
     const isHealth = path === "/livez" || path === "/readyz";
-    // Probes send no token. Without one, health is a status only.
+    // Probes send no token. Without a token, a health check gets only the status.
     if (refusal !== undefined && !isHealth) return refused(refusal);
     if (!isRead) return problemAnswer(problem("method_not_allowed", "this port is read-only"));
     const withDetails = refusal === undefined;
@@ -266,7 +266,7 @@ const nothingHere = problem(
   "this path does not exist; the paths are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
 );
 
-/** Returns the token for a path. The read-only one reads numbers, but nothing about people. */
+/** Returns the token that a path needs. The read-only token gives no access to data of people. */
 function tokenFor(path: string): NeededToken {
   return /^\/(?:status|metrics|livez|readyz|projects\/[^/]+\/usage)$/.test(path) ? "read" : "admin";
 }

@@ -105,7 +105,7 @@ export interface Page {
   readonly bytesMax: number;
 }
 
-/** The size of a distinct id on a page. An id counts, because each needs a look-up. */
+/** The size that a distinct id counts on a page, because each id needs a look-up. */
 export const idBytes = 200;
 
 /** Maximum rows of an answer. Eleven years in all lanes and classes have this many rows. */

@@ -178,7 +178,7 @@ export class ClickHouseError extends StoreError {
 }
 
 export const runningAlready = 216;
-/** Codes of errors that values can cause, whatever types and constraints the table has. */
+/** ClickHouse error codes that mean an invalid value. They can occur with any table schema. */
 const valueCodes = new Set([
   ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
   ...[675, 676, 691],

@@ -57,7 +57,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** Opens the folder. If it is still locked, only NATS failed, so the open segment stays. */
+  /** Opens the folder. Retains the open segment if this sink still holds the lock of the folder. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.

@@ -121,7 +121,7 @@ export class StateFolder {
       );
     if (state.upstream !== this.#upstream)
       throw new StoreError(
-        `cannot use ${this.#file}: it belongs to ${state.upstream}: name another folder in --state; if both names are the same PostHog, change "upstream" in the file`,
+        `cannot use ${this.#file}: it is the state of a sink to ${state.upstream}, not ${this.#upstream}: use another --state folder. If both URLs lead to the same PostHog, set "upstream" in the file to ${this.#upstream}`,
       );
     return state;
   }

@@ -250,7 +250,7 @@ describe("a loss in an imported line", () => {
     expect(allowed).toBeUndefined();
   });
 
-  test("is counted separately for lines and for parts of lines", async () => {
+  test("is counted as a line if the whole line is lost, and as a part if the rest of the line is stored", async () => {
     const unreadable = text({ ...call, properties: "{" });
     const file = fileWith(`${text(call)}\n${unreadable}\n{"type":"track"\n`);
     const { error } = await runImport(["--dry-run", file]);

@@ -121,9 +121,12 @@ describe("a line that is not an event", () => {
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["a response", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])("is an error for the whole file if the event is part of %s over several lines", (_, lines) => {
-    expect(detectFormat(lines)).toMatch(/not complete JSON objects/);
-  });
+  ])(
+    "is an error for the whole file if it is part of %s that is formatted over several lines",
+    (_, lines) => {
+      expect(detectFormat(lines)).toMatch(/not complete JSON objects/);
+    },
+  );
 
   test.each([[["42", "null"]], [["event,distinct_id", "7"]]])(
     "is an error for the whole file if no line is an object: %j",

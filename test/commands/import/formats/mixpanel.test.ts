@@ -143,14 +143,17 @@ describe("import from Mixpanel", () => {
       [uuid, uuid.toUpperCase()],
       uuid.toUpperCase(),
     ],
-  ])("links ids of a $merge to the id that is a %s of the file", async (_, shown, ids, main) => {
-    const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
-    const { batch } = await eventsOf([view(shown), merge]);
-    expect(batch.at(-1)).toMatchObject({
-      event: "$merge_dangerously",
-      properties: { alias: main },
-    });
-  });
+  ])(
+    "links the ids of a $merge to the id that the file shows to be a %s",
+    async (_, shown, ids, main) => {
+      const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
+      const { batch } = await eventsOf([view(shown), merge]);
+      expect(batch.at(-1)).toMatchObject({
+        event: "$merge_dangerously",
+        properties: { alias: main },
+      });
+    },
+  );
 
   test("links 1,500 ids of a single $merge in linear time", async () => {
     const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);

@@ -181,7 +181,7 @@ describe("a PROXY protocol header", () => {
     },
   );
 
-  test("lets X-Forwarded-For count only if it names a trusted proxy", async () => {
+  test("has to name a trusted proxy, otherwise X-Forwarded-For is ignored", async () => {
     const server = await start();
     for (const [from, address] of [
       ["10.0.0.4", client],

@@ -31,7 +31,7 @@ describe("connection limits", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.6"));
   });
 
-  test("close the oldest idle connection of the address with the most connections to admit a new connection", async () => {
+  test("admit a new connection by closing the oldest idle connection of the address with the most connections", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 6 });
     const [quiet] = await connectMany(server, ["127.0.0.4"]);
     await expectServed(quiet!);
@@ -215,7 +215,7 @@ describe("connection limits", () => {
     expect(limits.opened(opening(limits, "2001:db8:0:1::2"))).toBeUndefined();
   });
 
-  test("close a connection of the /48 with the most connections, and of its /64 with the most connections", () => {
+  test("close a connection in the /48 network with the most connections, and there in the /64 network with the most connections", () => {
     const closed: string[] = [];
     const limits = new ConnectionLimits({
       connectionsMax: 8,

@@ -102,7 +102,7 @@ test("a body is not converted if its deadline passes while it waits", async () =
   expect(outcomes.toSorted()).toEqual(["first", "late overloaded"]);
 });
 
-test("a request whose client disconnects while the body waits ends without conversion", async () => {
+test("a request ends without conversion if its client disconnects while the body waits", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const requests = ["first", "left"].map((text) => take(text));
   requests[1]!.request.isOver = true;

@@ -96,7 +96,7 @@ test.each<[string, string, Buffer | string]>([
   expect(server.taken).toHaveLength(status === 200 ? 2 : 1);
 });
 
-test("a request whose client disconnects during its conversion is ended without an error", async () => {
+test("a request ends without an error if its client disconnects during the conversion", async () => {
   const server = await startTestServer(config);
   const body = Buffer.alloc(bytes, Buffer.from([0x0a, 0]));
   const socket = connect(server.port, "127.0.0.1");

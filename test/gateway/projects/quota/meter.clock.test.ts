@@ -45,7 +45,7 @@ describe("a quota meter", () => {
     burstSeconds: fc.constantFrom(0.01, 1, 10, 300),
   });
 
-  test("admits in ten minutes no more than the rate plus a burst and a burst of debt", () => {
+  test("admits in ten minutes at most the events of the rate, plus one burst, plus one burst of debt", () => {
     const anyRequests = fc.array(
       fc.record({
         everyMs: fc.constantFrom(1, 20, 999, 30_000),

@@ -28,7 +28,7 @@ describe("a project that exceeds its quota", () => {
   test.each([
     { eventsPerSecond: 500, burstSeconds: 0.2 },
     { bytesPerSecond: 50_000, burstSeconds: 0.2 },
-  ])("is admitted in portions that amount to its full quota: %o", (quota) => {
+  ])("is admitted in few large portions, and still gets its full quota: %o", (quota) => {
     meter.setQuota(quota);
     flood(5_000, 5);
     const admitted = flood(10_000, 5);

@@ -11,7 +11,7 @@ const value = (id: string, keys: string[]): string =>
   JSON.stringify({ id, name: id, keys, enabled: true });
 
 describe("a key that two projects claim", () => {
-  test("belongs to neither project until one project gives it up, and both projects are logged", async () => {
+  test("belongs to neither project until one of the two gives it up, and the log names both projects", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("z", value("z", ["phc_same", "phc_z"]));

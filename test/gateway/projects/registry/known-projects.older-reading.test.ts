@@ -79,7 +79,7 @@ describe("an older reading of the registry", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("of a recreated bucket restores its projects", () => {
+  test("restores the projects of a recreated bucket", () => {
     const { known, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     known.takeWhole({ created: "B", lastSequence: 2, entries: new Map(both) });

@@ -32,7 +32,7 @@ describe("the usage record", () => {
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("drops the values that are unchanged for the longest when it is full", async () => {
+  test("when full, drops the values that have been unchanged for the longest time", async () => {
     const place = newPlace();
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,

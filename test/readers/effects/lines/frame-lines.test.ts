@@ -59,7 +59,7 @@ describe("a line of a stored frame", () => {
     expect(readLine(recordOf({ kind: "new" })).usageClass).toBe("identified");
   });
 
-  test("has the same hash for any case of its uuid, and another hash for another event or project", () => {
+  test("has the same hash for upper and lower case of its uuid, and a different hash for a different event or project", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
     // A different event with the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {

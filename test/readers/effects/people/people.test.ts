@@ -51,7 +51,7 @@ describe("an event of an unknown distinct id", () => {
     });
   });
 
-  test("creates only that person, and another event of the same hour changes nothing", () => {
+  test("creates only that person, and a second event in the same hour changes nothing", () => {
     const { people, rows, run } = world();
     run({ timeMs: 10, distinctId: "a" });
     expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);
@@ -84,7 +84,7 @@ describe("a link", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("creates ids that are new, and the event's own id first", () => {
+  test("creates new ids, and the event's own id before the other id", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });

@@ -62,7 +62,7 @@ class Project {
 }
 
 describe("a project's spike", () => {
-  test("begins after two minutes above the threshold, and ends after five minutes below three quarters of it", () => {
+  test("begins after two minutes above the threshold, and ends after five minutes below three quarters of the threshold", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
     // The baseline is the mean of 60 minutes with 10 events and one minute that is limited to 500
@@ -189,7 +189,7 @@ describe("a hot id", () => {
   });
 });
 
-test("the stored activity of another version is rejected", () => {
+test("the stored activity of a different version is rejected", () => {
   expect(() => ProjectActivity.from("p", "[2]", () => undefined)).toThrow("format 2");
 });
 

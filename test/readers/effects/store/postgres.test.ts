@@ -132,7 +132,7 @@ test("the PostgreSQL store finds a commit whose acknowledgement was lost when th
   expect((await store.reader.totals()).persons).toBe(2);
 });
 
-test("a writer that lost its connection and its lock to another writer cannot commit", async () => {
+test("a writer cannot commit after it lost its connection and another writer took the lock", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   const opened = other.open();

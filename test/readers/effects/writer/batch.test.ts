@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Batch } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("a batch holds a maximum of events, and twice the maximum while another batch is pending", () => {
+test("a batch has a maximum number of events, which is doubled while the previous batch is being committed", () => {
   const batch = new Batch();
   batch.events = 9;
   expect(batch.hasRoom(10, false)).toBe(true);

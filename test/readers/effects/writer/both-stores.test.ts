@@ -161,13 +161,13 @@ test("both databases reject only the invalid lines, and stored numbers keep thei
   expect(rows).toEqual([{ b: `1${"0".repeat(400)}`, c: "9007199254740993" }]);
 });
 
-describe("the HTTP port on both databases", () => {
+describe("the HTTP port of the effects", () => {
   const identify = (anonymous: string, id: string): Partial<TestEvent> => {
     const properties = { $anon_distinct_id: anonymous };
     return { distinctId: id, event: "$identify", kind: "identify", properties };
   };
 
-  test("returns the same for every request", async () => {
+  test("returns the same answer from SQLite as from PostgreSQL, for every request", async () => {
     const running = await appliedOnBoth([
       frame([
         event({ distinctId: "ada", set: { plan: "pro", n: 1.5 } }),

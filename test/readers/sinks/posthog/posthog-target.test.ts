@@ -236,7 +236,7 @@ test("the PostHog sink continues with other projects for four batches while one 
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
-test("the PostHog sink is blocked by an event of a stopped project after several batches, and names the project", async () => {
+test("an event of a stopped project blocks the PostHog sink after several batches, and the sink names the project", async () => {
   const others = Array.from({ length: 8 }, (_, n) => `other-${n}`);
   const isTaken = new Set(["fast"]);
   const keyOf = async (project: string) => (isTaken.has(project) ? `key-${project}` : undefined);

@@ -136,7 +136,9 @@ test("the PostHog sink does not change a folder that holds the state of another 
   const elsewhere = targetTo({ url: "http://127.0.0.1:1" }, { folder });
   const moved = startSink(connection, elsewhere);
   const reasons = () => moved.writer.status(Date.now()).reasons.join();
-  await expect.poll(reasons, within).toMatch(/it belongs to http:.*name another folder in --state/);
+  await expect
+    .poll(reasons, within)
+    .toMatch(/the state of a sink to http:.*use another --state folder/);
   await moved.writer.close();
   await elsewhere.close();
   writeFileSync(file, "{}");
