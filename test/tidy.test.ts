@@ -1,7 +1,7 @@
 // Rules for the whole code base, one test each. A test lists every offender.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { generatedPages } from "../scripts/docs/pages.ts";
@@ -23,7 +23,7 @@ function filesBelow(...folders: string[]): string[] {
   return listed
     .toString()
     .split("\n")
-    .filter((file) => file !== "");
+    .filter((file) => file !== "" && statSync(path.join(root, file)).isFile());
 }
 
 function read(file: string): string {

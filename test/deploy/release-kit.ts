@@ -6,7 +6,7 @@ import type { TestNatsServer } from "../kit/nats-server.ts";
 import { saidBy } from "../kit/processes.ts";
 import type { Env } from "./files-kit.ts";
 
-export interface RunningPenstock {
+interface RunningPenstock {
   readonly url: string;
   readonly adminUrl: string;
   log(): Record<string, unknown>[];
