@@ -1,4 +1,4 @@
-import { DockerfileParser, type Instruction } from "dockerfile-ast";
+import { DockerfileParser } from "dockerfile-ast";
 import { readDeploy } from "./files-kit.ts";
 
 export const dockerfile = readDeploy("container/Dockerfile");
@@ -23,13 +23,4 @@ export function isSent(file: string): boolean {
     (sent, { sends, pattern }) => (pattern.test(file) ? sends : sent),
     true,
   );
-}
-
-export function stages(): Instruction[][] {
-  const found: Instruction[][] = [];
-  for (const instruction of instructions) {
-    if (instruction.getKeyword() === "FROM") found.push([]);
-    found.at(-1)?.push(instruction);
-  }
-  return found;
 }
