@@ -8,7 +8,6 @@ import path from "node:path";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { root } from "./files-kit.ts";
 
-const mirror = "http://deb.debian.org/debian";
 /** Those of distroless/cc. */
 const basePackages =
   "base-files,ca-certificates,libc6,libgcc-s1,libgomp1,libssl3,libstdc++6,media-types,netbase,tzdata";
@@ -114,7 +113,7 @@ export class ImageKit {
     const tar = path.join(this.folder, `${name}.tar`);
     const customized = hooks.map((hook) => `--customize-hook=${hook}`);
     const what = [`--variant=${variant}`, `--include=${packages}`, ...customized];
-    run("mmdebstrap", ["--quiet", ...what, "bookworm", tar, mirror]);
+    run("mmdebstrap", ["--quiet", ...what, "bookworm", tar]);
     return tar;
   }
 

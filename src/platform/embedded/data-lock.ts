@@ -120,8 +120,7 @@ export function unusableFolder(dataDir: string): string | undefined {
     if (kindOf(path) === "file") return `${what} is a file, not a folder`;
     const code = accessFault(path);
     if (code === "EROFS") return `${what} is on a file system that is mounted read-only`;
-    if (code !== undefined)
-      return `uid ${process.getuid?.()} may not write to ${what}${ownerOf(path)} (${code})`;
+    if (code !== undefined) return `this user may not write to ${what}${ownerOf(path)} (${code})`;
   }
   return undefined;
 }

@@ -98,11 +98,11 @@ describe("a data folder", () => {
   });
 
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
-    ["folder", () => `uid ${uid} may not write to it, which belongs to uid ${uid} (EACCES)`],
+    ["folder", () => `this user may not write to it, which belongs to uid ${uid} (EACCES)`],
     [
       "missing",
       (folder: string) =>
-        `uid ${uid} may not write to ${folder}, which belongs to uid ${uid} (EACCES)`,
+        `this user may not write to ${folder}, which belongs to uid ${uid} (EACCES)`,
     ],
   ] as const)(
     "that this user may not write to is an error of `penstock up` and doctor: %s",
