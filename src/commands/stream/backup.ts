@@ -115,7 +115,7 @@ async function backUp(
         break;
       }
       // The server sends more only after acknowledgements, so memory is bounded.
-      await file.write(data);
+      await file.appendFile(data);
       hash.update(data);
       bytes += data.length;
       message.respond();

@@ -19,7 +19,7 @@ import { CommandError } from "../context.ts";
 
 export interface StreamReader {
   readonly name: string;
-  /** The sequence up to which the reader has read all messages that are meant for it. */
+  /** The sequence up to which the reader has certainly read all messages that are meant for it. */
   readonly readTo: number;
   /** Number of messages that the reader has not read, or not acknowledged. */
   readonly unread: number;
@@ -68,7 +68,13 @@ export async function readersOf(
   return found;
 }
 
-function readToOf({ config, ack_floor: floor, delivered }: ConsumerInfo, unread: number): number {
+function readToOf(
+  { name, config, ack_floor: floor, delivered }: ConsumerInfo,
+  unread: number,
+): number {
+  // A sink reads ahead of its target, so delivered messages may not be written yet. The target has
+  // the messages before the start of this consumer.
+  if (name.startsWith("penstock_sink_")) return (config.opt_start_seq ?? 1) - 1;
   // A filter may exclude the last messages, so a sequence alone would not show that all are read.
   if (unread === 0) return Number.POSITIVE_INFINITY;
   return config.ack_policy === AckPolicy.None ? delivered.stream_seq : floor.stream_seq;

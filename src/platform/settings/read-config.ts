@@ -148,6 +148,10 @@ function tokenFaults(config: Config): string[] {
   if (readToken !== undefined && readTokenFile !== undefined)
     faults.push("PENSTOCK_READ_TOKEN and PENSTOCK_READ_TOKEN_FILE: set only one of them");
   const { admin, read } = tokensOf({ ...config, adminAuth: "auto" });
+  if (config.adminAuth === "off" && admin.length + read.length > 0)
+    faults.push(
+      "PENSTOCK_ADMIN_AUTH: must not be off if a token is set, because no request would need it",
+    );
   if (read.some((token) => admin.includes(token)))
     faults.push("PENSTOCK_READ_TOKEN: must differ from PENSTOCK_ADMIN_TOKEN");
   return faults;

@@ -48,6 +48,13 @@ describe("the tokens of the ports", () => {
     },
   );
 
+  test("are rejected if no request would need them", () => {
+    const env = { PENSTOCK_ADMIN_AUTH: "off", PENSTOCK_ADMIN_TOKEN: admin };
+    expect(faultsOf(env)).toEqual([
+      "PENSTOCK_ADMIN_AUTH: must not be off if a token is set, because no request would need it",
+    ]);
+  });
+
   test("are rejected if their file contains no token or cannot be read", () => {
     const file = fileOf("\n \n");
     expect(faultsOf({ PENSTOCK_READ_TOKEN_FILE: file })).toEqual([

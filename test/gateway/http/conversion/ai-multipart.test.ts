@@ -209,7 +209,7 @@ describe("an invalid multipart body", () => {
         { name: "event.properties", content: "{}" },
       ]),
       undefined,
-      /and in the part/,
+      /both contain properties/,
     ],
     ["a truncated part", bodyOf([event]).subarray(0, -20), undefined, /ends within/],
     [
