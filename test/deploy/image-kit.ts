@@ -33,7 +33,8 @@ export class ImageKit {
   remove(): void {
     this.podman("rm", "--all", "--force");
     this.#mounts.kill();
-    rmSync(this.folder, { recursive: true, force: true });
+    // The mounts end a moment after their namespace.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 });
   }
 
   buildah(...args: string[]): string {

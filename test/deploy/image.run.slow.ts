@@ -88,7 +88,7 @@ test("it stores events on a read-only root without capabilities, and answers ope
   const stopped = once(stop, "exit");
   await expect
     .poll(() => kit.logs(started.name), { timeout: 10_000 })
-    .toContain('"msg":"stopping"');
+    .toContain('"msg":"gateway stopping"');
   socket.write(event.slice(10));
   const [said] = (await once(socket, "data")) as [Buffer];
   expect(said.toString()).toMatch(/^HTTP\/1\.1 200 /);
