@@ -188,8 +188,7 @@ function haveSameLimits(one: StreamConfig, other: StreamConfig): boolean {
   const limits = ["max_age", "max_bytes"] as const;
   const [owned, otherOwned] = [ownLimitsOf(one), ownLimitsOf(other)];
   return limits.every(
-    (limit) =>
-      one[limit] === other[limit] && owned.includes(limit) === otherOwned.includes(limit),
+    (limit) => one[limit] === other[limit] && owned.includes(limit) === otherOwned.includes(limit),
   );
 }
 
