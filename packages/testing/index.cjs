@@ -35,7 +35,7 @@ async function connectPenstock(adminUrl) {
   const call = async (method, path, body) => {
     const { status, answer } = await exchange(method, `${adminUrl}/testing${path}`, body);
     if (status === 200) return answer;
-    throw new Error(answer.message ?? `${method} ${path} returned ${status}`);
+    throw new Error(answer.message ?? answer.detail ?? `${method} ${path} returned ${status}`);
   };
   const { url, key } = await call("GET", "");
   return {

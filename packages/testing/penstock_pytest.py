@@ -53,7 +53,8 @@ class Penstock:
             with direct.open(asked, timeout=timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            message = json.load(error)["message"]
+            answer = json.load(error)
+            message = answer.get("message") or answer.get("detail")
         # The error of urllib would only hide the message.
         raise AssertionError(message)
 

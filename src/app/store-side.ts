@@ -47,6 +47,7 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
     replicas: config.replicas,
     processId,
     meters: () => registry.meters(),
+    exists: (projectId) => registry.has(projectId),
     log,
     wallMs: clock.wallMs,
   });

@@ -15,6 +15,7 @@ import { reachable } from "../platform/base/own-host.ts";
 import { lanes, streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { startGateway } from "./gateway.ts";
+import { portAccess } from "./port-access.ts";
 import { addressOf, demoProject, embed } from "./serve.ts";
 
 export interface TestingOptions {
@@ -70,6 +71,7 @@ async function run(config: Config, context: CommandContext, json: boolean): Prom
     const url = addressOf(config, gateway.port);
     pages = new TestingPages({
       ...{ url, key, records, adminHost: config.adminHost, wallMs: Date.now },
+      access: portAccess(config, "admin"),
       clientWarnings: () => gateway.clientWarnings.latest(),
       async requests() {
         const { answers } = countsOf(await gateway.metrics.counts());

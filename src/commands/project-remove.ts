@@ -5,9 +5,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type BucketPlace, UnknownProjectError } from "../gateway/projects/registry/bucket.ts";
-import { listProjects, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
-import { usageBucketName, usageKey } from "../gateway/projects/usage/usage.ts";
+import {
+  type BucketPlace,
+  DamagedEntryError,
+  UnknownProjectError,
+} from "../gateway/projects/registry/bucket.ts";
+import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
+import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
@@ -92,10 +96,11 @@ class Removal {
       stepped?.("purged");
       if (effects) await this.#removeEffects();
       stepped?.("effects");
-      await this.#removeUsage(manager);
       await removeEntry(this.#connection, this.#place);
+      // Gateways that have read the removal write no usage of the project.
+      await delay(gatewaysReadMs + usageWriteMsMax);
+      await this.#removeUsage(manager);
     });
-    await delay(gatewaysReadMs);
     say(command, `project ${id} removed`);
   }
 
@@ -103,15 +108,7 @@ class Removal {
   async #report(manager: JetStreamManager, streams: readonly NamedStream[]): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
-    const project = (await listProjects(this.#connection, this.#place)).find(
-      (one) => one.id === id,
-    );
-    say(
-      command,
-      project === undefined
-        ? `project ${id}: not in the registry`
-        : `project ${id}: ${counted(project.keys.length, "key")}, ${project.enabled ? "enabled" : "disabled"}`,
-    );
+    say(command, `project ${id}: ${await this.#stateText()}`);
     for (const { stream, lane, partition } of streams) {
       const of = (projectId: string) =>
         subjectOf(this.#place.prefix, lane, { partition, projectId });
@@ -149,6 +146,17 @@ class Removal {
       note(command, `not removed: ${copy}`);
   }
 
+  async #stateText(): Promise<string> {
+    const { entries, projects } = await readRegistry(this.#connection, this.#place);
+    const { id } = this.#options;
+    const project = projects.find((one) => one.id === id);
+    if (project !== undefined)
+      return `${counted(project.keys.length, "key")}, ${project.enabled ? "enabled" : "disabled"}`;
+    return entries.get(id)?.operation === "PUT"
+      ? "its registry entry is damaged"
+      : "not in the registry";
+  }
+
   get #hasEffects(): boolean {
     const place = storePlace(this.#command.config);
     return place.kind === "postgres" || !isAbsent(place.file);
@@ -160,9 +168,10 @@ class Removal {
     try {
       await setEnabled(this.#connection, { ...this.#place, enabled: false });
     } catch (error) {
+      // A damaged entry cannot be disabled. Gateways also reject the keys of a removed project.
+      if (error instanceof DamagedEntryError) await removeEntry(this.#connection, this.#place);
       // An earlier run has removed the entry, or the project has only events.
-      if (!(error instanceof UnknownProjectError)) throw error;
-      return;
+      else if (!(error instanceof UnknownProjectError)) throw error;
     }
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
     note(command, `its events now get a 401; waiting ${waitMs / 1_000} s for requests in progress`);

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
-import { isOwnHost, isSameHost } from "../platform/base/own-host.ts";
+import { isForeign, isOwnHost } from "../platform/base/own-host.ts";
 import { type PortAccess, refuseAccess } from "../platform/base/port-access.ts";
 import { effectsPerson } from "./effects-port.ts";
 import { BrowserViewer, type LiveFilter } from "./feed.ts";
@@ -136,15 +136,6 @@ export class LivePage {
       }
     }
   }
-}
-
-/** Returns whether a request is from another site, which could take all slots for viewers. */
-function isForeign({ headers }: IncomingMessage): boolean {
-  const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
-  return (
-    (site !== "same-origin" && site !== "none") ||
-    (origin !== undefined && !isSameHost(origin, host))
-  );
 }
 
 function refuse(response: ServerResponse, status: number, text: string): void {

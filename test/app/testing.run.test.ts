@@ -84,6 +84,32 @@ describe("penstock testing", () => {
     ]);
   });
 
+  test("rejects cross-site requests, and requests without the admin token if one is set", async () => {
+    const penstock = await started();
+    const events = `${penstock.adminUrl}/testing/events`;
+    const reset = `${penstock.adminUrl}/testing/reset`;
+    for (const headers of [{ Origin: "http://example.com" }, { "Sec-Fetch-Site": "cross-site" }]) {
+      expect((await fetch(events, { headers })).status).toBe(403);
+      expect((await fetch(reset, { method: "POST", headers })).status).toBe(403);
+    }
+    const token = "an-admin-token-01";
+    const [file, ...args] = [...program, "testing", "--json", "--port", "0"];
+    const nats = { PENSTOCK_NATS_SERVER: findNatsServer() };
+    const env = { ...process.env, ...nats, PENSTOCK_ADMIN_TOKEN: token, PENSTOCK_ADMIN_PORT: "0" };
+    const alone = spawn(file!, args, { env, stdio: ["pipe", "pipe", "inherit"] });
+    onTestFinished(async () => {
+      alone.kill("SIGTERM");
+      await ended(alone);
+    });
+    const [line] = (await once(alone.stdout, "data")) as [Buffer];
+    const { adminUrl } = JSON.parse(line.toString()) as { adminUrl: string };
+    await expect(connectPenstock(adminUrl)).rejects.toThrow(/send one of the port's tokens/);
+    const statusOf = async (headers: Record<string, string>) =>
+      (await fetch(`${adminUrl}/testing/events`, { headers })).status;
+    expect(await statusOf({})).toBe(401);
+    expect(await statusOf({ Authorization: `Bearer ${token}` })).toBe(200);
+  });
+
   test("removes its store when it is stopped, or when its parent process closes standard input", async () => {
     const folders = () =>
       ["/dev/shm", "/tmp"]

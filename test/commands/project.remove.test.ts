@@ -1,3 +1,5 @@
+import { Kvm } from "@nats-io/kv";
+import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { removeProject } from "../../src/commands/project-remove.ts";
 import { lanes } from "../../src/platform/nats/names.ts";
@@ -89,6 +91,24 @@ test.each(["disabled", "purged", "effects"] as const)(
     expect((await project("list")).out).not.toContain("shop");
   },
 );
+
+test("project remove removes a project whose registry entry is damaged, with its usage", async () => {
+  const { gateway, project, send, stored } = await rig();
+  expect(await send("shop")).toBe(200);
+  const connection = await connect({ servers: gateway.nats.url });
+  onTestFinished(() => connection.close());
+  const kvm = new Kvm(connection);
+  await (await kvm.open("penstock_projects")).put("shop", "{");
+  const usage = await kvm.create("penstock_usage");
+  for (const id of ["shop", "blog"]) await usage.put(`${id}.process`, "{}");
+  const dry = await project("remove", "shop", "--dry-run");
+  expect(dry.out).toMatch(/^project shop: its registry entry is damaged\n/);
+  expect((await project("remove", "shop", "--yes")).fault).toBeUndefined();
+  expect([await stored("shop"), await send("shop"), await send("blog")]).toEqual([0, 401, 200]);
+  const left: string[] = [];
+  for await (const key of await usage.keys()) left.push(key);
+  expect(left).toEqual(["blog.process"]);
+});
 
 test("project remove fails on a leaf node, because its projects are managed at the hub", async () => {
   const env = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_HUB_DOMAIN: "hub" };

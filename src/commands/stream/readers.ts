@@ -122,11 +122,16 @@ export async function messageBytesOf(
   if (expected === 0) return { messages, bytes };
   const js = jetstream(connection, { timeout: countingMs });
   const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
-  for await (const message of await consumer.consume()) {
+  const found = await consumer.consume();
+  // Counted messages may expire meanwhile, so that fewer arrive than expected.
+  const idle = setTimeout(() => found.stop(), countingMs);
+  for await (const message of found) {
+    idle.refresh();
     messages++;
     bytes += Number(message.headers?.get("Nats-Msg-Size") ?? 0) + subject.length;
     if (message.info.pending === 0 || messages >= expected) break;
   }
+  clearTimeout(idle);
   await consumer.delete().catch(() => {});
   return { messages, bytes };
 }

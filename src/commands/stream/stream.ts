@@ -144,7 +144,7 @@ export async function setLimits(
     for (const [{ stream, info }, config] of changes) {
       const before = limitsText(info.config);
       const after = limitsText(config);
-      if (before === after) {
+      if (haveSameLimits(info.config, config)) {
         say(command, `${stream}: unchanged: ${after}`);
         continue;
       }
@@ -182,6 +182,14 @@ function wantedOf(settings: ConfiguredCommand["config"], stream: string) {
       `stream set: the settings have no stream ${stream}: PENSTOCK_PARTITIONS is ${settings.partitions}`,
     );
   return wanted;
+}
+
+function haveSameLimits(one: StreamConfig, other: StreamConfig): boolean {
+  const limits = ["max_age", "max_bytes"] as const;
+  const [owned, otherOwned] = [ownLimitsOf(one), ownLimitsOf(other)];
+  return limits.every(
+    (limit) => one[limit] === other[limit] && owned.includes(limit) === otherOwned.includes(limit),
+  );
 }
 
 function limitsText(config: StreamConfig): string {

@@ -2,7 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
-import { isOwnHost } from "../../platform/base/own-host.ts";
+import { isForeign, isOwnHost } from "../../platform/base/own-host.ts";
+import { type PortAccess, refuseAccess } from "../../platform/base/port-access.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { type Expected, expectedFault, matches, missText, nearestRecord } from "./expectation.ts";
 import type { StoredRecords } from "./stored-records.ts";
@@ -11,6 +12,7 @@ interface TestingSource {
   readonly url: string;
   readonly key: string;
   readonly adminHost: string;
+  readonly access: PortAccess;
   readonly records: StoredRecords;
   readonly clientWarnings: () => readonly ClientWarning[];
   /** Returns the number of requests that the gateway has answered. */
@@ -41,7 +43,9 @@ export class TestingPages {
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     if (path !== "/testing" && !path.startsWith("/testing/")) return false;
-    void this.#answer(`${request.method} ${path}`, request, response);
+    const refusal = this.#source.access.problemOf(request, "admin");
+    if (refusal !== undefined) refuseAccess(response, refusal);
+    else void this.#answer(`${request.method} ${path}`, request, response);
     return true;
   }
 
@@ -55,9 +59,10 @@ export class TestingPages {
     const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
     let answer: Answer;
     try {
-      answer = isOwnHost(request.headers.host, this.#source.adminHost)
-        ? await this.#result(asked, request, signal)
-        : message(403, "open it by an IP address or by localhost");
+      if (!isOwnHost(request.headers.host, this.#source.adminHost))
+        answer = message(403, "open it by an IP address or by localhost");
+      else if (isForeign(request)) answer = message(403, "cross-site requests are not allowed");
+      else answer = await this.#result(asked, request, signal);
     } catch (error) {
       answer = message(503, `the store did not respond: ${(error as Error).message}`);
     }

@@ -2,6 +2,7 @@
 // point its own host name at this machine and read our pages. It cannot make a browser send an IP
 // address or `localhost` as the Host.
 
+import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 
 /** Returns whether a Host header names this machine. `ownName` is the host of the admin port. */
@@ -35,6 +36,15 @@ export function isSameHost(origin: string, host: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Returns whether a browser sent a request for a page of another site. */
+export function isForeign({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
+  return (
+    (site !== "same-origin" && site !== "none") ||
+    (origin !== undefined && !isSameHost(origin, host))
+  );
 }
 
 /** Returns the name in a Host header, without port and brackets; "" if the header is malformed. */

@@ -30,6 +30,10 @@ test("stream set changes the limits of one lane, and a later start of a gateway 
   expect(again.out).toContain("unchanged");
   expect(again.audit).toEqual([]);
 
+  // Both sizes are shown as 1.0 MiB.
+  await stream(["set", "historical", "--max-bytes", "1048577"]);
+  expect(await limits("PENSTOCK_HISTORICAL_0")).toEqual([14, 1_048_577]);
+
   const back = await stream(["set", "historical", "--from-settings"]);
   expect(back.out).toContain("age 30d (settings), 64.0 MiB (settings); it had age 14d (set)");
   await manager.streams.update("PENSTOCK_HISTORICAL_0", { max_age: 14 * day });

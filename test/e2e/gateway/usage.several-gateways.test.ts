@@ -82,6 +82,7 @@ describe("the usage of a project", () => {
       connection,
       processId: "one",
       meters,
+      exists: () => true,
       log,
       wallMs: () => Date.now(),
       intervalMs: 20,

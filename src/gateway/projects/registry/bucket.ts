@@ -175,6 +175,8 @@ export function changedValue(value: Uint8Array, changed: Partial<Project>): stri
 /** An expected failure of a command. The message is for the operator. */
 export class ProjectError extends Error {}
 
+export class DamagedEntryError extends ProjectError {}
+
 export class UnknownProjectError extends ProjectError {
   readonly projectId: string;
 

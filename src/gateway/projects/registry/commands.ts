@@ -12,6 +12,7 @@ import {
   bucketName,
   bucketReader,
   changedValue,
+  DamagedEntryError,
   openBucket,
   openExistingBucket,
   ProjectError,
@@ -288,7 +289,9 @@ function projectOfEntry(id: string, entry: Omit<BucketEntry, "key"> | undefined)
   if (entry?.operation !== "PUT") throw new UnknownProjectError(id);
   const parsed = parseProject(id, entry.value);
   if (!parsed.ok)
-    throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
+    throw new DamagedEntryError(
+      `the registry's entry of project ${id} is damaged: ${parsed.fault}`,
+    );
   return { project: parsed.project, value: entry.value, revision: entry.revision };
 }
 

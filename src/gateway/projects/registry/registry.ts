@@ -148,6 +148,11 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
+  /** Returns whether the registry has the project. After a loss, all projects known before. */
+  has(projectId: string): boolean {
+    return this.#known.byId(projectId) !== undefined;
+  }
+
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
   }

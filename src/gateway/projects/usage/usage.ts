@@ -42,6 +42,8 @@ export interface ProjectUsage extends Counts {
 }
 
 const apiTimeoutMs = 1_000;
+/** Maximum duration of one write. */
+export const usageWriteMsMax = apiTimeoutMs;
 const retentionMs = 30 * 24 * 3_600_000;
 /** Maximum bytes of the bucket: about 200,000 values. A full bucket removes the oldest value. */
 export const usageBytesMax = 67_108_864;
@@ -206,6 +208,8 @@ interface UsageWriterOptions extends BucketPlace {
   /** The id of this process in the keys: letters, digits, `-` and `_`. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
+  /** Returns whether a project still exists. The counts of a removed project are not written. */
+  readonly exists: (projectId: string) => boolean;
   readonly log: Pick<Log, "warn">;
   readonly wallMs: () => number;
   /** Interval between two rounds of writing. Default: 10 s. */
@@ -276,8 +280,9 @@ export class UsageWriter {
   }
 
   *#changes(): Generator<Change> {
-    const { processId, wallMs } = this.#options;
+    const { processId, wallMs, exists } = this.#options;
     for (const { projectId, meter } of this.#collect()) {
+      if (!exists(projectId)) continue;
       const before = this.#collected.get(meter)!;
       const { counts } = meter;
       const atMs = wallMs();

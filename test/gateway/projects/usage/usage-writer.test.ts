@@ -58,6 +58,7 @@ describe("the usage record", () => {
       ...place,
       processId: "one",
       meters: () => known,
+      exists: () => true,
       log,
       wallMs: () => Date.now(),
       intervalMs: 10,
@@ -69,6 +70,26 @@ describe("the usage record", () => {
     await expect.poll(written, soon).toEqual(["b", "c"]);
     lost = "absent";
     await expect.poll(written, soon).toEqual(["a", "b", "c"]);
+  });
+
+  test("does not write the counts of a project that was removed", async () => {
+    const place = newPlace();
+    const known = ["a", "b"].map((projectId) => ({ projectId, meter: newMeter() }));
+    for (const { meter } of known) meter.countStored(5, 0);
+    const writer = new UsageWriter({
+      ...place,
+      connection: rig.connection,
+      processId: "one",
+      meters: () => known,
+      exists: (projectId) => projectId !== "a",
+      ...{ log, wallMs: () => Date.now(), intervalMs: 10 },
+    });
+    onTestFinished(() => writer.close());
+    const written = async () =>
+      (await readUsage(rig.connection, { ...place, nowMs: Date.now() })).map((u) => u.projectId);
+    await expect.poll(written, soon).toEqual(["b"]);
+    await writer.close();
+    expect(await written()).toEqual(["b"]);
   });
 
   test("adds the counts of an evicted meter to the counts of the project's next meter", async () => {
@@ -83,6 +104,7 @@ describe("the usage record", () => {
       connection: rig.connection,
       processId: "one",
       meters: () => [...meters.all(), ...meters.takeEvicted()],
+      exists: () => true,
       ...{ log, wallMs: () => Date.now(), intervalMs: 10 },
     });
     onTestFinished(() => writer.close());
@@ -118,6 +140,7 @@ describe("the usage record", () => {
         if (rounds <= 20) late.countStored(10, 0);
         return all;
       },
+      exists: () => true,
       log,
       wallMs: () => wallMs,
       intervalMs: 10,
