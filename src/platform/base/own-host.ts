@@ -29,7 +29,7 @@ export function reachable(name: string): string {
 }
 
 /** Returns whether an Origin header matches the Host header. An Origin may be `null`. */
-export function isSameHost(origin: string, host: string): boolean {
+function isSameHost(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);
     return own !== "" && own === new URL(`${protocol}//${host}`).host;
