@@ -51,8 +51,8 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // If no file descriptor is free, the shell has no streams. The return type of `spawn` hides this.
   // Settings may contain secrets, which no other program needs.
-  const own = Object.entries(process.env).filter(([name]) => !/^(?:PENSTOCK|OTEL)_/.test(name));
-  const env = { GOGC: serverGogc, ...Object.fromEntries(own) };
+  const env: NodeJS.ProcessEnv = { GOGC: serverGogc, ...process.env };
+  for (const name of Object.keys(env)) if (/^(?:PENSTOCK|OTEL)_/.test(name)) delete env[name];
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
