@@ -43,7 +43,10 @@ interface ServeOptions {
   readonly isChild: boolean;
 }
 
-/** Maximum rate per CPU. Without a limit, the gateway's throughput would fall by 20 % to 40 %. */
+/**
+ * Maximum number of events per second and CPU that the effects child of `up` applies. Without a
+ * limit, the gateway's throughput would fall by 20 % to 40 %.
+ */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;

@@ -131,7 +131,7 @@ export class UuidSource {
   #used = entropyDigits;
   #target: Buffer = this.#digits;
   #view = this.#unused;
-  /** The first fourteen characters of an id at the last used time. */
+  /** The first fourteen characters of a UUID of the last used time. */
   readonly #time = viewOf(Buffer.alloc(14));
   #timeMs = Number.NaN;
 

@@ -321,7 +321,7 @@ describe("a sink on Kubernetes", () => {
     expect(replicas("files")).toEqual([1, 1]);
   });
 
-  test("has the image of its values", () => {
+  test("uses the image that its values set", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     const image = `registry.example.com/penstock:${version}`;
     expect(sinks("files").map((one) => one.container.image)).toEqual([`${image}-parquet`, image]);

@@ -49,10 +49,10 @@ const CLOSED_AFTER_MS = 1_000;
  */
 type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
-/** The data of a head. uWS releases this data after handling the head. */
+/** Copies of the request line and headers, which uWS releases when its handler returns. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path, shortened and without possible keys. */
+  /** The path, shortened and without text that may be an API key. */
   readonly path: string;
   readonly origin: string;
   readonly contentEncoding: string;

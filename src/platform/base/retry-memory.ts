@@ -13,7 +13,7 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /** The values by key, in the order of their last use. Clients may send equal requests. */
+  /** The values by key, in the order of their last use. Equal requests share a key. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 

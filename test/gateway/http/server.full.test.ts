@@ -38,7 +38,7 @@ describe("the memory budget of requests", () => {
     ]).toEqual([false, true, false]);
   });
 
-  test("rejects a request after its headers if the budget is used up, and answers at the end of the body", async () => {
+  test("rejects a request if the budget is used up when its headers arrive, and answers after the body", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.admission.take(fullBytes + 1);

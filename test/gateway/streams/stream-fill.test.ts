@@ -47,7 +47,7 @@ describe("the fill level of a stream", () => {
     listener.unsubscribe();
   });
 
-  test("is available for the gateway's own streams only, even while the server does not respond", async () => {
+  test("is known while the server does not respond, but only for the gateway's own streams", async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.remove());
     const rig = await startRig(server, {

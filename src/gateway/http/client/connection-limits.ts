@@ -193,7 +193,7 @@ export class ConnectionLimits {
     return this.#options.connectionsMax;
   }
 
-  /** Connections that were closed as they opened, by the exceeded limit. */
+  /** Number of connections that were closed when they opened, for each exceeded limit. */
   get refused(): Readonly<Record<TooMany, number>> {
     return this.#refused;
   }

@@ -74,7 +74,7 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Returns whether properties may have the member, without parsing them. */
+/** Returns false if no member name can end with `end`. Does not parse the properties. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }

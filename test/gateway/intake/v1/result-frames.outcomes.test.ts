@@ -184,7 +184,7 @@ describe("the results of a v1 request", () => {
     expect(frames).toHaveLength(before);
   });
 
-  test("request a retry of the nil UUID if one of its events is not stored", async () => {
+  test("request a retry of all events with the nil UUID if one of them is not stored", async () => {
     const nil = "00000000-0000-0000-0000-000000000000";
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 12 }, () => ({ ...event(60_000), uuid: nil }));

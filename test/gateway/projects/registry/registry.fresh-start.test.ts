@@ -144,7 +144,7 @@ describe("a registry read at the start", () => {
     }
   });
 
-  test("has lost projects if its entries were written by hand", async () => {
+  test("is reported as having lost projects if its entries were written by hand", async () => {
     const place = newPlace();
     await storeEvents(place);
     const bucket = await openBucket(rig.connection, place);
