@@ -80,7 +80,7 @@ describe("set-up", () => {
     expect(pids.filter(stillRuns)).toEqual([]);
   });
 
-  test("waits for an npm process that an earlier set-up left running when SIGKILL ended it", patience, async () => {
+  test("waits for npm processes that a killed set-up left running", patience, async () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
