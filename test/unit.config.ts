@@ -1,7 +1,7 @@
 // `npm run test:unit`: the tests that start no process. A test file is included if no file that it
 // imports, directly or indirectly, is a module that starts processes.
 
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { defineConfig } from "vitest/config";
@@ -19,7 +19,7 @@ function isUnitTest(testFile: string): boolean {
     if (startsProcesses.test(text)) return false;
     for (const [, imported = ""] of text.matchAll(imports)) {
       const next = path.resolve(path.dirname(file), imported);
-      if (existsSync(next)) files.add(next);
+      if (statSync(next, { throwIfNoEntry: false })?.isFile()) files.add(next);
     }
   }
   return true;
