@@ -49,10 +49,10 @@ exit "$status"
 /** Starts the command. Never throws. If the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // If no file descriptor is free, the shell has no streams. The return type of `spawn` hides this.
-  // Settings may contain secrets, which no other program needs.
+  // Penstock's settings may contain secrets that nats-server does not need.
   const env: NodeJS.ProcessEnv = { GOGC: serverGogc, ...process.env };
   for (const name of Object.keys(env)) if (/^(?:PENSTOCK|OTEL)_/.test(name)) delete env[name];
+  // If no file descriptor is free, the shell has no streams. The return type of `spawn` hides this.
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
