@@ -102,7 +102,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
   });
 
-  test("pauses all bodies until the next turn when one body sends too many chunks", () => {
+  test("pauses all bodies until the next turn if one sends too many chunks", () => {
     const chunks = new ChunkTurns<Body>({ nextTurn: () => {}, workMs: () => 0 });
     const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
     for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
@@ -111,7 +111,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(chunks.isOver).toBe(true);
   });
 
-  test("lets bodies with large pieces proceed for a few milliseconds per turn, in order", () => {
+  test("lets bodies with large pieces proceed for a few milliseconds per turn", () => {
     const kit = new Kit();
     expect(kit.turnOfPieces(1)).toBe("abcd");
     const ms = readMsPerTurn * 0.6;
@@ -123,7 +123,7 @@ describe("the chunk limit of an event loop turn", () => {
     ]);
   });
 
-  test("resumes a limited number of waiting bodies per turn until all are resumed", () => {
+  test("resumes a limited number of waiting bodies per turn", () => {
     const { paused, spendTurn, endTurn, isIdle } = manyBodies(3 * resumedPerTurnMax);
     spendTurn();
     expect(paused.size).toBe(3 * resumedPerTurnMax - 1);
@@ -153,7 +153,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(isPaused).toBe(false);
   });
 
-  test("resumes a complete body when it is answered, and never resumes a closed body", () => {
+  test("resumes a complete body when it is answered", () => {
     const { chunks, bodies, paused, spendTurn, endTurn, isIdle } = manyBodies(4);
     spendTurn();
     chunks.whole(bodies[1]!);

@@ -58,7 +58,7 @@ describe("concurrent inflation", () => {
   });
   const waiting = post(gzipSync("x".repeat(600_000)), { "Content-Encoding": "gzip" });
 
-  test("keeps the slot of a disconnected client until the thread pool has finished its body", async () => {
+  test("keeps a disconnected client's slot until the thread pool has finished", async () => {
     const decoders = heldDecoders();
     const begun = vi.spyOn(zlib, "createGunzip");
     onTestFinished(() => void begun.mockRestore());
@@ -90,7 +90,7 @@ describe("concurrent inflation", () => {
     expect(server.taken.length).toBe(3);
   });
 
-  test("rejects a waiting body at its deadline, even if no slot is free yet", async () => {
+  test("rejects a waiting body at its deadline", async () => {
     const decoders = heldDecoders();
     let nowMs = 0;
     const server = await startTestServer({ monotonicMs: () => nowMs });
@@ -108,7 +108,7 @@ describe("concurrent inflation", () => {
     lane: "live",
   });
 
-  test("inflates a project's body while bodies without a key wait, and rejects none of the waiting bodies", async () => {
+  test("inflates a project's body while bodies without a key wait", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ peek: byFirstByte });
     const wires = await sendAll(server, held, held, held);
@@ -135,7 +135,7 @@ describe("concurrent inflation", () => {
     expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
   });
 
-  test("searches a body for its key at most five times, however many pieces it arrives in", async () => {
+  test("searches a body for its key at most five times", async () => {
     let looks = 0;
     const server = await startTestServer({
       peek: (body) => {
@@ -159,7 +159,7 @@ describe("concurrent inflation", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("finds a key that arrives late, and stops the search after the key is found", async () => {
+  test("finds a key that arrives late", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {
@@ -185,7 +185,7 @@ describe("concurrent inflation", () => {
   });
 
   test.each(ways)(
-    "inflates at most 1 MiB per turn of the event loop, plus the rest of the last body (%s)",
+    "inflates a limited number of bytes per turn of the event loop (%s)",
     async (way) => {
       const turn = turnCounter();
       const inflatedIn = new Map<number, number>();
@@ -227,7 +227,7 @@ describe("concurrent inflation", () => {
     );
   });
 
-  test("counts the bytes written, the bytes read and the time of an inflation as work", () => {
+  test("counts bytes written, bytes read and time as work", () => {
     expect(workOf(0.01, 1_000, 9_000)).toBe(9_000);
     expect(workOf(0.1, 60_000)).toBe(240_000);
     expect(workOf(10, 60_000)).toBeGreaterThan(3 * 1_048_576);
@@ -246,7 +246,7 @@ describe("concurrent inflation", () => {
    * one.
    */
   test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
-    "reads a Brotli window of 2^%i bytes up to 2^18, and leaves larger windows to the thread pool",
+    "reads a Brotli window of 2^%i bytes, or leaves it to the thread pool",
     (bits) => {
       const text = randomBytes(20).toString("hex");
       const body = brotliCompressSync(text, {

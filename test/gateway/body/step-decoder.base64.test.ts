@@ -11,7 +11,7 @@ function decoded(text: string): string {
   }
 }
 
-test("the base64 decoder reads spaces as plus signs and skips line breaks, including at step boundaries", () => {
+test("the base64 decoder reads spaces as plus signs and skips line breaks", () => {
   const fill = fc.uint8Array({ minLength: 0, maxLength: 60 });
   const places = fc.array(fc.nat({ max: 260_000 }), { maxLength: 20 });
   fc.assert(
@@ -26,7 +26,7 @@ test("the base64 decoder reads spaces as plus signs and skips line breaks, inclu
   );
 });
 
-test("the base64 decoder accepts text of only spaces or mostly line breaks, and rejects invalid base64", () => {
+test("the base64 decoder accepts white space and rejects invalid text", () => {
   expect(decoded(" ".repeat(400_000))).toBe("fbefbe".repeat(100_000));
   expect(decoded(`e3${"\n".repeat(400_000)}0=`)).toBe("7b7d");
   expect(decoded("e30\r")).toBe("7b7d");

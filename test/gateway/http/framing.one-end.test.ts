@@ -62,7 +62,7 @@ describe("a request with ambiguous framing", () => {
     expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
   });
 
-  test("does not delay other requests if thousands of ambiguous requests are pipelined", async () => {
+  test("does not delay other requests if thousands are pipelined", async () => {
     const target = await startTarget();
     const refusedAtOnce = request("{}");
     const { statuses, ended } = await raw(

@@ -177,7 +177,7 @@ const cases: Record<string, Case> = {
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("each hostile body gets its expected answer, and is either stored as it was sent or not stored", {
+test("each hostile body is stored as it was sent or not at all", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget();

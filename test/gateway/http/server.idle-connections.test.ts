@@ -26,7 +26,7 @@ function open(port: number): Promise<Socket> {
   });
 }
 
-test("10,000 idle connections use little memory, and a request among them is answered", {
+test("10,000 idle connections use little memory", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget("--address-connections-max", "1000000");

@@ -24,7 +24,7 @@ describe("a request past its deadline", () => {
     },
   );
 
-  test("publishes none of its events if it is late when it is scanned", async () => {
+  test("publishes none of its events if it is late when scanned", async () => {
     const kit = new IntakeKit();
     let lateMs = 0;
     kit.monotonicMs = () => lateMs;

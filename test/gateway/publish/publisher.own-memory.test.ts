@@ -10,7 +10,7 @@ test.each([
   [30_000, 65_536 + 2_048],
   [240_000, 262_144 + 2_048],
 ])(
-  "a request's own frame with a line of %i bytes counts at most %i bytes of memory",
+  "a request's own frame with a line of %i bytes uses at most %i bytes",
   async (lineBytes, bytesMax) => {
     const rig = await startRig(server);
     server.freeze();

@@ -87,7 +87,7 @@ test("events are not recognised as a retry while nothing has timed out", () => {
   expect(named).toEqual([]);
 });
 
-test("a retry is recognised again after it fails, until the duplicate window ends", () => {
+test("a retry is recognised again after it fails", () => {
   const { timeOut, isKnown, ends, wait } = rig();
   timeOut("a\n");
   expect(isKnown("a\n")).toBe(true);

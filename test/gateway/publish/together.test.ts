@@ -29,7 +29,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [100] });
   });
 
-  test("are sent one by one after the previous batch is acknowledged, even if only few frames wait", () => {
+  test("are sent one by one after a batch if few frames wait", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -41,7 +41,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("neither wait for background frames nor delay background frames", () => {
+  test("neither wait for nor delay background frames", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
@@ -90,7 +90,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("leads to large batches only if a frame takes little time, and to no batches if batches are slower", () => {
+  test("leads to large batches only if a frame takes little time", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);

@@ -66,7 +66,7 @@ test("the gateway stops sending a body after the upstream has answered", async (
 });
 
 test.each(["flags", "recordings"] as const)(
-  "a connection that breaks during a body of %s does not count against the upstream",
+  "a connection that breaks during %s does not count against the upstream",
   async (kind) => {
     const server = createNetServer((socket) => {
       socket.on("error", () => {});
@@ -79,7 +79,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "the upstream never counts as down for %s; after failed requests for flags, it counts as down for flags only",
+  "the upstream never counts as down for %s",
   async (kind) => {
     let isCut = false;
     const url = await listening(

@@ -8,7 +8,7 @@ import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("the results of a v1 request", () => {
-  test("state the outcome of each event, in whatever order JetStream acknowledges the frames", async () => {
+  test("state the outcome of each event, whatever the order of acknowledgements", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -102,7 +102,7 @@ describe("the results of a v1 request", () => {
     expect(counted).toEqual({ none: stored, missing_timestamp: stored, no_event: 1 });
   });
 
-  test("are replaced by an error if nothing is stored, even if events were dropped", async () => {
+  test("are replaced by an error if nothing is stored", async () => {
     const { frames, send } = intakeOnFrames();
     for (const [outcome, code] of [
       ["refused", "store_full"],
@@ -114,7 +114,7 @@ describe("the results of a v1 request", () => {
     }
   });
 
-  test("count dropped events once, even if other events must be retried", async () => {
+  test("count dropped events once even if other events must be retried", async () => {
     const { frames, given, send } = intakeOnFrames();
     const { answer, work } = send([dropped(), ...Array.from({ length: 10 }, () => event(60_000))]);
     await settleAll(frames, work, (at) => (at === 0 ? "stored" : "refused"));
@@ -122,7 +122,7 @@ describe("the results of a v1 request", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("lead to a charge for stored events and for the bytes of dropped events, and to a refund of the remaining charge", async () => {
+  test("lead to a charge for stored events and dropped bytes only", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
@@ -145,7 +145,7 @@ describe("the results of a v1 request", () => {
     expect(leftOf("bytes", 10_000)).toBeCloseTo(burst.bytes - (bodyBytes * (stored + 20)) / 40);
   });
 
-  test("come from frames with ids that derive from the events, so a retry is recognised", async () => {
+  test("come from frames whose ids derive from the events", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 16 }, () => event(60_000));
     const requestId = randomUUID();
@@ -167,7 +167,7 @@ describe("the results of a v1 request", () => {
     expect(new Set(frames.slice(0, before).map(({ messageId }) => messageId)).size).toBe(before);
   });
 
-  test("list all events of a batch longer than the table, including a repeated uuid at its end", async () => {
+  test("list all events of a batch longer than the table", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 40_000 }, () => event());
     const { answer, work } = send(batch);
@@ -184,7 +184,7 @@ describe("the results of a v1 request", () => {
     expect(frames).toHaveLength(before);
   });
 
-  test("request a retry of all events with the nil UUID if one of them is not stored", async () => {
+  test("request a retry of all events with the nil UUID", async () => {
     const nil = "00000000-0000-0000-0000-000000000000";
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 12 }, () => ({ ...event(60_000), uuid: nil }));
@@ -197,7 +197,7 @@ describe("the results of a v1 request", () => {
     });
   });
 
-  test("distinguish uuids that differ in one digit, and return each uuid as it was sent", () => {
+  test("distinguish uuids that differ in one digit", () => {
     const uuids = Array.from({ length: 3_000 }, () => randomUUID() as string);
     const near = Array.from({ length: 36 }, (_, at) => {
       const digits = [..."00000000-0000-0000-0000-000000000000"];

@@ -51,7 +51,7 @@ describe("a stream answer without a leader", () => {
     await registry.close();
   });
 
-  test("is recognised by a missing leader or by a leader that is not the answering server", () => {
+  test("is recognised by its missing or different leader", () => {
     const replicas = ["a", "b"].map((name) => ({
       name,
       current: true,
