@@ -51,7 +51,7 @@ test("the event limit of a batch counts the successes since the last slow batch"
   expect(limit.events).toBe(20);
 });
 
-test("the event limit of a batch is halved at the second and each further failed transaction in a row", async () => {
+test("the event limit of a batch is halved from the second failure on", async () => {
   const limit = new BatchLimit(100);
   const fail = async (): Promise<number> => {
     await fails(limit, 80, new Error("the disk is full"));

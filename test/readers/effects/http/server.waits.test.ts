@@ -39,7 +39,7 @@ test("a request whose wait takes too long is answered 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("the number of waiting requests is limited, and a finished request frees its slot", async () => {
+test("the number of waiting requests is limited", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -61,7 +61,7 @@ test("the number of waiting requests is limited, and a finished request frees it
   expect(asked).toBeLessThanOrEqual(askedThen + 2);
 });
 
-test("a waiting request reads the database after the writer's commit if the writer runs in this process", async () => {
+test("a waiting request reads the database after a local writer's commit", async () => {
   let asked = 0;
   let at = 1;
   const committed = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ test("a waiting request reads the database after the writer's commit if the writ
   expect(asked).toBe(3);
 });
 
-test("a waiting request polls the database if the database lags behind its writer, or if the writer has ended", async () => {
+test("a waiting request polls a database that lags or has no writer", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };
@@ -117,7 +117,7 @@ test("a request that waited for a writer leaves nothing in memory", async () => 
   expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
-test("a client that does not read its answer is disconnected, and other large answers wait until then", async () => {
+test("a client that does not read its answer is disconnected", async () => {
   const text = JSON.stringify("x".repeat(30_000_000));
   const reader = readerOf({
     personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),

@@ -62,7 +62,7 @@ class Project {
 }
 
 describe("a project's spike", () => {
-  test("begins after two minutes above the threshold, and ends after five minutes below three quarters of the threshold", () => {
+  test("begins after two minutes above the threshold and ends after five below", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
     // The baseline is the mean of 60 minutes with 10 events and one minute that is limited to 500
@@ -112,7 +112,7 @@ describe("a project's spike", () => {
     expect(unsteady.minutes(3_000, 3_000).spikes()).toHaveLength(1);
   });
 
-  test("is compared with the same hour of earlier days, and with the adjacent hours at half weight", () => {
+  test("is compared with the same hour of earlier days", () => {
     const project = new Project();
     for (let day = 0; day < 3; day++)
       project
@@ -145,7 +145,7 @@ describe("a project's spike", () => {
     expect(baseline).toBeLessThan(1_500);
   });
 
-  test("does not begin because of late events, which count in their own hour", () => {
+  test("does not begin because of late events", () => {
     const project = new Project().for(61, 10).late(58, 9_000).late(59, 9_000).for(8, 10);
     expect(project.spikes()).toEqual([]);
     const { baseline } = project.minutes(9_000, 9_000, 0).spikes()[0] as { baseline: number };
@@ -154,7 +154,7 @@ describe("a project's spike", () => {
 });
 
 describe("a hot id", () => {
-  test("is reported for each minute in which it has over 6,000 events", () => {
+  test("is reported for each minute with over 6,000 of its events", () => {
     const project = new Project().ofIds({ a: 100, hot: 7_000 }).ofIds({ hot: 7_500, b: 20_000 });
     project.ofIds({ hot: 5_000 }).minutes(0);
     expect(project.spikes()).toMatchObject([
@@ -168,7 +168,7 @@ describe("a hot id", () => {
     expect(project.spikes()[2]).toMatchObject({ peak: 7_000, events: 6_600 + 7_000 });
   });
 
-  test("is found among many ids, and no other id is reported", () => {
+  test("is found among many ids", () => {
     const ids: Record<string, number> = {};
     for (let at = 0; at < 300; at++) ids[`cold ${at}`] = 30;
     ids["hot"] = 7_000;

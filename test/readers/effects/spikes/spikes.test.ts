@@ -150,7 +150,7 @@ describe("a spike", () => {
   });
 });
 
-test("the spikes of a project with events in two partitions do not depend on batch boundaries", () => {
+test("spikes of a project in two partitions do not depend on batch boundaries", () => {
   const hot = { projectId: "x", distinctId: "hot" };
   const bursts = [
     at(0, { projectId: "z" }),

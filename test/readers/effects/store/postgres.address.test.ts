@@ -62,7 +62,7 @@ test.each([
   ["verify-full", "authority", undefined],
   ["verify-full", "stranger", "certificate"],
 ])(
-  "with sslmode=%s and the root certificate '%s', the PostgreSQL store connects or fails as expected",
+  "the PostgreSQL store handles sslmode=%s with the root certificate '%s'",
   async (mode, root, fault) => {
     const ca = { "": undefined, authority, stranger }[root]?.caFile;
     const url = `${await newDatabase(server)}?sslmode=${mode}`;
@@ -91,7 +91,7 @@ test("the PostgreSQL store uses TLS if the server supports it", async () => {
   await server.restart();
 });
 
-test("the PostgreSQL tables have columns of time and JSON, and stable ids, for queries", async () => {
+test("the PostgreSQL tables have columns of time and JSON for queries", async () => {
   const url = await newDatabase(server);
   const store = new PostgresStore({ url });
   await store.open();
@@ -117,7 +117,7 @@ test("the PostgreSQL tables have columns of time and JSON, and stable ids, for q
   expect(odd).toEqual([]);
 });
 
-test("the PostgreSQL store counts the large properties in a database of an older release", async () => {
+test("the PostgreSQL store counts large properties of an older release's database", async () => {
   const url = await newDatabase(server);
   const before = new PostgresStore({ url });
   await before.open();

@@ -54,7 +54,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("returns each row on the path from an id to its person once", async () => {
+  test("returns the rows between an id and its person once", async () => {
     const rows = [
       personRow("root", { idsTotal: 4 }),
       mergedRow("middle", "root"),

@@ -24,7 +24,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.lastCommit()).toBe(2);
   });
 
-  test("rejects a commit if another writer committed before it, and writes nothing", async () => {
+  test("rejects a commit if another writer committed before it", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
     const late = now.rig.store.commit(commitOf(0, { members: [personRow("bob")] }));
     await expect(late).rejects.toBeInstanceOf(FencedError);
@@ -46,7 +46,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await store.positions()).toEqual([positionRow(1)]);
   });
 
-  test("returns rows as they are after the commit if they are requested while a commit in parts ends", async () => {
+  test("returns committed rows while a commit in parts ends", async () => {
     const { store } = now.rig;
     const [early, late] = [personRow("early"), personRow("late")];
     const names = { projectId: project, type: "company", key: "acme" };
@@ -71,7 +71,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(found[2].map(({ type }) => type)).toEqual(["company"]);
   });
 
-  test("accepts a commit only after the commit that it names as its predecessor", async () => {
+  test("accepts a commit only after the predecessor that it names", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
     const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
@@ -104,7 +104,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await other.hasWriter()).toBe(true);
   });
 
-  test("stores nothing of a commit that fails in the middle, and then stores the next commit", async () => {
+  test("stores nothing of a commit that fails in the middle", async () => {
     const usage = {
       projectId: project,
       day: "2026-11-22",
@@ -130,7 +130,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
   });
 
-  test("shows the parts of an incomplete commit to the writer, but not to readers", async () => {
+  test("shows the parts of an incomplete commit only to the writer", async () => {
     const { store } = now.rig;
     await store.commit(commitOf(0, { members: [personRow("ann")] }));
     const groupTypes = [{ projectId: project, type: "company" }];

@@ -49,12 +49,12 @@ test("a sketch has the error of 2,048 registers over many sets of ids", () => {
   expect(deviation).toBeLessThan(0.025);
 });
 
-test("the estimate of a sketch is 0 for no ids, and exact for few ids", () => {
+test("the estimate of a sketch is exact for few ids", () => {
   expect(new IdSketch().estimate()).toBe(0);
   for (const total of [1, 2, 5]) expect(sketchOf(numbered(total, String)).estimate()).toBe(total);
 });
 
-test("joined sketches equal the sketch of all ids byte for byte, whatever the order of the joins", () => {
+test("joined sketches equal the sketch of all ids", () => {
   // Parts below and above the size at which a sketch stops being a list.
   const parts = fc.array(fc.tuple(fc.nat(1_000), fc.nat(600)), { minLength: 1, maxLength: 6 });
   fc.assert(
@@ -73,7 +73,7 @@ test("joined sketches equal the sketch of all ids byte for byte, whatever the or
   );
 });
 
-test("a sketch takes few bytes for few ids, and 2,048 bytes for many ids", () => {
+test("a sketch takes few bytes for few ids", () => {
   expect(sketchOf(numbered(10, String)).bytes()).toHaveLength(30);
   expect(sketchOf(numbered(100_000, String)).bytes()).toHaveLength(2_048);
   expect(() => IdSketch.from(new Uint8Array(1_000))).toThrow(RangeError);

@@ -33,7 +33,7 @@ test("the rows of a batch are read for all projects of the batch", async () => {
   expect(new Set(asked).size).toBe(50);
 });
 
-test("rows of many projects that are too large in total are rejected before they are read", async () => {
+test("rows that are too large in total are rejected before they are read", async () => {
   const { store, asked } = storeOf(mebibyte / 2);
   await expect(loadRows(store, missingOf(33, 60))).rejects.toThrow(TooLargeError);
   expect(asked.length).toBeLessThanOrEqual(5);

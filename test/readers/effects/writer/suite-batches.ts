@@ -12,7 +12,7 @@ import { deleteStreams, type WriterRig } from "./writer-kit.ts";
 export function batchTests(rig: WriterRig): void {
   const { connection, nats, testWithSqlite } = rig;
 
-  test("applies and commits stored events, and lets a caller wait for a position", async () => {
+  test("applies and commits stored events", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "anna" };
@@ -171,7 +171,7 @@ export function batchTests(rig: WriterRig): void {
       expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
   });
 
-  test("applies later events on top of all writes of a commit in parts", async () => {
+  test("applies later events on top of a commit in parts", async () => {
     const fat = Array.from({ length: 20 }, (_, nth) => `fat-${nth}`);
     const small = Array.from({ length: 2_500 }, (_, nth) => `small-${nth}`);
     const blob = "x".repeat(100_000);
@@ -224,7 +224,7 @@ export function batchTests(rig: WriterRig): void {
     },
   );
 
-  test("continues at its position after a restart, even with more partitions", async () => {
+  test("continues at its position after a restart", async () => {
     const random = numbersFrom(3);
     const store = await rig.openStore();
     for (const partitions of [1, 4, 4]) {

@@ -45,7 +45,7 @@ async function stored(): Promise<TestFrame[]> {
 
 const events = (folder: string) => () => eventsOfParquet(folder).catch(() => []);
 
-test("a Parquet sink stands by while another sink writes to the folder, and takes over when the other sink ends", async () => {
+test("a Parquet sink stands by while another sink writes", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const first = startSink(connection, target);
@@ -64,7 +64,7 @@ test("a Parquet sink stands by while another sink writes to the folder, and take
   await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("a Parquet sink does not recreate a folder that was moved away, and continues when the folder returns", async () => {
+test("a Parquet sink waits for a folder that was moved away", async () => {
   const folder = newFolder();
   const { writer } = startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
   const frames = await stored();
@@ -106,7 +106,7 @@ test("a Parquet sink does not write to a folder that has events but no state of 
     .toMatch(/has events, but no _penstock, which contains their positions/);
 });
 
-test("a Parquet sink holds events while it cannot create files, and loses and duplicates no events", async () => {
+test("a Parquet sink holds events while it cannot create files", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const { writer } = startSink(connection, target);
@@ -164,7 +164,7 @@ async function twoCommits() {
   return { folder, files, before, back };
 }
 
-test("a Parquet sink that was killed before it wrote its manifest reads the segment again", async () => {
+test("a Parquet sink killed before it wrote its manifest reads the segment again", async () => {
   const { folder, before, back } = await twoCommits();
   back(2);
   writeFileSync(path.join(folder, "_penstock/manifest.json"), JSON.stringify(before));
@@ -202,28 +202,25 @@ test("a Parquet sink does not restore a file that was removed", async () => {
 test.each([
   ["before its manifest", "_penstock/manifest.json.new"],
   ["after its manifest", "events/project_id=shop/day=2026-11-23"],
-])(
-  "a Parquet sink whose commit failed %s adds no batch to the segment until the segment is committed",
-  async (_, name) => {
-    const folder = newFolder();
-    const target = parquetTarget(folder, { segmentBytesMax: 1 });
-    await target.open();
-    const inTheWay = path.join(folder, name);
-    mkdirSync(path.dirname(inTheWay), { recursive: true });
-    if (name.startsWith("events")) writeFileSync(inTheWay, "");
-    else mkdirSync(inTheWay);
-    await expect(target.write(batchOf(1))).rejects.toThrow(/warehouse/);
-    await expect(target.write(batchOf(2))).rejects.toThrow(/warehouse/);
-    await expect(target.open()).rejects.toThrow(/warehouse/);
-    expect(target.faults.join()).toMatch(/warehouse/);
-    rmSync(inTheWay, { recursive: true });
-    expect(sequencesOf(await target.open())).toEqual([1]);
-    expect(target.faults).toEqual([]);
-    await target.write(batchOf(2));
-    await target.close();
-    expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
-  },
-);
+])("a Parquet sink adds no batch after a commit that failed %s", async (_, name) => {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentBytesMax: 1 });
+  await target.open();
+  const inTheWay = path.join(folder, name);
+  mkdirSync(path.dirname(inTheWay), { recursive: true });
+  if (name.startsWith("events")) writeFileSync(inTheWay, "");
+  else mkdirSync(inTheWay);
+  await expect(target.write(batchOf(1))).rejects.toThrow(/warehouse/);
+  await expect(target.write(batchOf(2))).rejects.toThrow(/warehouse/);
+  await expect(target.open()).rejects.toThrow(/warehouse/);
+  expect(target.faults.join()).toMatch(/warehouse/);
+  rmSync(inTheWay, { recursive: true });
+  expect(sequencesOf(await target.open())).toEqual([1]);
+  expect(target.faults).toEqual([]);
+  await target.write(batchOf(2));
+  await target.close();
+  expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
+});
 
 test("a Parquet sink commits a batch that only moves positions, without a file", async () => {
   const folder = newFolder();
@@ -235,7 +232,7 @@ test("a Parquet sink commits a batch that only moves positions, without a file",
   await target.close();
 });
 
-test("a Parquet sink counts uncommitted events as unread, by stream", async () => {
+test("a Parquet sink counts uncommitted events as unread", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 2_000 });
   const { writer, counts } = startSink(connection, target);
@@ -248,7 +245,7 @@ test("a Parquet sink counts uncommitted events as unread, by stream", async () =
   expect(read().sort()).toEqual(sequencesOf(target.committed).sort());
 });
 
-test("a Parquet sink stops at a damaged manifest, and names the file", async () => {
+test("a Parquet sink stops at a damaged manifest", async () => {
   const { folder } = await twoCommits();
   truncateSync(path.join(folder, "_penstock/manifest.json"), 20);
   const target = parquetTarget(folder);
@@ -256,7 +253,7 @@ test("a Parquet sink stops at a damaged manifest, and names the file", async () 
   await target.close();
 });
 
-test("a Parquet sink continues a folder of release 0.1", async () => {
+test("a Parquet sink continues in a folder of release 0.1", async () => {
   const folder = newFolder();
   cpSync(path.join(import.meta.dirname, "folder-0.1"), folder, { recursive: true });
   const target = parquetTarget(folder);

@@ -43,7 +43,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("the PostgreSQL sink behind a pooler writes nothing in another sink's session, and reports the reason", async () => {
+test("the PostgreSQL sink behind a pooler writes nothing in another sink's session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -97,7 +97,7 @@ test("the PostgreSQL sink behind a pooler does not report the lock as held by an
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("the PostgreSQL sink reports the lock as held by another sink only if it has held the lock before", async () => {
+test("the PostgreSQL sink reports another sink's lock only after holding it", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

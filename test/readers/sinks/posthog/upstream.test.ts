@@ -75,7 +75,7 @@ test.each([
   expect(read(status, said).kind).toBe(kind);
 });
 
-test("the Retry-After of an upstream is read in seconds or as a date, and is limited", () => {
+test("the Retry-After of an upstream is read in seconds or as a date", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
     return answer.kind === "retry" ? answer.afterMs : undefined;
@@ -90,7 +90,7 @@ test("the Retry-After of an upstream is read in seconds or as a date, and is lim
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("the error for an upstream's answer contains one short line of the answer, or the detail of a problem", () => {
+test("the error for an upstream's answer contains one short line", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";
