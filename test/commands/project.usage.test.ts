@@ -5,7 +5,7 @@ import { ended, penstock } from "../kit/processes.ts";
 
 const rig = registryRig();
 
-test("project usage fails for a missing project, but not for a removed project or a project without events", async () => {
+test("project usage fails only for a missing project", async () => {
   const place = newPlace();
   const project = async (...args: string[]) => {
     const at = ["--nats-url", rig.server.url, "--subject-prefix", place.prefix];

@@ -47,7 +47,7 @@ const isOpened = () =>
     () => false,
   );
 
-test("doctor distinguishes a leaf without a registry, a mirror that is being filled, a complete mirror, and an ordinary stream", async () => {
+test("doctor reports each state of a leaf's registry", async () => {
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
   expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");

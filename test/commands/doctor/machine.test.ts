@@ -36,7 +36,7 @@ describe("doctor", () => {
     expect(expectOne(run, "admin port", "fail").found).toContain("does not respond");
   });
 
-  test("reports a free port, and an address of another host", async () => {
+  test("reports a free port and an address of another host", async () => {
     const servers = [createServer(), createServer()] as const;
     const port = await portOf(servers[0]);
     const adminPort = await portOf(servers[1]);
@@ -130,7 +130,7 @@ describe("doctor", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("reports when the last of several CA certificates expires, and when the first certificate of a chain expires", async () => {
+  test("reports when the last CA certificate or the first of a chain expires", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -171,7 +171,7 @@ describe("doctor", () => {
     );
   });
 
-  test("reports expired NATS credentials, and a file without credentials", async () => {
+  test("reports expired NATS credentials and a file without credentials", async () => {
     const file = path.join(temporaryFolder(), "user.creds");
     const claims = Buffer.from(
       JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 }),

@@ -43,7 +43,7 @@ describe("doctor", () => {
     expect(expectOne(run, "jetstream", "fail").found).toContain("without JetStream");
   });
 
-  test("reports too little disk space on the server, and infrequent fsyncs", async () => {
+  test("reports a server with little disk space and infrequent fsyncs", async () => {
     const server = await serverWith({
       maxFileStore: 134_217_728,
       syncInterval: "10s",
@@ -99,7 +99,7 @@ describe("doctor", () => {
     expect(found.fix).toContain(fix);
   });
 
-  test("reports an account that requires a byte limit for the registry, with the command that creates a mirror on a leaf node", async () => {
+  test("reports an account that requires a byte limit for the registry", async () => {
     const server = await serverWith({
       extraConfig: account("max_file: 1GB, max_bytes_required: true"),
     });
@@ -109,7 +109,7 @@ describe("doctor", () => {
     );
   });
 
-  test("reports an account that has storage only for the streams", async () => {
+  test("reports an account that has room only for the streams", async () => {
     const server = await serverWith({ extraConfig: account("max_file: 100MB") });
     const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
     expect(expectOne(run, "jetstream", "warn").found).toContain("no storage for the usage record");

@@ -47,7 +47,7 @@ interface Said {
   readonly err: string;
 }
 
-test("effects verify finds a change in the database, and effects rebuild replaces the database", async () => {
+test("effects rebuild repairs a change that effects verify has found", async () => {
   const { id, key } = await gateway.project();
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const at = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];

@@ -29,7 +29,7 @@ const frameWith = (...names: string[]) =>
 await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   const natsUrl = nats.url;
 
-  test("a sink that starts after messages expired reads the messages that an erasure rewrote", async () => {
+  test("a sink that starts after an expiry reads rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith(), frameWith("joe")]);
@@ -42,7 +42,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect(await incidentsIn(schema)).toEqual([["begun_late", 3]]);
   });
 
-  test("a sink that continues with --accept-expired reads the messages that an erasure rewrote", async () => {
+  test("a sink that continues with --accept-expired reads rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
@@ -58,7 +58,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 
   test.each(["before", "behind"] as const)(
-    "a sink that starts after messages expired, and fails %s each commit, reads the messages that an erasure rewrote",
+    "a sink with failures %s each commit reads rewritten messages after an expiry",
     async (when) => {
       await addProjects(connection);
       for (const name of ["ann", "bob", "cid"])
@@ -82,7 +82,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     },
   );
 
-  test("a sink that ran once with --accept-expired reads the messages that an erasure rewrote", async () => {
+  test("a sink that ran once with --accept-expired reads rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "once";
@@ -99,7 +99,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild reads all messages of the streams, including messages that an erasure rewrote", async () => {
+  test("a rebuild reads all messages, including messages that an erasure rewrote", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);

@@ -43,7 +43,7 @@ function someFrames(): TestFrame[] {
 function tests(rig: WriterRig): void {
   const { connection, nats, databases } = rig;
 
-  test("an erased person is removed from the streams and the database, and every reader receives all other persons' events once", async () => {
+  test("an erased person is removed from the streams and the database", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames);
@@ -85,7 +85,7 @@ function tests(rig: WriterRig): void {
     expect(JSON.parse(readFileSync(result.receipt, "utf8"))).toMatchObject({ project });
   });
 
-  test("an erased person's effects on other persons are the same in the database as in a rebuild from the streams", async () => {
+  test("an erased person's effects on others are the same in a rebuild", async () => {
     await addProjects(connection);
     const link = { event: "$identify", kind: "identify" } as const;
     const identify = (distinctId: string, anonymous: string, more = {}) =>
@@ -140,7 +140,7 @@ function tests(rig: WriterRig): void {
     expect((await dumpOf(rebuilt)).join()).not.toContain(secret);
   });
 
-  test("readers that start later or lag get the same result as if the erased person had never existed", async () => {
+  test("later readers get the same result as without the erased person", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames.slice(0, 2));
@@ -186,7 +186,7 @@ function tests(rig: WriterRig): void {
     expect(apart(dump, await rig.undisturbed())).toEqual([]);
   });
 
-  test("a frame that is rewritten repeatedly leaves nothing of the erased persons on disk", async () => {
+  test("a frame that is rewritten repeatedly leaves no erased data on disk", async () => {
     await addProjects(connection);
     const secrets = ["first-secret-id", "second-secret-id", "third-secret-id"];
     const some = () => secrets.map((id) => eventOf(id));

@@ -68,7 +68,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erase --allow-behind erases the known ids; its receipt lists the messages that the effects have not applied", async () => {
+  test("erase --allow-behind lists the unapplied messages in its receipt", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);
@@ -96,7 +96,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toEqual([]);
   });
 
-  test("erase also removes the events of an id that is linked to the person while erase runs", async () => {
+  test("erase also removes events of an id that is linked meanwhile", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("eve2"), eventOf("bob")])]);
     const place = await databases.newDatabase();

@@ -7,7 +7,7 @@ interface TakenBatch {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-test("a stopped import waits for the pending answer, and resumes after that request", async () => {
+test("a stopped import waits for the pending answer", async () => {
   const taken: number[] = [];
   let stopping: AbortController | undefined;
   const server = createServer((request, response) => {
@@ -43,7 +43,7 @@ test("a stopped import waits for the pending answer, and resumes after that requ
   expect(taken).toEqual([...Array(500).keys()]);
 });
 
-test("an import that cannot write its state sends nothing, and names --state in its error", async () => {
+test("an import that cannot write its state sends nothing", async () => {
   let requests = 0;
   const server = createServer((_, response) => {
     requests++;

@@ -36,7 +36,7 @@ test("import keeps the digits of decimals of any length", () => {
   );
 });
 
-test("import keeps the digits of each number in a list, as for a single number", () => {
+test("import keeps the digits of each number in a list", () => {
   const whole = fc.stringMatching(/^-?(?:0|[1-9]\d{0,17})$/);
   const part = fc.stringMatching(/^(?:\.\d{1,18})?$/);
   const exponent = fc.stringMatching(/^(?:[eE][+-]?\d{1,3})?$/);

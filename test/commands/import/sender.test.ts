@@ -145,10 +145,7 @@ test.each([
       errors: [{ index: 0, code: "invalid_properties", detail: "D" }],
     },
   ],
-])(
-  "import determines from the answer %j whether events were stored, were rejected or must be sent in smaller parts",
-  async (answer, outcome) => {
-    const { url } = await gatewayThatSays(answer);
-    expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
-  },
-);
+])("import determines the outcome of a request from the answer %j", async (answer, outcome) => {
+  const { url } = await gatewayThatSays(answer);
+  expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
+});

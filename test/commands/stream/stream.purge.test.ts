@@ -5,7 +5,7 @@ import { streamRig } from "./stream-kit.ts";
 
 const server = await natsServerForFile();
 
-test("stream purge asks for confirmation, and removes the messages of one project, up to a sequence, or all", async () => {
+test("stream purge removes messages of one project or all after a confirmation", async () => {
   const { stream, publish, messages } = await streamRig(server);
   for (const project of ["shop", "blog", "shop", "blog", "shop"]) await publish(project);
   const dry = await stream(["purge", "live", "--project", "shop", "--dry-run"]);
@@ -27,7 +27,7 @@ test("stream purge asks for confirmation, and removes the messages of one projec
   expect(await messages()).toBe(1);
 });
 
-test("stream purge fails while a durable reader has not read the messages, and succeeds with --unread", async () => {
+test("stream purge fails while a durable reader has unread messages", async () => {
   const { stream, publish, messages, manager } = await streamRig(server);
   for (let count = 0; count < 4; count++) await publish("shop");
   await manager.consumers.add("PENSTOCK_LIVE_0", {
@@ -53,7 +53,7 @@ test("stream purge fails while a durable reader has not read the messages, and s
   expect(await messages()).toBe(0);
 });
 
-test("stream purge does not take messages that a running sink has received as written to its target", async () => {
+test("stream purge treats messages in a running sink as unread", async () => {
   const { stream, publish, messages, manager, js } = await streamRig(server);
   for (let count = 0; count < 3; count++) await publish("shop");
   // Like the consumer of a sink (src/readers/stream/pull.ts).

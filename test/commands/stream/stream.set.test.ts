@@ -5,7 +5,7 @@ import { streamRig } from "./stream-kit.ts";
 const server = await natsServerForFile();
 const day = 86_400_000_000_000;
 
-test("stream set changes the limits of one lane, and a later start of a gateway keeps these limits", async () => {
+test("stream set changes the limits of one lane permanently", async () => {
   const { manager, stream, ensure } = await streamRig(server);
   const set = await stream(["set", "historical", "--max-age", "14d", "--max-bytes", "1048576"]);
   expect(set.fault).toBeUndefined();
@@ -41,7 +41,7 @@ test("stream set changes the limits of one lane, and a later start of a gateway 
   expect(await limits("PENSTOCK_HISTORICAL_0")).toEqual([30, 67_108_864]);
 });
 
-test("stream set rejects a size that is smaller than the stored messages, and the name of a missing stream", async () => {
+test("stream set rejects a size below the stored messages", async () => {
   const { stream, publish, manager } = await streamRig(server);
   await publish("shop");
   const { state } = await manager.streams.info("PENSTOCK_LIVE_0");
