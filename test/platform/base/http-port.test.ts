@@ -46,7 +46,7 @@ test("the HTTP port closes a connection with pipelined requests that have no Hos
   await once(socket, "close");
 });
 
-test("the HTTP port answers sequential requests on one connection, even after large answers", async () => {
+test("the HTTP port answers sequential requests on one connection", async () => {
   const socket = await connectedTo(({ url }, response) => {
     const body = "x".repeat(Number(url?.slice(1)));
     response.end(body);
@@ -64,7 +64,7 @@ test("the HTTP port answers sequential requests on one connection, even after la
   }
 });
 
-test("the HTTP port rejects a request without a Host if its HTTP version requires one", async () => {
+test("the HTTP port rejects a request without a required Host", async () => {
   const answered: Answer = (_request, response) => void response.end("yes");
   for (const [version, status] of [
     ["1.1", 400],
@@ -77,7 +77,7 @@ test("the HTTP port rejects a request without a Host if its HTTP version require
   }
 });
 
-test("the HTTP port closes the connection of a request whose headers do not arrive in time", async () => {
+test("the HTTP port closes a connection whose headers arrive too late", async () => {
   const socket = await connectedTo(() => {}, 200);
   socket.resume().write("GET / HTTP/1.1\r\nHost: 127.");
   await once(socket, "close");

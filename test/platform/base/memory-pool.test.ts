@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MemoryPool } from "../../../src/platform/base/memory-pool.ts";
 
 describe("the memory pool", () => {
-  test("reuses a block only for the same size if no byte may be wasted", () => {
+  test("reuses a block only for the same size if waste is forbidden", () => {
     const pool = new MemoryPool({
       keptBytesMax: 1_000,
       full: "drop_smallest",
@@ -36,7 +36,7 @@ describe("the memory pool", () => {
     expect(pool.take(250)).toBe(block);
   });
 
-  test("drops its smallest blocks or the new block when it is full, as configured", () => {
+  test("drops its smallest blocks or the new block when it is full", () => {
     const options = { keptBytesMax: 1_000, idleMs: 1_000, wasteFactor: 1 };
     const given = [100, 800, 300].map((size) => Buffer.allocUnsafeSlow(size));
     const refusing = new MemoryPool({ ...options, full: "refuse" });

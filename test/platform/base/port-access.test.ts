@@ -31,7 +31,7 @@ describe("the access to a port with tokens", () => {
     expect(access.problemOf(asking(header), "admin")).toBe(ofChange);
   });
 
-  test("is free if no token is set, whatever the request sends", () => {
+  test("is free if no token is set", () => {
     const free = new PortAccess({ admin: [], read: [] });
     expect(free.needsToken).toBe(false);
     expect(free.problemOf(asking("Bearer anything"), "admin")).toBeUndefined();
@@ -57,7 +57,7 @@ test.each([
   expect(exposureOf(host, settings)).toBe(exposure);
 });
 
-test("a process queries the port of another process with the admin token, or with the read-only token if it has no admin token", () => {
+test("a process queries another process's port with its strongest token", () => {
   const both = { adminAuth: "auto", adminTokenFile: [admin, nextAdmin], readToken: read } as const;
   expect(ownAuthorization(both)).toEqual({ Authorization: `Bearer ${admin}` });
   const { adminTokenFile: _, ...onlyRead } = both;

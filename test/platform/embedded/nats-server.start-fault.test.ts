@@ -20,7 +20,7 @@ async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
 }
 
 describe("the embedded nats-server", () => {
-  test("cannot start without a shell, and `penstock up` fails with the reason", async () => {
+  test("cannot start without a shell", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0"];
     const gateway = await withoutShell(() =>
