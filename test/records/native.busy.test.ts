@@ -7,7 +7,7 @@ const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
 
 describe("a busy scanner", () => {
   for (const state of states) {
-    test(`rejects every call while ${state} is running, and accepts calls afterwards`, async () => {
+    test(`rejects every call while ${state} is running`, async () => {
       const scanner = createNativeScanner(1);
       const body = Buffer.from(text);
       if (state === "scanMoreInBackground") scanner.scan(body);
@@ -40,7 +40,7 @@ describe("a busy scanner", () => {
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
   });
 
-  test("reports a body or a table that is detached during the scan, and accepts later calls if its table is intact", async () => {
+  test("reports a body or a table that is detached during the scan", async () => {
     const table = new Uint32Array(tableWords(1));
     const scanner = new (loadAddon().EventScanner)(table);
     const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");

@@ -63,7 +63,7 @@ describe("a record of a batch", () => {
     },
   );
 
-  test("has its own project, however the projects of the batch alternate", () => {
+  test("has its own project", () => {
     const uuids = { write: () => {} };
     const records = new JsonRecordWriter({ uuids });
     const context = {

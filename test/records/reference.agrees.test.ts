@@ -44,7 +44,7 @@ describe("the native scanner and the reference agree", () => {
     );
   }, 30_000);
 
-  test("on white space in and around a body that is not UTF-8, in linear time", () => {
+  test("on white space around a body that is not UTF-8", () => {
     const space = " \n".repeat(150_000);
     for (const body of [
       `{"a":"${space}\xff"}`,

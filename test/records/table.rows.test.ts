@@ -43,7 +43,7 @@ describe("the rows of the scan table", () => {
       });
     });
 
-    test(`hold the events of a batch, and the root holds no events (${name})`, () => {
+    test(`hold the events of a batch (${name})`, () => {
       for (const order of [
         (batch: string) =>
           `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
