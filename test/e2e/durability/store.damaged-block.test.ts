@@ -81,7 +81,7 @@ describe("after damage to a block of a stream", () => {
     expect(await read()).toEqual(all.filter((number) => number !== 1));
   });
 
-  test("at most the damaged message and later messages of its block are lost if nats-server had been killed", async () => {
+  test("at most the rest of its block is lost after a kill", async () => {
     const { read, firstOfNextBlock } = await damaged("kill");
     expect(firstOfNextBlock).toBeGreaterThan(2);
     const left = await read();

@@ -28,23 +28,20 @@ describe("two equal batches", () => {
   test.each([
     ["small", 500],
     ["large", 1_000],
-  ])(
-    "of %s events are both stored if they have no uuids, and stored once if they have uuids",
-    async (_, padding) => {
-      const post = async (body: string): Promise<void> => {
-        const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
-        for (const { json } of answers) expect(json).toMatchObject({ accepted: count });
-      };
-      const without = await gateway.project();
-      await post(batchOf(without.key, { padding, hasUuid: () => false }));
-      expect(await gateway.events(without)).toHaveLength(2 * count);
-      const having = await gateway.project();
-      await post(batchOf(having.key, { padding, hasUuid: () => true }));
-      expect(await gateway.events(having)).toHaveLength(count);
-    },
-  );
+  ])("of %s events are stored once if they have uuids", async (_, padding) => {
+    const post = async (body: string): Promise<void> => {
+      const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
+      for (const { json } of answers) expect(json).toMatchObject({ accepted: count });
+    };
+    const without = await gateway.project();
+    await post(batchOf(without.key, { padding, hasUuid: () => false }));
+    expect(await gateway.events(without)).toHaveLength(2 * count);
+    const having = await gateway.project();
+    await post(batchOf(having.key, { padding, hasUuid: () => true }));
+    expect(await gateway.events(having)).toHaveLength(count);
+  });
 
-  test("with uuids in all events except one store that event twice, and do not repeat all other events", async () => {
+  test("with one event without a uuid store that event twice", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)

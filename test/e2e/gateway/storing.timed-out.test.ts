@@ -117,7 +117,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1 });
   });
 
-  test("is stored once; a third attempt is stored again", async () => {
+  test("is stored again only at a third attempt", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b")];
     await timedOut(() => send(project, batch));
@@ -140,7 +140,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it is sent from a different address, even if addresses are not recorded", async () => {
+  test("is stored again if it is sent from a different address", async () => {
     const project = await gateway.project();
     const body = bodyOf(project, [event("a", { timestamp: time })]);
     const from = (address: string) => gateway.post("/batch/", body, { "x-forwarded-for": address });
@@ -150,7 +150,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it was changed or is sent to a different project", async () => {
+  test("is stored again if its content or project changed", async () => {
     const project = await gateway.project();
     const other = await gateway.project();
     const batch = [event("a", { timestamp: time })];
@@ -177,7 +177,7 @@ describe("a small request that is sent again after a timeout", () => {
   });
 });
 
-test("a large request without uuids that is sent again after a timeout is stored once; a third attempt is stored again", async () => {
+test("a large request that is retried after a timeout is stored once", async () => {
   const project = await gateway.project();
   const batch = Array.from({ length: 3_000 }, (_, index) =>
     event("large", { properties: { index, padding: "x".repeat(300) } }),

@@ -31,7 +31,7 @@ function spansOf({ spans }: OtlpReceiver) {
 }
 
 describe("with an endpoint for OpenTelemetry", () => {
-  test("a sampled request and its message have spans, and the message is stored with the context of its own span", async () => {
+  test("a sampled request and its message have spans", async () => {
     const { receiver, gateway, project } = await start({
       OTEL_EXPORTER_OTLP_HEADERS: "x-token=a%20b",
       OTEL_SERVICE_NAME: "intake",
@@ -147,7 +147,7 @@ describe("with an endpoint for OpenTelemetry", () => {
     expect(shown.filter((name) => !names.has(name!))).toEqual([]);
   });
 
-  test("a failing or stalled receiver delays no answer, and spans that it did not receive are counted", async () => {
+  test("a failing or stalled receiver delays no answer", async () => {
     const { receiver, gateway, project } = await start({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "" });
     receiver.answer = (response) => void response.writeHead(400).end();
     const body = { api_key: project.key, ...event };
