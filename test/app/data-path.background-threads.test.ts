@@ -23,7 +23,7 @@ function threadsOf(pid: number): Thread[] {
   });
 }
 
-test("the threads of the thread pool have a lower priority than the thread of the event loop", async () => {
+test("pool threads have a lower priority than the event loop's thread", async () => {
   const { pid } = await startTarget();
   const threads = threadsOf(pid);
   const pool = threads.filter(({ name }) => name === "libuv-worker");

@@ -91,7 +91,7 @@ test.each([
 
 // No folder can be created in /proc. The error is that the parent folder is missing.
 test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
-  "penstock sink parquet %s fails immediately, because the folder can never be created",
+  "penstock sink parquet %s fails if the folder can never be created",
   async (folder) => {
     expect(await saidTo(`parquet ${folder}`)).toMatchObject({
       message: expect.stringMatching(

@@ -5,7 +5,7 @@ import { upOn } from "../kit/up-process.ts";
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-test("the workers and the effects process export telemetry, and send the rest of it on SIGTERM", async () => {
+test("the workers and the effects process export telemetry", async () => {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.close());
   const { child, url } = await upOn(
