@@ -69,7 +69,7 @@ describe("the Compose file", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test("pins the versions of its images, and builds the gateway's image once", () => {
+  test("pins the versions of its images", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
@@ -109,7 +109,7 @@ describe("the Compose file", () => {
     }
   });
 
-  test("gives every gateway the same settings, and all settings exist", () => {
+  test("gives every gateway the same settings", () => {
     for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
       const { natsUrl, natsToken, replicas } = settingsIn(environment);
       expect({ natsUrl, natsToken, replicas }, name).toEqual({
@@ -124,7 +124,7 @@ describe("the Compose file", () => {
     ).toEqual([subnets?.[0], subnets?.[0]]);
   });
 
-  test("connects the effects to the NATS of the gateways, with a database on a writable volume", () => {
+  test("connects the effects to the NATS of the gateways", () => {
     const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
     const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsIn(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -140,7 +140,7 @@ describe("the Compose file", () => {
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
-  test("connects the sink to the NATS of the gateways, with the user and password of the sink's database", () => {
+  test("connects the sink to the NATS of the gateways", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
     const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsIn(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -165,7 +165,7 @@ describe("the Compose file", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
-  test("protects the ports with tokens, and gives Prometheus only the read-only token", () => {
+  test("gives Prometheus only the read-only token", () => {
     const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
     const { file: source } = file.secrets["read-token"]!;
     const read = readDeploy(path.join("compose", source)).trim();
@@ -234,7 +234,7 @@ describe("the Compose file", () => {
     );
   });
 
-  test("lets HAProxy remove a stopping gateway before the gateway stops listening, and gives the gateway time to drain", () => {
+  test("lets HAProxy remove a gateway before it stops listening", () => {
     const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
     expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
     for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
@@ -248,7 +248,7 @@ describe("the Compose file", () => {
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("publishes the pages for people only on the host, and the event port on all interfaces", () => {
+  test("publishes only the event port on all interfaces", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

@@ -72,7 +72,7 @@ describe.each(valueFiles)("the chart with the values %s", (file) => {
     }
   });
 
-  test("renders no field that is unknown to the API, and no manifest twice", () => {
+  test("renders only known fields and no manifest twice", () => {
     const manifests = render(file);
     const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(names).size).toBe(names.length);

@@ -37,7 +37,7 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("a gateway at a leaf node stores events while the hub is down; then the hub receives each event once and in order", async () => {
+test("a gateway at a leaf node stores events while the hub is down", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");

@@ -35,22 +35,19 @@ describe("the systemd unit", () => {
     ["penstock-effects", effects],
     ["penstock-sink@", sink],
     ["nats-server", nats],
-  ])(
-    "%s.service restarts without limit, has no privileges, and writes only to its own folder",
-    (_, unit) => {
-      expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
-      expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
-      expect(unit["Service"]).toMatchObject({
-        Restart: ["always"],
-        NoNewPrivileges: ["yes"],
-        ProtectSystem: ["strict"],
-        CapabilityBoundingSet: [""],
-      });
-      expect(unit["Service"]?.["User"]?.[0]).not.toBe("root");
-    },
-  );
+  ])("%s.service restarts without limit and has no privileges", (_, unit) => {
+    expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
+    expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
+    expect(unit["Service"]).toMatchObject({
+      Restart: ["always"],
+      NoNewPrivileges: ["yes"],
+      ProtectSystem: ["strict"],
+      CapabilityBoundingSet: [""],
+    });
+    expect(unit["Service"]?.["User"]?.[0]).not.toBe("root");
+  });
 
-  test("of the gateway runs the package with existing settings, stops before NATS, and has time to drain", () => {
+  test("of the gateway stops before NATS and has time to drain", () => {
     const service = gateway["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -61,7 +58,7 @@ describe("the systemd unit", () => {
     expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
   });
 
-  test("of the effects runs the package with the gateway's settings, and writes to its own folder", () => {
+  test("of the effects runs the package with the gateway's settings", () => {
     const service = effects["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock effects"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -71,7 +68,7 @@ describe("the systemd unit", () => {
     );
   });
 
-  test("of a sink runs the package with the gateway's NATS, and with the target from the sink's own file", () => {
+  test("of a sink runs the package with the gateway's NATS", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([
@@ -93,7 +90,7 @@ describe("the systemd unit", () => {
       expect([Service["Nice"], Service["CPUWeight"]]).toEqual([undefined, undefined]);
   });
 
-  test("of nats-server has the variables of the NATS configuration, the token, and disk space for the streams", () => {
+  test("of nats-server has the variables of the NATS configuration", () => {
     const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
     const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
     expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());
