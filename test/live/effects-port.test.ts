@@ -68,7 +68,7 @@ function get(
 }
 
 describe("the live page of a gateway with effects", () => {
-  test("shows the totals and the lag of the effects, and the usage of the watched project", async () => {
+  test("shows the totals and the lag of the effects", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
     await until(() => viewer.said<State>("state").at(-1)?.effects?.usage.length === 1);
@@ -107,7 +107,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("is updated without delay if the effects do not respond, and a request for a person gets 503", async () => {
+  test("is updated without delay if the effects do not respond", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);

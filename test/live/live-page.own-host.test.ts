@@ -111,7 +111,7 @@ describe("the live page", () => {
     ]);
   });
 
-  test("rejects other origins, invalid project ids, and the 17th viewer", async () => {
+  test("rejects other origins, invalid project ids and the 17th viewer", async () => {
     expect(await statusOf("/live", { "Sec-Fetch-Site": "cross-site" })).toBe(403);
     for (const origin of ["http://evil.example", "http://127.0.0.1:1", "null"])
       expect(await statusOf("/live", { Host: "127.0.0.1:9464", Origin: origin })).toBe(403);

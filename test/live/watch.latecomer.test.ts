@@ -121,7 +121,7 @@ describe("a viewer who joins later", () => {
   });
 });
 
-test("a new viewer gets the projects, and the counts of the last minute", async () => {
+test("a new viewer gets the projects and the last minute's counts", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();
