@@ -22,7 +22,7 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
 }
 
 describe("set-up", () => {
-  test("reports a read-only checkout with the fix, even to root, but only if something must be written", () => {
+  test("reports a read-only checkout with the fix", () => {
     const folder = smallProject({ npm: failing });
     linkPackages(folder);
     const { stdout, stderr, status } = setUp(folder, { readOnly: true });
