@@ -18,7 +18,7 @@ const shape: LoadShape = {
 
 const turnedAway = 20;
 
-test("the driver of the fault scenarios reports one 401 for a valid key among many answers", async () => {
+test("the fault scenarios' driver reports one 401 among many answers", async () => {
   let requests = 0;
   const server = createServer((request, response) => {
     let body = "";

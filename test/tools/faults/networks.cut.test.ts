@@ -80,7 +80,7 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
 
 describe("the network of the fault scenarios", () => {
   test.each(kinds)(
-    "%s: a cut without a reset stops only the traffic between the two given nodes",
+    "%s: a cut without a reset stops only the given nodes' traffic",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.cut(1, 0, "silent");
@@ -117,7 +117,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a reset closes the connections between the two given nodes, and prevents new connections",
+    "%s: a reset closes the connections between the given nodes",
     async (kind) => {
       const { network, nodes, gateway, dial } = await start(kind);
       network.cut(0, 1, "reset");
@@ -134,7 +134,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: connections that a middlebox has forgotten after a cut are closed, and their data is lost",
+    "%s: connections that a middlebox has forgotten are closed",
     async (kind) => {
       const { network, nodes, dial } = await start(kind);
       network.cut(0, 1, "silent");
@@ -170,7 +170,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a slow link passes no more than its limit until the limit is lifted",
+    "%s: a slow link passes no more than its limit",
     async (kind) => {
       const { network, nodes } = await start(kind);
       const bytes = 400_000;

@@ -90,7 +90,7 @@ describe("the verdict of a fault run", () => {
     ]);
   });
 
-  test("reports a lost event, a rejected event that is stored, and a large request that is stored twice", async () => {
+  test("reports a lost event and a rejected event that is stored", async () => {
     expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
       "1 acknowledged and not stored",
     ]);
