@@ -29,16 +29,13 @@ function runOn(version: string) {
   return { status, stdout, stderr };
 }
 
-test.each(["18.20.8", "20.20.2", "22.14.0"])(
-  "the program does not start on Node %s, and the error states the required version",
-  (version) => {
-    expect(runOn(version)).toEqual({
-      status: 1,
-      stdout: "",
-      stderr: `penstock: needs Node 22.19, this is v${version}: in a clone start it with npm or ./penstock; for the npm package run \`npm rebuild penstock\`, which fetches one\n`,
-    });
-  },
-);
+test.each(["18.20.8", "20.20.2", "22.14.0"])("the program does not start on Node %s", (version) => {
+  expect(runOn(version)).toEqual({
+    status: 1,
+    stdout: "",
+    stderr: `penstock: needs Node 22.19, this is v${version}: in a clone start it with npm or ./penstock; for the npm package run \`npm rebuild penstock\`, which fetches one\n`,
+  });
+});
 
 test.each(["22.19.0", "24.0.0"])("the program starts on Node %s", (version) => {
   const { status, stderr } = runOn(version);
