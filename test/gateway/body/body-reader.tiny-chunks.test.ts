@@ -23,7 +23,7 @@ const long = (id: string, bytes: number): string =>
   event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
 
 describe("bodies in tiny chunks", () => {
-  test("are stored if there are few enough", async () => {
+  test("are stored below the limit of chunks", async () => {
     const target = await startTarget();
     for (const [id, bytes] of [
       ["by bytes", inChunksOf(1, event("by bytes"))],
@@ -47,7 +47,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("close the connection if too many arrive in one turn", async () => {
+  test("close the connection if too many chunks arrive in one turn", async () => {
     const target = await startTarget();
     const sent = inChunksOf(1, long("tiny", 18_000));
     const socket = await whileStopped(target, () => begun(target.port, sent));
@@ -78,7 +78,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("wait for the next turn if the current turn has no time left", async () => {
+  test("wait for the next turn if the current one has no time left", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),

@@ -21,7 +21,7 @@ async function begin(wire: Wire): Promise<void> {
 }
 
 describe("the memory budget for bodies", () => {
-  test("evicts the newest body for the oldest", async () => {
+  test("evicts the newest body if the oldest needs memory", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires = [
       await connectTo(server),
@@ -177,7 +177,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(greedy, 161, now)).toEqual([]);
   });
 
-  test("limits each client address even if events are stored without addresses", async () => {
+  test("limits each client address even if addresses are not recorded", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
@@ -251,7 +251,7 @@ describe("the memory budget for bodies", () => {
     expect(codes.filter((status) => status === 503).length).toBe(1);
   });
 
-  test("admits a new request immediately when bodies without a key exceed the budget", async () => {
+  test("admits a new request if bodies without a key exceed the budget", async () => {
     const peek: Peek = () => ({ projectId: undefined, lane: undefined });
     const server = await startTestServer({ inflightBytesMax: 800_000, peek });
     const wires: Wire[] = [];

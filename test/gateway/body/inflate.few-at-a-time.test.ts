@@ -233,7 +233,7 @@ describe("concurrent inflation", () => {
     expect(workOf(10, 60_000)).toBeGreaterThan(3 * 1_048_576);
   });
 
-  test("inflates in large pieces even if the trailer states too small a size", () => {
+  test("inflates in large pieces even if the trailer's size is too small", () => {
     const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);

@@ -32,7 +32,7 @@ function poolOf() {
   };
 }
 
-test("the inflation pool gives bodies without a known key one slot", () => {
+test("the inflation pool limits bodies without a known key to one slot", () => {
   const { add, again, said } = poolOf();
   for (const group of ["x", "y", "z"]) add(`?${group}`, { isKnown: false });
   expect(said()).toBe("?x");
@@ -42,7 +42,7 @@ test("the inflation pool gives bodies without a known key one slot", () => {
   expect(said()).toBe("?y");
 });
 
-test("the inflation pool counts a body towards its project once its key is found", () => {
+test("the inflation pool counts a body towards its project after finding the key", () => {
   const { add, again, said } = poolOf();
   const found = add("?x", { isKnown: false });
   add("?y", { isKnown: false });

@@ -27,7 +27,7 @@ describe("the memory budget of requests", () => {
     expect(() => admission.release(1)).toThrow("more than were taken");
   });
 
-  test("has an extra eighth for requests of up to 256 KiB", () => {
+  test("has extra room for requests of up to 256 KiB", () => {
     const admission = new Admission(800);
     expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
     expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);

@@ -111,7 +111,7 @@ describe("a problem", () => {
     expect(server.logged).toHaveLength(1);
   });
 
-  test("is logged, but not sent, if the request already has an answer", async () => {
+  test("is only logged if the request already has an answer", async () => {
     const server = await startTestServer();
     server.answer = (exchange) => {
       exchange.answerStored(oneStored);

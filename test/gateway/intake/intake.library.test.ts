@@ -23,7 +23,7 @@ test("the intake reports the SDK name of a published body", async () => {
   expect(sent.library).toBe("mine 1.2.3");
 });
 
-test("the intake reports no SDK name for a failed body without its scanner", async () => {
+test("the intake reports no SDK name if a failed body lost its scanner", async () => {
   const kit = new IntakeKit({ clientWarnings });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<"refused">();

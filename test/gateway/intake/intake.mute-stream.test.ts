@@ -21,7 +21,7 @@ async function muteFirst(rig: Rig): Promise<void> {
   await rig.link.connection.flush();
 }
 
-test("large bodies for a stream that does not respond do not block bodies for another stream", async () => {
+test("large bodies for a silent stream do not block other streams", async () => {
   let aheadMs = 0;
   const monotonicMs = (): number => performance.now() + aheadMs;
   const rig = await startRig(server, { settings: { partitions: 2 }, monotonicMs });

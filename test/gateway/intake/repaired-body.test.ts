@@ -145,7 +145,7 @@ describe("NaN or Infinity", () => {
   });
 
   test.each(["-NaN", "nan", "+Infinity", "NaNN", "1NaN", "undefined"])(
-    "is rejected in a notation that no JSON library writes: %s",
+    "is rejected in an unusual notation: %s",
     async (word) => {
       const answer = await send(
         (key) => `{"api_key":"${key}","batch":[${bad(`"properties":{"a":${word}}`)}]}`,
@@ -193,7 +193,7 @@ test("the memory of a repaired body is counted and released", async () => {
   }
 });
 
-test("a surrogate pair encoded as two UTF-8 sequences is stored as one character", async () => {
+test("a surrogate pair in two UTF-8 sequences is stored as one character", async () => {
   project = await gateway.project();
   const text = `{"event":"e","distinct_id":"u","properties":{"token":"${project.key}","a":"\xed\xa0\xbd\xed\xb8\x80!"}}`;
   const answer = await gateway.post(

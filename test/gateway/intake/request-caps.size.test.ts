@@ -61,7 +61,7 @@ describe("the size limit of a request", () => {
     expect(codeOf(events + 100, (events + 100) * 29, 100)).toBe("expands_too_far");
   });
 
-  test("counts only the bytes beyond 256 times the bytes sent", () => {
+  test("counts only expansion beyond 256 times the bytes sent", () => {
     const meter = new Meter(() => 0);
     // 300 requests of 1 MiB in one minute: 44 MiB more than 256 times the bytes sent.
     for (let sent = 0; sent < 300; sent++)

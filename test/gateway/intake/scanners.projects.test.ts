@@ -69,7 +69,7 @@ describe("the scanner queue", () => {
     },
   );
 
-  test("repairs a body once, even if the body then waits for a scanner", async () => {
+  test("repairs a body once even if it then waits for a scanner", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -147,7 +147,7 @@ describe("the scanner queue", () => {
     expect(first.map(({ answer }) => answer)).toEqual(["stored 20000", "stored 20000"]);
   });
 
-  test("delays a project's history only briefly behind bodies of unknown projects", async () => {
+  test("delays a project's history only briefly behind unknown projects", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");

@@ -25,7 +25,7 @@ describe("while the server does not respond", () => {
     await rig.close();
   });
 
-  test("a frame without a first answer stays unknown if a later send is refused", async () => {
+  test("a frame whose first send got no answer stays unknown if refused later", async () => {
     const rig = await startRig(server);
     server.freeze();
     const sent = rig.send("live", "sent", { withinMs: 1_500 });

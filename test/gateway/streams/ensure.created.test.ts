@@ -95,7 +95,7 @@ describe("at its start the gateway", () => {
     );
   });
 
-  test("fails with the setting's name if a stream is larger than the server can reserve", async () => {
+  test("fails with the setting's name if a stream is too large for the server", async () => {
     const settings = streamSettings({ streamBytesMax: 1_024 * mebibyte });
     await expect(ensure(settings)).rejects.toThrow("lower PENSTOCK_STREAM_BYTES_MAX");
   });

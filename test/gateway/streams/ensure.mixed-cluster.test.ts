@@ -108,7 +108,7 @@ test("atomic batches stay disabled on a stream with an unknown member", async ()
   expect(log.join("\n")).toContain("gone: version not known");
 });
 
-test("outside a cluster, the gateway asks no other server for its version", async () => {
+test("a gateway outside a cluster asks no other server for its version", async () => {
   const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
   expect(await clusterVersions(alone, ["127.0.0.1:1"])).toBeUndefined();
 });

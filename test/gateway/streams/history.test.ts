@@ -163,7 +163,7 @@ describe("a loss of acknowledged events", () => {
     expect(history.problems()).toHaveLength(1);
   });
 
-  test("is not assumed for a recreated stream if the deleted stream had no events", () => {
+  test("is not assumed for a recreated stream without earlier events", () => {
     const { state, heard, read } = historyRig();
     read({ created: "a", lastSequence: 0 });
     state.sequence = 3;
@@ -174,7 +174,7 @@ describe("a loss of acknowledged events", () => {
     expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
   });
 
-  test("is not assumed until a second answer of a new leader", () => {
+  test("is not assumed until a new leader has answered twice", () => {
     const { state, heard, read } = historyRig();
     read({ created: "a", lastSequence: 9 });
     for (const lastSequence of [3, 5, 9, 4, 6]) read({ created: "a", lastSequence });

@@ -243,7 +243,7 @@ describe("gateways that share a stream", () => {
     expect(last.code("p3")).toBe(undefined);
   });
 
-  test("lose nothing and count nothing twice when they write at the same time", async () => {
+  test("count everything once when they write at the same time", async () => {
     const { gateway } = await placeOf();
     const all = await Promise.all(Array.from({ length: 6 }, () => gateway({ projectShare: 50 })));
     for (const one of all) await one.add("flood", 0.625);
@@ -350,7 +350,7 @@ test("a project's own share replaces the general share", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("messages that no gateway counted count toward no project's share", async () => {
+test("messages that were never counted belong to no project's share", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();

@@ -204,7 +204,7 @@ test("bytes in flight count toward the share until their outcome is known", () =
   expect(stream.isOver("p", 50)).toBe(false);
 });
 
-test("a project's share of the last tenth adds to its stored bytes", () => {
+test("a project may use its share of the last tenth in addition", () => {
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);

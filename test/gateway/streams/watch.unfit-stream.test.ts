@@ -117,7 +117,7 @@ describe("a stream that may lose acknowledged events", () => {
     });
 
     test.each(["OTHER", ""])(
-      "refuses events if a stream in memory, named %j, has its subject",
+      "refuses events if a memory stream named %j has its subject",
       async (other) => {
         const rig = await startRig(server, { watchEveryMs, ackTimeoutMs: 100 });
         const { streams } = await jetstreamManager(rig.link.connection);
@@ -136,7 +136,7 @@ describe("a stream that may lose acknowledged events", () => {
     );
   });
 
-  test("is recognised by the settings of newer servers too", () => {
+  test("is recognised by the settings of newer servers", () => {
     const [wanted] = wantedConfigs(streamSettings());
     const config = {
       ...wanted,

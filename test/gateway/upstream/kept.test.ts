@@ -64,7 +64,7 @@ test("private responses and responses with an unsupported Vary are not cached", 
   expect(passing.passThrough.keptBytes).toBe(0);
 });
 
-test("each content coding and the configuration for each page are cached separately", async () => {
+test("content codings and page configurations are cached separately", async () => {
   const passing = await startPassing();
   passing.answer = ({ headers }, response) => {
     const coding = headers["accept-encoding"] === "gzip" ? "gzip" : undefined;

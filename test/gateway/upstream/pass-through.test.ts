@@ -114,7 +114,7 @@ test.each([
   ["/api/projects/@current/feature_flags/a%20b/remote_config/", "features"],
   ["/s/", "recordings"],
   ["/i/v1/logs", "logs"],
-])("%s is forwarded, and counted under %s", async (path, kind) => {
+])("%s is forwarded and counted under %s", async (path, kind) => {
   const passing = await startPassing();
   const response = await fetch(passing.server.url + path);
   expect(await response.text()).toBe(path.replace("//", "/"));

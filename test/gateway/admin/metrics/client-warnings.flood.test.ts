@@ -57,7 +57,7 @@ describe("client warnings", () => {
     ]);
   });
 
-  test("does not compute the source of a warning if the list is full", () => {
+  test("computes no source for a warning if the list is full", () => {
     const clientWarnings = new ClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
     let asked = 0;
     const origin = {

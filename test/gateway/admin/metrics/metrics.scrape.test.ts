@@ -86,7 +86,7 @@ describe("the metrics endpoint", () => {
     );
   });
 
-  test("counts requests by route and status, and aborted requests by phase", async () => {
+  test("counts requests by route and status", async () => {
     metrics = new Metrics();
     metrics.requestFinished("capture", 200, 0.001, 400);
     metrics.requestFinished("capture", 200, 0.3, 5_000);

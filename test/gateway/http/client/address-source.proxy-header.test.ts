@@ -126,7 +126,7 @@ describe("a PROXY protocol header", () => {
     expect(await seen(server, wire)).toBe(client);
   });
 
-  test("is ignored on a later request if the first had none", async () => {
+  test("is ignored on a later request of the connection", async () => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(post("{}"));
@@ -181,7 +181,7 @@ describe("a PROXY protocol header", () => {
     },
   );
 
-  test("must name a trusted proxy before X-Forwarded-For is read", async () => {
+  test("enables X-Forwarded-For only if it names a trusted proxy", async () => {
     const server = await start();
     for (const [from, address] of [
       ["10.0.0.4", client],

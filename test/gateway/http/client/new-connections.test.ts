@@ -59,7 +59,7 @@ describe("the queue of new connections", () => {
     expect(kit.connections.size).toBe(0);
   });
 
-  test("reads the connections of one address without delay while another address has many connections", () => {
+  test("does not delay one address while another has many connections", () => {
     const kit = new Kit();
     for (const id of range(0, 10 * readPerTurnMax)) kit.open(id);
     kit.open(9_001, "192.0.2.2");

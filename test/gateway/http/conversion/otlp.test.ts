@@ -607,7 +607,7 @@ describe("an OpenTelemetry request", () => {
     ]);
   });
 
-  test("becomes a batch or is rejected, whatever bytes it contains", () => {
+  test("becomes a batch or is rejected for any bytes", () => {
     const request = otlpProtobuf([
       { resource: { a: "b" }, spans: [ai, { ...ai, traceId, spanId }] },
     ]);
@@ -636,7 +636,7 @@ describe("an OpenTelemetry request", () => {
     expect(converted(otlpJson([{ spans: [ai] }]), type).events).toHaveLength(1);
   });
 
-  test("is rejected as a whole if it is too long or has too many spans", () => {
+  test("is rejected if it is too long or has too many spans", () => {
     for (const each of [json, protobuf]) {
       expect(each([{ spans: Array(1_000).fill(ai) as TestSpan[] }]).events).toHaveLength(1_000);
       expect(each([{ spans: Array(1_001).fill(ai) as TestSpan[] }]).code).toBe("too_many_events");

@@ -8,7 +8,7 @@ import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("the results of a v1 request", () => {
-  test("state the outcome of each event, whatever the order of acknowledgements", async () => {
+  test("state the outcome of each event in any order of acknowledgements", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -86,7 +86,7 @@ describe("the results of a v1 request", () => {
     }
   });
 
-  test("are counted when they are sent, for stored events only", async () => {
+  test("are counted for stored events only", async () => {
     const { frames, counted, send } = intakeOnFrames();
     const timeless = (textBytes: number) => ({ ...event(textBytes), timestamp: undefined });
     const refused = send([timeless(0), dropped()]);

@@ -88,7 +88,7 @@ describe("a partial retry of a v1 request", () => {
     expect(frames.at(-1)!.messageId).toBe(frames.at(-2)!.messageId);
   });
 
-  test("stores no event twice, whichever frames were unanswered", async () => {
+  test("stores no event twice after unanswered frames", async () => {
     const intake = intakeOnFrames();
     const rounds = 12;
     let attemptsInAll = 0;

@@ -144,7 +144,7 @@ describe("a registry read at the start", () => {
     }
   });
 
-  test("is reported as having lost projects if its entries were written by hand", async () => {
+  test("counts as lost if its entries were written by hand", async () => {
     const place = newPlace();
     await storeEvents(place);
     const bucket = await openBucket(rig.connection, place);
@@ -157,7 +157,7 @@ describe("a registry read at the start", () => {
     expectDoubt(await fresh(place), "it has lost projects");
   });
 
-  test("cannot be declared complete while a project with stored events is missing", async () => {
+  test("cannot be declared complete while a project with events is missing", async () => {
     const place = newPlace();
     await storeEvents(place, "shop", "blog");
     await add(place, "shop");

@@ -81,7 +81,7 @@ describe("a registry that lost projects", () => {
     expect(registry.warnings.join()).toContain("there is no project");
   });
 
-  test("stays uncertain while a recreated bucket is read for the first time", async () => {
+  test("stays uncertain while a recreated bucket is read", async () => {
     const { place, registry } = await withProjects("shop");
     await (await streams()).delete(streamOf(place));
     await expect.poll(() => registry.fault, soon).toContain("it no longer exists");

@@ -113,7 +113,7 @@ describe("the usage record", () => {
     await expect.poll(accepted, soon).toEqual([8]);
   });
 
-  test("has a rate over the whole time since the last successful write", async () => {
+  test("has a rate over the time since the last successful write", async () => {
     const place = newPlace();
     const late = newMeter();
     const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));
