@@ -53,7 +53,7 @@ test("a consumer reads a recreated stream from its first message", async () => {
   for (const frame of frames) frame.ack();
 });
 
-test("a consumer redelivers a deleted stream's frames before the new stream's", async () => {
+test("a consumer redelivers old frames before those of a recreated stream", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(6));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -114,7 +114,7 @@ test("a consumer reads partitions that are added later", async () => {
   expect(idsOf(await takeAndAck(3)).sort()).toEqual(ids.sort());
 });
 
-test("a consumer loses and duplicates nothing over restarts and a lost connection", async () => {
+test("a consumer reads every event once over restarts and lost connections", async () => {
   const connection = await freshStreams(nats);
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
   const ids = await stored(connection, framesOf(60));
@@ -134,7 +134,7 @@ test("a consumer loses and duplicates nothing over restarts and a lost connectio
   expect(others).toEqual(["consumer_created"]);
 });
 
-test("a program with the maximum of frames gets more after a reconnect", async () => {
+test("a program at its frame limit gets more frames after a reconnect", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(20));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });

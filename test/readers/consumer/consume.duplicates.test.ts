@@ -53,7 +53,7 @@ test("a duplicate is delivered if its first frame was lost unacknowledged", asyn
   expect(idsOf(await two.takeAndAck(2))).toEqual([first.messageId, ...later]);
 });
 
-test("a frame with a duplicate is redelivered whole if the first frame was lost", async () => {
+test("a frame with duplicates is redelivered whole if the first frame was lost", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -101,7 +101,7 @@ test("a frame with duplicates is acknowledged together with the first frame", as
   await expect.poll(pending).toBe(0);
 });
 
-test("frames with duplicates wait while their returned first frame is redelivered", async () => {
+test("frames with duplicates wait for the redelivery of the first frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -136,7 +136,7 @@ test("a frame that waits for a frame in progress does not time out", async () =>
   expect((await infoOf(connection, "long")).num_ack_pending).toBe(3);
 });
 
-test("a program may hold the maximum of frames with or without duplicates", async () => {
+test("duplicates do not reduce the maximum of held frames", async () => {
   const connection = await freshStreams(nats);
   const [first, second, ...more] = framesOf(4);
   const twice = [first!, again(first!), second!, again(second!)];
@@ -167,7 +167,7 @@ test("stop() waits for the first frame with a duplicated event", async () => {
   expect(floor.stream_seq).toBe(3);
 });
 
-test("stop() waits for a frame of a deleted stream if others need it", async () => {
+test("stop() waits for a deleted stream's frame that other frames need", async () => {
   const connection = await freshStreams(nats);
   const frame = frameOf("shop");
   await stored(connection, [frame]);

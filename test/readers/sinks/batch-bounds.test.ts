@@ -91,7 +91,7 @@ test("rejected lines of a frame beyond 10,000 become one rejection", async () =>
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
 });
 
-test("a single rejected line beyond the first 10,000 is listed separately", async () => {
+test("a single rejected line beyond 10,000 is listed separately", async () => {
   const builder = builderWith("1\n".repeat(10_001));
   await builder.addWaiting(least);
   const { rejected } = builder.take();

@@ -41,7 +41,7 @@ export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
     expect(await places()).toEqual([[2, 1]]);
   });
 
-  test("a sink target accepts any position of streams that are not in the batch", async () => {
+  test("a sink target accepts any position of streams outside the batch", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     await target.open();

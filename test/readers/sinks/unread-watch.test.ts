@@ -30,7 +30,7 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   return { watch, publish };
 }
 
-test("the time until unread events expire follows from the age of the oldest unread event", async () => {
+test("the time until unread events expire depends on the oldest unread event", async () => {
   const { watch } = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
@@ -42,7 +42,7 @@ test("the time until unread events expire follows from the age of the oldest unr
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("the time until unread events expire is infinite if all events are written", async () => {
+test("the time until unread events expire is infinite without unread events", async () => {
   const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([

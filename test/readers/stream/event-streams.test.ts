@@ -132,7 +132,7 @@ test("reading stays within its memory budget", async () => {
   expect(streams.bytesInHand).toBe(0);
 });
 
-test("a stream that is recreated while it is read continues in a new epoch", async () => {
+test("a stream that is recreated during reading continues in a new epoch", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(3));

@@ -173,20 +173,23 @@ describe("a stream that lost the newest messages that were read", () => {
     ["monday", 0, 4],
     ["friday", 0, 4],
     ["monday", 9_000, 2],
-  ])("stops whatever its clock shows: %s, %d ms", async (created, laterMs, countedTo) => {
-    const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
-    const incidents = [["place_unknown", 4]];
-    expect(await resumed(position, asked)).toEqual({
-      ...{ epoch: 1, sequence: 6, incidents },
-      fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, because older messages may have been counted`,
-    });
-    const state = (await asked.state())!;
-    const accepted = await resume(position, asked, state, { acceptExpired: true });
-    expect(accepted.incidents[0]).toMatchObject({ epoch: 2, sequence: countedTo });
-    expect(await resumed(position, asked, true)).toEqual({
-      ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 4]], fault: undefined },
-    });
-  });
+  ])(
+    "stops if it was created on %s with messages %d ms later",
+    async (created, laterMs, countedTo) => {
+      const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
+      const incidents = [["place_unknown", 4]];
+      expect(await resumed(position, asked)).toEqual({
+        ...{ epoch: 1, sequence: 6, incidents },
+        fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, because older messages may have been counted`,
+      });
+      const state = (await asked.state())!;
+      const accepted = await resume(position, asked, state, { acceptExpired: true });
+      expect(accepted.incidents[0]).toMatchObject({ epoch: 2, sequence: countedTo });
+      expect(await resumed(position, asked, true)).toEqual({
+        ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 4]], fault: undefined },
+      });
+    },
+  );
 
   test("stops if only some of its messages differ from the read messages", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });

@@ -30,7 +30,7 @@ test("a request with wait_for waits for every stream that it names", async () =>
   expect((await answer).as_of).toEqual({ [live]: 5, [historical]: 3 });
 });
 
-test("a request whose wait takes too long is answered 504", async () => {
+test("a request that waits too long is answered 504", async () => {
   const url = await effectsHttp(readerOf({ applied: async () => [applied(live, 1)] }), {
     waitMsMax: 30,
   });

@@ -55,7 +55,7 @@ function inOneFolder(folder: string, command: readonly string[]): string[] {
   return [...unshare, "sh", "-c", script, "sh", folder, ...command];
 }
 
-test("another process can read the SQLite database while the writer runs and afterwards", async () => {
+test("another process can read the SQLite database while the writer runs", async () => {
   const file = newFile();
   const store = await newStore(file);
   const ann = personRow("ann", { properties: propertiesOf({ plan: '"pro"' }) });
@@ -198,7 +198,7 @@ test("reading a damaged SQLite database reports the damage", async () => {
   await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy");
 });
 
-test("the large properties of a SQLite database of an older release are counted", async () => {
+test("large properties in a SQLite database of an older release are counted", async () => {
   const file = newFile();
   const store = await newStore(file);
   const large = (id: string, propertyBytes: number) => {

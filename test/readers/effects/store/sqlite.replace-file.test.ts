@@ -147,7 +147,7 @@ test("a replacement gets the owner and mode of the old database", async () => {
   expect([uid, gid]).toEqual(owner);
 });
 
-test("the file of the writer's lock must not be a symbolic or hard link", async () => {
+test("the writer's lock file must not be a symbolic or hard link", async () => {
   const { file } = newNames();
   await make(file, 2);
   const other = path.join(path.dirname(file), "foreign");

@@ -155,7 +155,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await store.reader.personByDistinctId(project, "ann")).toBeDefined();
   });
 
-  test("lists the links of all ids of a person once each, oldest first", async () => {
+  test("lists the links of a person once each, oldest first", async () => {
     const links = [
       linkRow(1, "anon", "ann"),
       linkRow(2, "ann", "old", { kind: "alias", outcome: "already_one" }),

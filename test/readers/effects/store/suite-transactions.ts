@@ -177,7 +177,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await reopened.members(project, ["eve"])).toEqual([]);
   });
 
-  test("looks up rows at one point in time while a commit is pending", async () => {
+  test("looks up rows at one point in time during a commit", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
     for (let n = 1; n <= 20; n++) {
       const members = [

@@ -28,7 +28,7 @@ test("the stored changes of message ids turn the earlier list into the later", (
   );
 });
 
-test("the stored changes of a list of message ids are only its differences", () => {
+test("the stored changes of message ids are only the differences", () => {
   const before = [1, 2, 3, 4].map((sequence) => entry(sequence));
   const after = [entry(3), entry(4, "another"), entry(5)];
   expect(trailChanges(before, after)).toEqual({

@@ -38,7 +38,7 @@ test.each(Object.entries(kindsOfIds))(
   },
 );
 
-test("a sketch has the error of 2,048 registers over many sets of ids", () => {
+test("a sketch of many ids has the error of 2,048 registers", () => {
   const errors = [...numbered(150, String)].map((set) => {
     const total = 500 + 40 * Number(set);
     return sketchOf(numbered(total, (at) => `${set}:${at}`)).estimate() / total - 1;

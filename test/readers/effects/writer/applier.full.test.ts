@@ -56,7 +56,7 @@ async function framesUntilFull(applier: Applier, next: () => StreamItem): Promis
   throw new Error("it is never full");
 }
 
-test("a batch is full when its large properties reach the limit of bytes", async () => {
+test("a batch is full when its large properties reach their limit", async () => {
   const text = "x".repeat(100_000);
   const next = () =>
     frameOf(

@@ -26,7 +26,7 @@ function missingOf(projects: number, idsEach: number): Missing {
   return { members, groups: [], groupTypes: [] };
 }
 
-test("the rows of a batch are read for all projects of the batch", async () => {
+test("the rows of a batch are read for all its projects", async () => {
   const { store, asked } = storeOf(1_000);
   const { members } = await loadRows(store, missingOf(50, 3));
   expect(members).toHaveLength(150);

@@ -231,7 +231,7 @@ export function streamTests(rig: WriterRig): void {
 
   // The reading of the streams does not depend on the database.
   if (databases.kind === "SQLite") {
-    test("counts messages that are missing from the middle of a stream in a rebuild", async () => {
+    test("counts missing messages in the middle of a stream in a rebuild", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       const random = numbersFrom(13);

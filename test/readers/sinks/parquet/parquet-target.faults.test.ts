@@ -85,7 +85,7 @@ test("a Parquet sink waits for a folder that was moved away", async () => {
   expect(reasons()).toBe("");
 });
 
-test("a Parquet sink creates its folder as soon as it can write the first file", async () => {
+test("a Parquet sink creates its folder with its first file", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "_penstock/folder.json.new");
   mkdirSync(inTheWay, { recursive: true });
@@ -97,7 +97,7 @@ test("a Parquet sink creates its folder as soon as it can write the first file",
   await target.close();
 });
 
-test("a Parquet sink does not write to a folder that has events but no state of a sink", async () => {
+test("a Parquet sink does not write to a folder with foreign events", async () => {
   const folder = newFolder();
   mkdirSync(path.join(folder, "events"), { recursive: true });
   const { writer } = startSink(connection, parquetTarget(folder));
@@ -178,7 +178,7 @@ test("a Parquet sink killed before it wrote its manifest reads the segment again
 });
 
 test.each([1, 2])(
-  "a Parquet sink that was killed moves the remaining %i files to their final names",
+  "a killed Parquet sink moves the remaining %i files to their final names",
   async (n) => {
     const { folder, back } = await twoCommits();
     back(n);
@@ -222,7 +222,7 @@ test.each([
   expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
 });
 
-test("a Parquet sink commits a batch that only moves positions, without a file", async () => {
+test("a Parquet sink writes no file for a batch that only moves positions", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 10 });
   await target.open();

@@ -36,7 +36,7 @@ async function untilWritten(folder: string): Promise<void> {
   await expect.poll(() => positionsOfParquet(folder).catch(() => ({})), within).toEqual(last);
 }
 
-test("a Parquet sink writes every event of every stream to a file of its project and day", async () => {
+test("a Parquet sink writes each event to a file of its project and day", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 8_192, segmentAgeMsMax: 20 });
   const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
@@ -189,7 +189,7 @@ test("a Parquet sink writes lines that are not records to separate files", async
   expect(counts).toMatchObject({ events: 2, rejected: 5, duplicates: 0 });
 });
 
-test("a Parquet sink continues from the last commit in a copy of its folder", async () => {
+test("a Parquet sink continues from the last commit in a copied folder", async () => {
   const folder = newFolder();
   const copy = newFolder();
   const random = numbersFrom(4);
@@ -212,7 +212,7 @@ test("a Parquet sink continues from the last commit in a copy of its folder", as
   expect([...new Set(found)]).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("a Parquet sink writes the events of each of many projects to one file", async () => {
+test("a Parquet sink writes one file for each of many projects", async () => {
   const folder = newFolder();
   const projects = Array.from({ length: 60 }, (_, index) => `p${index}`);
   await storeFrames(

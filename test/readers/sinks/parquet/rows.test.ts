@@ -10,7 +10,7 @@ function event(projectId: string, properties: Uint8Array): SinkRecord {
   return sinkRecord({ storedAtMs, projectId, properties });
 }
 
-test("rows are grouped by project and day, whatever the order of the events", () => {
+test("rows are grouped by project and day in any order of events", () => {
   const events = ["a", "b", "a"].map((project) => event(project, json(1)));
   const { runs, bytes } = rowsOf({ events, rejected: [], incidents: [] }, 0);
   expect(runs.map(({ folder, rows }) => [folder, rows])).toEqual([

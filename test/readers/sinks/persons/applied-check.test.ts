@@ -24,7 +24,7 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
     undefined,
   ],
   ["in a stream of a different NATS server", { created: late, epoch: 1 }, true],
-])("a sink decides whether to write if the effects' position is %s", (_, found, isOther) => {
+])("a sink compares its batch with the effects' position: %s", (_, found, isOther) => {
   const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
   expect(missing?.isOther).toBe(isOther);
 });

@@ -45,7 +45,7 @@ test.each([
   expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
 });
 
-test("the PostgreSQL sink stops at a column of type name, which truncates text", async () => {
+test("the PostgreSQL sink stops at a column of type name", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ALTER event TYPE name`);

@@ -43,7 +43,7 @@ test("a failed check of a column's type leaves no PostgreSQL lock", async () => 
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a write that fails because a column was altered leaves no PostgreSQL lock", async () => {
+test("a failed write to an altered column leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();

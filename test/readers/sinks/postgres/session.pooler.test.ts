@@ -43,7 +43,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("the PostgreSQL sink behind a pooler writes nothing in another sink's session", async () => {
+test("a pooled PostgreSQL sink writes nothing in another sink's session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -57,7 +57,7 @@ test("the PostgreSQL sink behind a pooler writes nothing in another sink's sessi
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-test("the PostgreSQL sink behind a pooler does not open its target in another session", async () => {
+test("a pooled PostgreSQL sink does not open its target in another session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await changeSession(url, { "penstock.session": "" });
@@ -66,7 +66,7 @@ test("the PostgreSQL sink behind a pooler does not open its target in another se
   expect(await target.open()).toMatchObject([{ sequence: 1 }]);
 });
 
-test("the PostgreSQL sink writes to its schema even if another program has set a search path", async () => {
+test("the PostgreSQL sink writes to its schema despite another search path", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -91,13 +91,13 @@ async function pooled() {
   return { session, holder, work: async (): Promise<string> => "done" };
 }
 
-test("the PostgreSQL sink behind a pooler does not report the lock as held by another sink", async () => {
+test("a pooled PostgreSQL sink does not report a held lock", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("the PostgreSQL sink reports another sink's lock only after holding it", async () => {
+test("the PostgreSQL sink reports a lost lock only after it held the lock", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

@@ -287,7 +287,7 @@ test("the PostHog sink rejects a stopped project's events that block other proje
   expect(counts.rejected).toBe(12);
 });
 
-test("the PostHog sink rejects nothing while the upstream accepts no event of any project", async () => {
+test("the PostHog sink rejects nothing while the upstream accepts no event", async () => {
   const folder = newFolder();
   upstream.play = () => ({ status: 401, body: "no" });
   const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, rejectAfterMs: 20 };

@@ -173,7 +173,7 @@ test("the PostHog sink waits while its folder is missing", async () => {
   expect(new Set(upstream.events().map(({ uuid }) => uuid)).size).toBe(1);
 });
 
-test("the PostHog sink sends nothing at its start until it can write its state", async () => {
+test("the PostHog sink sends nothing until it can write its state", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "positions.json.new");
   mkdirSync(inTheWay);
