@@ -50,7 +50,7 @@ test("an option after -- is accepted even if npm also consumed it", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 
-test("a setting in npm's own file is not read as an option of the command", () => {
+test("a setting in npm's own file is not an option of the command", () => {
   const userconfig = path.join(temporaryFolder(), "npmrc");
   writeFileSync(userconfig, "json = true\n");
   const list = ["penstock", "project", "list"];

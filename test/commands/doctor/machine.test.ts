@@ -95,7 +95,7 @@ describe("doctor", () => {
     },
   );
 
-  test("reports certificates that have expired, expire soon, or are not valid yet", async () => {
+  test("reports certificates that have expired or expire soon", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const old = await authority.server({
@@ -130,7 +130,7 @@ describe("doctor", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("reports when the last CA certificate or the first of a chain expires", async () => {
+  test("reports the expiry of several CA certificates or of a chain", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -190,7 +190,7 @@ describe("doctor", () => {
     expect(run.out).not.toContain("SUAM-not-to-be-seen");
   });
 
-  test("reports all errors of the settings, with exit code 2", async () => {
+  test("reports all errors of the settings with exit code 2", async () => {
     const args = ["doctor", "--port", "x", "--partitions", "0"];
     const run = await runOf(penstockWith({ PENSTOCK_PROT: "1" }, ...args));
     expect(run.exitCode).toBe(2);

@@ -18,7 +18,7 @@ function account(limits: string): string {
 }
 
 describe("doctor", () => {
-  test("reports a max_payload that is too small, and more replicas than servers", async () => {
+  test("reports a small max_payload and more replicas than servers", async () => {
     const server = await serverWith({ maxPayload: 65_536 });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(run.exitCode).toBe(1);
@@ -152,7 +152,7 @@ describe("doctor", () => {
       expect(checkVersion(version, false).level, version).toBe("ok");
   });
 
-  test("reports an old server as unsafe if more than one replica is configured", async () => {
+  test("reports an old server as unsafe with more than one replica", async () => {
     const server = await serverWith({ binary: oldestNatsServer() });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(expectOne(run, "version", "fail").found).toContain("disk of a node is lost");
@@ -173,7 +173,7 @@ describe("doctor", () => {
     expectOne(await doctorAt(server), "clock", "ok");
   });
 
-  test("reports a monitoring port that belongs to another service or does not respond", async () => {
+  test("reports a monitoring port of another service", async () => {
     const server = await serverWith({ extraConfig: monitoring });
     const elsewhere = `${monitorOf(server)}/elsewhere`;
     const run = await doctorAt(server, {}, { monitor: `http://127.0.0.1:1,${elsewhere}` });

@@ -6,7 +6,7 @@ import { linesOf } from "../../../src/commands/doctor/finding.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
 
-test("doctor puts no colon after a finding that ends with a question mark", () => {
+test("doctor puts no colon after a question mark", () => {
   const finding = { check: "c", level: "fail", found: "did you mean A?", fix: "do" } as const;
   expect(linesOf([finding], { ok: 0, warn: 0, fail: 1 })).toContain("did you mean A? Fix: do");
 });
@@ -24,7 +24,7 @@ describe("doctor", () => {
     expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
   });
 
-  test("warns if the SDK's scripts are missing and fails if unreadable", () => {
+  test("warns of missing SDK scripts and fails on unreadable ones", () => {
     const without = checkScripts(() => undefined, undefined);
     expect([without.level, without.found]).toEqual([
       "warn",

@@ -157,7 +157,7 @@ describe("penstock usage", () => {
   });
 });
 
-test("penstock spikes prints the end of each spike or that it is ongoing", async () => {
+test("penstock spikes prints the end of each finished spike", async () => {
   expect((await run("spikes", project)).out).toMatch(
     /^2026-11-22 12:00:00 UTC +ongoing +the project +900 +500 +11 +1200$/m,
   );

@@ -46,7 +46,7 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
 }
 
 test.each(steps)(
-  "an erasure that was killed after the step %s is completed by the next",
+  "an erasure killed after the step %s is completed by the next one",
   async (step) => {
     const connection = await withFrames([["ada", "bob", "eve"], []]);
     await erasing("ada");
@@ -56,7 +56,7 @@ test.each(steps)(
   },
 );
 
-test("a killed erasure can be completed after the erasure of a different person", async () => {
+test("a killed erasure can be completed after another person's erasure", async () => {
   const connection = await withFrames([["ada", "bob", "eve"]]);
   await erasing("bob", "stored");
   await erasing("ada", "stored");

@@ -58,7 +58,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 
   test.each(["before", "behind"] as const)(
-    "a sink with failures %s each commit reads rewritten messages after an expiry",
+    "a sink whose commits fail (%s the write) reads rewritten messages",
     async (when) => {
       await addProjects(connection);
       for (const name of ["ann", "bob", "cid"])
@@ -99,7 +99,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild reads all messages, including messages that an erasure rewrote", async () => {
+  test("a rebuild reads all messages, including rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);

@@ -39,7 +39,7 @@ function tests(rig: WriterRig, ends: Ends): void {
   }
 
   test.each(ends)(
-    "the next erasure completes one that was killed after the step %s, occurrence %i",
+    "an erasure killed after the step %s, occurrence %i, is completed by the next",
     async (step, nth) => {
       await addProjects(connection);
       await storeFrames(connection, [

@@ -32,7 +32,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "erase removes nothing if the effects have not applied a link from the %s stream",
+    "erase removes nothing if a link from the %s stream is unapplied",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);

@@ -36,7 +36,7 @@ test("an erasure takes over a lock only after its heartbeats stop", async () => 
   await log.unlock();
 });
 
-test("only one of two waiting erasures takes over the lock of a dead erasure", async () => {
+test("only one of two waiting erasures takes over a dead erasure's lock", async () => {
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "x", pid: 1, hostname: "here", beats: 1 }));
   const times = { silenceMs: 1_000, beatMs: 60_000 };

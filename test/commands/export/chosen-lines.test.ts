@@ -36,7 +36,7 @@ test("export selects by time of receipt, --from inclusive and --to exclusive", (
   expect(chosen.text).toBe(line("1", second) + line("2", 2 * second));
 });
 
-test("export does not mistake text in an event name for a field of the record", () => {
+test("export does not mistake text in an event name for a field", () => {
   const event = 'received_at":"2099-01-01T00:00:00.000Z","project_id":"shop';
   const text = line("a", 0, "other", event);
   expect(chosenLines("penstock.live.0.~", text, all).events).toBe(0);

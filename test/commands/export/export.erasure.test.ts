@@ -39,7 +39,7 @@ function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
 
 const isBob = (id: string) => id.startsWith("bob-");
 
-test("an export during an erasure writes each event of the other persons once", async () => {
+test("an export during an erasure writes each other event once", async () => {
   const connection = await freshProject();
   const bobs = Array.from({ length: frames }, (_, nth) =>
     eventOf(`bob-${nth}`, { properties: { padding } }),

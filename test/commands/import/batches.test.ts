@@ -25,7 +25,7 @@ test("import sends a line with a uuid unchanged", async () => {
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
-test("import sends a line unchanged if another line of the request is malformed", async () => {
+test("import sends a line unchanged next to a malformed line", async () => {
   const odd = `{ "event":"e", "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
   const { bodies } = await bodiesOf([`${odd}\nnot json\n`]);
   expect(bodies[0]).toContain(`"batch":[${odd}]`);
@@ -256,7 +256,7 @@ describe("a resumed import", () => {
   });
 });
 
-test("import skips a byte order mark at the beginning of each joined file", async () => {
+test("import skips a byte order mark at the start of each joined file", async () => {
   const mark = "\ufeff";
   const sent = await sentOf(`${mark}${line({ uuid })}${mark}${line({ uuid })}`);
   expect(sent.length).toBe(2);

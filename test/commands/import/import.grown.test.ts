@@ -58,7 +58,7 @@ test.each([
   },
 );
 
-test("the state of an import does not record an address that never responded", async () => {
+test("the state of an import omits an address that never responded", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
   const other = await answeringServer();
   const file = fileWith(linesOf(5));

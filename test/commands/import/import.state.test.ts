@@ -169,7 +169,7 @@ test("an import accepts a complete last line without a line feed", async () => {
 });
 
 test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
-  "an import continues if the error list of an answer is malformed: %j",
+  "an import continues despite a malformed error list: %j",
   async (errors) => {
     const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
     const file = fileWith(linesOf(4));

@@ -27,7 +27,7 @@ function padded(...members: Buffer[]): Buffer {
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-test("import stores a file as history in order, and only once", async () => {
+test("import stores a file once as history in order", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(3_000));
   const first = await runImport([...to(project), "--batch-bytes", "50000", file]);
@@ -120,7 +120,7 @@ describe("import of lines that are changed or not stored", () => {
     expect((await stored(project)).length).toBe(4);
   });
 
-  test("reports the lines in a dry run, which stores nothing", async () => {
+  test("reports the lines in a dry run", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
@@ -144,7 +144,7 @@ describe("import of lines that are changed or not stored", () => {
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
   });
 
-  test("stores all valid lines with --strict, but exits with an error", async () => {
+  test("stores all valid lines with --strict", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
@@ -155,7 +155,7 @@ describe("import of lines that are changed or not stored", () => {
     expect(clean.error).toBeUndefined();
   });
 
-  test("counts all the lines if an answer lists only some of the lines", async () => {
+  test("counts all lines if an answer lists only some", async () => {
     const project = await gateway.project();
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));

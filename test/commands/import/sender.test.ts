@@ -53,7 +53,7 @@ function senderTo(url: URL, options: Partial<ConstructorParameters<typeof Sender
 
 const body = Buffer.from("[1,2]");
 
-test("import repeats a request after 503, 429, a broken connection and a proxy's 502", async () => {
+test("import repeats a request after a temporary error", async () => {
   const { url, bodies, atMs } = await gatewayThatSays(
     { status: 503, headers: { "retry-after": "1" }, text: '{"code":"overloaded","detail":"Full"}' },
     "reset",
@@ -78,7 +78,7 @@ test("import repeats a request after 503, 429, a broken connection and a proxy's
 });
 
 test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
-  "import slows down even if the server does not request a pause (Retry-After: %s)",
+  "import slows down without a requested pause (Retry-After: %s)",
   async (retryAfter) => {
     const away = { status: 503, headers: { "retry-after": retryAfter } };
     const { url, atMs } = await gatewayThatSays(away, away, away);

@@ -5,7 +5,7 @@ import { streamRig } from "./stream-kit.ts";
 
 const server = await natsServerForFile();
 
-test("stream purge removes messages of one project or all after a confirmation", async () => {
+test("stream purge removes the messages of one project or all", async () => {
   const { stream, publish, messages } = await streamRig(server);
   for (const project of ["shop", "blog", "shop", "blog", "shop"]) await publish(project);
   const dry = await stream(["purge", "live", "--project", "shop", "--dry-run"]);

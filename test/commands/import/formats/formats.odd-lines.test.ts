@@ -105,7 +105,7 @@ describe("a line that is not an event", () => {
     ["an array", ["[", `${event},`, event, "]"]],
     ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
     ["an array that begins on the line of its first object", [`[${event},`, event, "]"]],
-  ])("is an error for the whole file if the file is %s", (_, lines) => {
+  ])("makes the whole file invalid if the file is %s", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/it is a JSON array/);
   });
 
@@ -118,12 +118,12 @@ describe("a line that is not an event", () => {
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["a response", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])("is an error for the whole file if it is part of a formatted %s", (_, lines) => {
+  ])("makes the whole file invalid if it is part of a formatted %s", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/not complete JSON objects/);
   });
 
   test.each([[["42", "null"]], [["event,distinct_id", "7"]]])(
-    "is an error for the whole file if no line is an object: %j",
+    "makes the whole file invalid if no line is an object: %j",
     (lines) => {
       expect(detectFormat(lines)).toMatch(/not JSON objects/);
     },

@@ -307,7 +307,7 @@ test("import from Amplitude skips and reports a session event", async () => {
   expect(notes).toMatchObject([{ line: 1, code: "session_start", isStored: false }]);
 });
 
-describe("import rejects a file of unknown format with the fix", () => {
+describe("import rejects a file of unknown format", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
     ['{"results": [', /each line must be an object: convert it with jq/],

@@ -45,7 +45,7 @@ describe("a Mixpanel event", () => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
-  test("has the uuid and distinct id of the device that sent the event", async () => {
+  test("has the uuid and distinct id of its device", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
@@ -115,7 +115,7 @@ describe("import from Mixpanel", () => {
     ["a numeric JSON value", 40_000, "anon-k4"],
     ["capitals", "EMP-5", uuid],
     ["a word", "ann", "$device:x"],
-  ])("links the sending id of an event to its user, whose id is %s", async (_, user, before) => {
+  ])("links the sending id to the event's user, whose id is %s", async (_, user, before) => {
     const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
     const { batch, notes } = await eventsOf([buy, buy]);
     expect(notes).toEqual([]);
@@ -186,7 +186,7 @@ describe("import from Mixpanel", () => {
     expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
   });
 
-  test("creates the same uuid for a link between device and user in every file", async () => {
+  test("creates the same uuid for a device link in every file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
     ) as [JsonObject, JsonObject];
@@ -328,7 +328,7 @@ describe("the time zone of a Mixpanel project", () => {
       "2026-04-31T00:00",
     ],
     ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
-  ])("counts a loss for %j, which is not a valid time", async (time) => {
+  ])("counts a loss for the invalid time %j", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);
     const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);
