@@ -218,7 +218,7 @@ test("work in the fair queue that throws passes its slot on", async () => {
 });
 
 test.each(["of one group", "of a group each"])(
-  "the fair queue checks each of 900 works %s only a few times",
+  "the fair queue checks 900 items of work %s only a few times",
   async (which) => {
     let asked = 0;
     const { add, drain } = queueOf({

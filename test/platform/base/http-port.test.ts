@@ -40,7 +40,7 @@ test.each([
   expect(paths).toEqual(["/held"]);
 });
 
-test("the HTTP port closes a connection with pipelined requests that have no Host", async () => {
+test("the HTTP port closes a connection with pipelined requests without a Host", async () => {
   const socket = await connectedTo(() => {});
   socket.resume().write(get("/held") + get("/ahead", "").repeat(300));
   await once(socket, "close");

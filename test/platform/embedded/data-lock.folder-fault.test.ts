@@ -85,7 +85,7 @@ describe("a data folder", () => {
       "folder",
       (at: string) => `cannot start on ${at}: it is on a file system that is mounted read-only`,
     ],
-  ] as const)("that cannot be used is an error of `penstock up` and doctor: %s", (kind, words) => {
+  ] as const)("that cannot be used is reported by `penstock up` and doctor: %s", (kind, words) => {
     const at = given()[kind];
     const wrapped = (command: string[]): string[] =>
       kind === "folder" ? readOnly(at, command) : command;
@@ -105,7 +105,7 @@ describe("a data folder", () => {
         `this user may not write to ${folder}, which belongs to uid ${uid} (EACCES)`,
     ],
   ] as const)(
-    "that this user may not write to is an error of `penstock up` and doctor: %s",
+    "that this user cannot write is reported by `penstock up` and doctor: %s",
     (kind, why) => {
       const place = unwritable();
       const at = place[kind];
@@ -118,7 +118,7 @@ describe("a data folder", () => {
   );
 
   test.runIf(process.platform === "linux")(
-    "that the system cannot create is an error of `penstock up`",
+    "that the system cannot create is reported by `penstock up`",
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(

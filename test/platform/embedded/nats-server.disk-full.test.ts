@@ -114,7 +114,7 @@ describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
     expect(await storedIds(folder)).toContain("after");
   });
 
-  test("stops on SIGTERM, and the next start's error states the fix", async () => {
+  test("stops on SIGTERM and states the fix at the next start", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     fillBytes(folder);
     await expect.poll(() => post(url, "full"), slow).toBe(503);

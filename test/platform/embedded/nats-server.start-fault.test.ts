@@ -55,7 +55,7 @@ describe("the embedded nats-server", () => {
     });
   });
 
-  test("does not wait for a process that has the pid of an earlier nats-server", async () => {
+  test("does not wait for a process with a reused pid", async () => {
     const own = identify(process.pid, process);
     expect(own?.startedAt).toMatch(/./);
     await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);

@@ -25,7 +25,7 @@ describe("TLS to NATS", () => {
     }
   });
 
-  test("fails immediately with the reason and the setting", async () => {
+  test("fails immediately with an error that names the setting", async () => {
     const server = await startTlsServer(ours, await ours.server());
     const natsUrl = tlsUrl(server);
     const foreign = await stranger.client();
@@ -66,7 +66,7 @@ describe("TLS to NATS", () => {
     }
   });
 
-  test("requires a certificate that names the address or host of the URL", async () => {
+  test("requires a certificate for the address or host of the URL", async () => {
     const byAddress = await startTlsServer(
       ours,
       await ours.server({ name: "by-address", dns: [] }),

@@ -69,7 +69,7 @@ async function refused(access: NatsAccess): Promise<NatsRefusedError> {
 }
 
 describe("a gateway that NATS rejects at its start names the server and setting", () => {
-  test("for a wrong or missing token, in a cluster", async () => {
+  test("for a wrong or missing token in a cluster", async () => {
     const [first, second] = await clusterWith('authorization { token: "right" }');
     for (const natsUrl of [first.url, `${first.url},${second.url}`]) {
       const wrong = await refused({ natsUrl, natsToken: "wrong" });

@@ -49,7 +49,7 @@ test("a cluster's server is found on only IPv4 or only IPv6", async () => {
   ]);
 });
 
-test("the versions of a cluster do not wait for a resolver that does not respond", async () => {
+test("the versions of a cluster do not wait for a silent resolver", async () => {
   const place = "nats.example:4222";
   const never = (): Promise<[]> => new Promise(() => {});
   expect((await clusterVersions({ info }, [place], never))?.get(place)).toBe("");

@@ -62,7 +62,7 @@ describe("the settings for certificate files", () => {
     ]);
   });
 
-  test("reject a key with a passphrase, a damaged key or another certificate's key", () => {
+  test("reject an encrypted, damaged or foreign key", () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const locked = privateKey.export({
       type: "pkcs8",
