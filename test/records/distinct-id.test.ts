@@ -75,7 +75,7 @@ describe("conversion to text", () => {
       },
     );
 
-    test("is parsed only at its start if it is a large object or array", () => {
+    test("is parsed only at its start if it is a large object", () => {
       // The rest is not JSON, so parsing it would throw.
       const numbers = `[ ${"1 , ".repeat(4_000)} ?`;
       const { text, cut } = textOf(numbers, TokenType.Array);

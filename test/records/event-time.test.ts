@@ -194,7 +194,7 @@ describe("the time of an event", () => {
     });
 
     test.each([Number.POSITIVE_INFINITY, 8_640_000_000_000_000, -1e300])(
-      "is not corrected by a time of sending of %d in the query",
+      "is not corrected by the time of sending %d in the query",
       (sentAtMs) => {
         const { records, warnings } = take({ event: "e", distinct_id: "u" }, { sentAtMs });
         expect(warnings).toEqual(["invalid_sent_at"]);

@@ -40,7 +40,7 @@ const cases: readonly (readonly [text: string, status: ScanStatus, offset: numbe
 
 describe("the error offset of a scan", () => {
   for (const [name, scanner] of scanners) {
-    test(`is the first invalid byte, or the length of a truncated text (${name})`, () => {
+    test(`is the first invalid byte or the end of the text (${name})`, () => {
       for (const [text, status, offset] of cases) {
         const body = Buffer.from(text, "latin1");
         const found = scanner.scan(body);

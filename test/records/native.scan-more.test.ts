@@ -82,7 +82,7 @@ describe("scanning a long batch with scanMore", () => {
     ["strings after a number", "[1", '"', "]", ScanStatus.InvalidJson],
     ["strings in a row", '["', '""', '"]', ScanStatus.InvalidJson],
   ] as const) {
-    test(`uses no more memory for a body of ${kind} than for a body of events`, () => {
+    test(`uses no more memory for a body of ${kind} than of events`, () => {
       const bytes = 32_000_000;
       const dense = Buffer.from(begin + part.repeat(bytes / part.length) + end);
       const scanner = createNativeScanner(1);

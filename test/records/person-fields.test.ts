@@ -40,7 +40,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: nested });
     });
 
-    test("is merged by name, whatever the notation of the names", () => {
+    test("is merged by name in any notation", () => {
       const { record, line } = storedText(
         `{"event":"e","distinct_id":"u","${field}":{"\\u0061":1,"é":2},"properties":{"${field}":{"a":0,"\\u00e9":0,"b":0}}}`,
       );
@@ -171,7 +171,7 @@ describe("person fields", () => {
     });
   });
 
-  test('of a `$set` event are stored in a record of the kind "set"', () => {
+  test('of a `$set` event are stored with the kind "set"', () => {
     const { record, warnings } = stored({
       event: "$set",
       properties: { $set: { a: 1 }, $unset: ["b"] },
@@ -229,7 +229,7 @@ describe("person fields", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("on other paths do not become an event if the object has no event name", () => {
+    test("on other paths do not become an event without an event name", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });

@@ -11,7 +11,7 @@ describe("the scan table", () => {
   ] as const) {
     const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
-    test(`has the API key of an event, of an envelope and of an array (${name})`, () => {
+    test(`has the API key of an event, envelope or array (${name})`, () => {
       const keyOf = (text: string): unknown => {
         const { envelope } = inWords(scanner, text);
         return [envelope["key"] ?? "none", envelope["other key"] ?? "they agree"].join(", ");

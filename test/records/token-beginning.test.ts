@@ -36,7 +36,7 @@ describe("only the start of a long value is read", () => {
     },
   );
 
-  test("to find that a name is reserved, in any notation", () => {
+  test("to find a reserved name in any notation", () => {
     const escaped = [..."$pageview"]
       .map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
       .join("");
@@ -77,7 +77,7 @@ describe("only the start of a long value is read", () => {
     }
   });
 
-  test("to find that the name is missing, if it begins with many blanks", () => {
+  test("to find that the name is missing after many blanks", () => {
     expect(judged(`"event":"${" ".repeat(4_000)}x"`).drop).toBeUndefined();
     expect(judged(`"event":"${" ".repeat(5_000)}x<<"`).drop).toBe("no_event");
   });

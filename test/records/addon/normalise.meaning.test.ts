@@ -143,7 +143,7 @@ describe("normalising JSON", () => {
       expect(plainForm(text)).toBe(plain);
     });
 
-    test("has the last value of duplicate names, at every level", () => {
+    test("has the last value of duplicate names at every level", () => {
       expect(plainForm('{"a":1,"\\u0061":2}')).toBe('{"a":2}');
       expect(plainForm('{"":1,"":2,"b":3,"":4}')).toBe('{"b":3,"":4}');
       expect(plainForm('[{"a":{"b":1,"b":2},"a":{"c":[{"d":1,"d":2}],"c":{"e":1,"e":2}}}]')).toBe(
