@@ -36,7 +36,7 @@ async function send(project: TestProject, ...events: string[]): Promise<void> {
   expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
 }
 
-test("the live page shows a curl command before the first event, then the event", async () => {
+test("the live page shows a curl command before the first event", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#empty-title").textContent()).toContain("No events yet.");
   expect(await page.locator("#curl").textContent()).toContain(
@@ -173,7 +173,7 @@ test("the live page has one tab stop for all rows", async () => {
   expect(await page.locator("#events :focus").count()).toBe(0);
 });
 
-test("the live page shows a new visitor the events that are already stored", async () => {
+test("the live page shows stored events to a new visitor", async () => {
   const batch = Array.from({ length: 90 }, (_, number) => ({
     event: `old ${number}`,
     distinct_id: "u",
@@ -277,7 +277,7 @@ test("the live page scrolls a long list of events", async () => {
   expect((await bottomOf(".events")) - (await bottomOf("#events"))).toBeLessThan(20);
 });
 
-test("the live page shows a new visitor the counts of the last minute", async () => {
+test("the live page shows the last minute's counts to a new visitor", async () => {
   // The gateway samples its counts every five seconds.
   await expect
     .poll(

@@ -306,7 +306,7 @@ describe("an error", () => {
     expect(answer.json).toEqual({ status: "Ok", accepted: 0, dropped: 0 });
   });
 
-  test("of a large event does not affect the other events of its batch", async () => {
+  test("of a large event does not affect other events of its batch", async () => {
     const own = await gateway.project();
     const small = { event: "e", distinct_id: "u" };
     const large = { ...small, properties: { text: "x".repeat(65_536) } };

@@ -76,7 +76,7 @@ function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
-test("random batches are stored as a simple implementation with JSON.parse predicts", async () => {
+test("random batches are stored as JSON.parse predicts", async () => {
   const project = await gateway.project();
   const expected: Record<string, unknown>[] = [];
   await fc.assert(

@@ -87,7 +87,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
   });
 
-  test("is stored twice with the same uuids if all its events have uuids", async () => {
+  test("is stored twice with the same uuids if all events have uuids", async () => {
     const project = await gateway.project();
     const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
     await timedOut(() => send(project, [event("a", { uuid })]));

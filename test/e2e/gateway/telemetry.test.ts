@@ -111,7 +111,7 @@ describe("with an endpoint for OpenTelemetry", () => {
     );
   });
 
-  test("requests that share a message are linked with the span of the message", async () => {
+  test("requests that share a message are linked with its span", async () => {
     const { receiver, gateway, project } = await start();
     const body = { api_key: project.key, ...event };
     await Promise.all(Array.from({ length: 20 }, () => gateway.post("/capture/", body, sampled)));

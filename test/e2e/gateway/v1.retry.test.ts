@@ -68,7 +68,7 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual(batch.map(({ uuid }) => uuid));
   });
 
-  test("is requested for the events that were not stored when the stream filled up", async () => {
+  test("is requested for events that a full stream did not store", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_STREAM_BYTES_MAX: String(2 * 1_048_576), PENSTOCK_PROJECT_SHARE: "100" },
     });
@@ -147,7 +147,7 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual([first.uuid, last.uuid]);
   });
 
-  test("is not needed for a request in flight when nats-server restarts in time", async () => {
+  test("is not needed if nats-server restarts in time", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event()];
