@@ -64,7 +64,7 @@ test("a sink with a misspelt project fails before it stores a position", async (
   expect(arrived("phc_demo")).toEqual([]);
 });
 
-test("a sink accepts a removed project that still has events in the streams", async () => {
+test("a sink accepts a removed project with events in the streams", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("shop");

@@ -67,7 +67,7 @@ describe("the Dockerfile", () => {
     ]);
   });
 
-  test("sets a numeric user, the package's launcher, a volume and a health check", () => {
+  test("sets a numeric user, a volume and a health check", () => {
     expect(all("USER")).toEqual(["65532:65532"]);
     for (const keyword of ["ENTRYPOINT", "CMD"]) {
       for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);

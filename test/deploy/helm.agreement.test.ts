@@ -182,7 +182,7 @@ describe.each(valueFiles)("every Deployment of the values %s", (file) => {
 });
 
 describe("the gateway on Kubernetes", () => {
-  test("takes the token of NATS from the Secret that the chart of NATS uses", () => {
+  test("takes the token of NATS from the NATS chart's Secret", () => {
     const reference = { secretKeyRef: natsSecret };
     expect(container.env).toContainEqual({ name: "PENSTOCK_NATS_TOKEN", valueFrom: reference });
     expect(values.nats.container.env.NATS_TOKEN).toEqual({ valueFrom: reference });
@@ -313,7 +313,7 @@ describe("a sink on Kubernetes", () => {
     ]);
   });
 
-  test("has a standby without a volume, and is single with one", () => {
+  test("has a standby only without a volume", () => {
     const replicas = (file: ValueFile) =>
       sinks(file).map(({ deployment }) => specOf<{ replicas: number }>(deployment).replicas);
     expect(replicas("production")).toEqual([2]);

@@ -111,7 +111,7 @@ describe("the chart's schema rejects", () => {
     ["a target that does not exist", { sinks: { one: { target: "mysql" } } }, /target/],
     ["the name of a sink that no pod may have", { sinks: { One: { target: "parquet" } } }, /One/],
     ["an address without a scheme", { natsUrl: "nats:4222" }, /natsUrl/],
-  ])("%s, and names it", (_, values, message) => {
+  ])("%s", (_, values, message) => {
     const { status, stderr } = runHelm(["template", "penstock", "chart"], values);
     expect(status).toBe(1);
     expect(stderr).toMatch(message);

@@ -62,7 +62,7 @@ describe("the alerts", () => {
       expect(looksAt.some(({ exp_samples }) => !exp_samples.some(isNamed))).toBe(true);
     });
 
-    test("states its severity, its meaning, the first step, and where to read more", () => {
+    test("states its severity, its meaning and the first step", () => {
       expect(["page", "ticket"]).toContain(labels?.["severity"]);
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);

@@ -119,7 +119,7 @@ async function startSink(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-test("a real Prometheus answers every query of the dashboard, the rules and the alerts", {
+test("a real Prometheus answers every query of dashboard, rules and alerts", {
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");

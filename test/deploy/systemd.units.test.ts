@@ -81,7 +81,7 @@ describe("the systemd unit", () => {
     expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
-  test("of a reader gives the reader a lower CPU priority than the gateway", () => {
+  test("of a reader sets a lower CPU priority than the gateway's", () => {
     for (const { Service = {} } of [effects, sink]) {
       expect(Number(Service["Nice"])).toBeGreaterThan(0);
       expect(Number(Service["CPUWeight"])).toBeLessThan(100);

@@ -14,7 +14,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("the guide's PostgreSQL sink writes events, and the guide's queries work", async () => {
+test("the guide's PostgreSQL sink writes events for the guide's queries", async () => {
   const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };

@@ -67,7 +67,7 @@ function rowsOf(table: string): string[][] {
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
 
-test("the tutorial's program creates the stated number of events on each day of the week", () => {
+test("the tutorial's program creates the stated number of events each day", () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const folder = temporaryFolder();
   const program = path.join(folder, "shop.mjs");
