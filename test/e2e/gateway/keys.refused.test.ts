@@ -38,7 +38,7 @@ async function answer(key: string): Promise<Answer> {
 }
 
 describe("the answer to a rejected API key", () => {
-  test("differs between unknown and disabled keys only in its texts", async () => {
+  test("differs between unknown and disabled keys only in code and texts", async () => {
     const unknown = await answer("phc_nobody");
     const disabled = await answer(off.key);
     expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });

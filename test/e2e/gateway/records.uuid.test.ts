@@ -38,7 +38,7 @@ describe("the uuid of a v1 event", () => {
     expect(stored).toEqual([]);
   });
 
-  test("is rejected if another event has the same escaped uuid", async () => {
+  test("is rejected if another event has that uuid under an escaped name", async () => {
     const { answer, stored } = await send(
       `"uuid":"${one}","uu\\u0069d":"${two}"`,
       `"uuid":"${two}"`,

@@ -17,12 +17,7 @@ describe("the buffer of a body", () => {
     ["the declared length when most of the body has arrived", 900_000, MIB, MIB],
     ["twice the received bytes if no length is declared", MIB, undefined, 2 * MIB],
     ["twice the received bytes if more arrives than declared", MIB, 10, 2 * MIB],
-    [
-      "16 times the received bytes if the declared length is large and 1 MiB has arrived",
-      MIB,
-      1_000 * MIB,
-      16 * MIB,
-    ],
+    ["16 times the received bytes after 1 MiB of a large body", MIB, 1_000 * MIB, 16 * MIB],
   ])("allocates room for %s", (_, needed, hint, capacity) => {
     expect(capacityFor(needed, hint)).toBe(capacity);
   });

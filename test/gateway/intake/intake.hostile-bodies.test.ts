@@ -70,7 +70,7 @@ describe("a hostile body", () => {
       [200],
     ],
     [
-      "an array of half a million items with the long key in another notation",
+      "an array of half a million items with an escaped key",
       (key: string) =>
         `[{"token":"${" ".repeat(200)}${key}"},${`{"token":"\\u0070${key.slice(1)}"},`.repeat(MIB / 2)}1]`,
       [413, "too_many_events"],

@@ -156,7 +156,7 @@ describe("the quota charge", () => {
     });
   });
 
-  test.each(sizes)("of %s is kept if the events may have been stored", async (_, padding) => {
+  test.each(sizes)("of %s remains if the events may have been stored", async (_, padding) => {
     leave(10);
     otherwise = ["unknown", "timeout"];
     expect(await send(batchOf(10, padding))).toBe("timeout");
@@ -169,7 +169,7 @@ describe("the quota charge", () => {
     expect(await send(batchOf(10, padding))).toBe("rate_limited");
   });
 
-  test.each(sizes.slice(1))("of %s is kept for the stored events", async (_, padding) => {
+  test.each(sizes.slice(1))("of %s remains for the stored events", async (_, padding) => {
     leave(10, { bytesPerSecond: 10 * padding });
     outcomes = [
       ["stored", undefined],
@@ -258,7 +258,7 @@ describe("the quota charge", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("is refunded on a 503 and kept on a 200", async () => {
+    test("is refunded on a 503, but not on a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -283,7 +283,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for events that may have been stored", async () => {
+    test("remains for events that may have been stored", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());

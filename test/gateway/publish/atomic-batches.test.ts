@@ -133,7 +133,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("are sent one by one if they belong to a large request or to history", async () => {
+  test("are sent one by one if they belong to a large request", async () => {
     const rig = await startRig(server);
     const own = projects.map((project) =>
       rig.sendOwn("live", [`line ${project}`], { messageId: `own ${project}`, project }),

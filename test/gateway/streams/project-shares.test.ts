@@ -350,7 +350,7 @@ test("a project's own share replaces the general share", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("messages that were never counted belong to no project's share", async () => {
+test("uncounted messages do not use up a project's share", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();

@@ -203,7 +203,7 @@ test("paused work in the fair queue frees its slot", async () => {
   expect(said()).toBe("a3");
 });
 
-test("work in the fair queue that throws passes its slot on", async () => {
+test("work in the fair queue that throws frees its slot", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
     ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },

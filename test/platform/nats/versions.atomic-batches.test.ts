@@ -158,7 +158,7 @@ const refusals: readonly {
     messages: [{ id: "a" }, { id: "b", headers: { "Nats-Batch-Sequence": "3" } }],
   },
   {
-    why: "the first message is missing, as after a change of the stream's leader within the batch",
+    why: "the first message is missing",
     code: apiCodes.atomicPublishIncompleteBatch,
     messages: [{ id: "b", headers: { "Nats-Batch-Sequence": "2" } }],
   },

@@ -45,7 +45,7 @@ describe("a sampler", () => {
     ["parentbased_always_on", { none: true, sampled: true, unsampled: false }],
     ["parentbased_always_off", { none: false, sampled: true, unsampled: false }],
     ["parentbased_traceidratio", { none: true, sampled: true, unsampled: false }],
-  ])("%s decides by the request's traceparent", (sampler, expected) => {
+  ])("%s decides with and without a traceparent", (sampler, expected) => {
     const sampling = new Sampling({ sampler, ratio: 0.25, ...drawn });
     expect({
       none: sampling.takes(undefined),

@@ -170,7 +170,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    of: "a group call of RudderStack that says its type",
+    of: "a group call of RudderStack with its type",
     format: "segment",
     line: {
       ...{ type: "group", messageId: uuid, userId: "u", timestamp: time, groupId: "a" },

@@ -45,7 +45,7 @@ describe("a quota meter", () => {
     burstSeconds: fc.constantFrom(0.01, 1, 10, 300),
   });
 
-  test("admits at most the rate, one burst and one burst of debt", () => {
+  test("admits at most the rate plus one burst and its debt", () => {
     const anyRequests = fc.array(
       fc.record({
         everyMs: fc.constantFrom(1, 20, 999, 30_000),

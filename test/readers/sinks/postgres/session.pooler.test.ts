@@ -91,13 +91,13 @@ async function pooled() {
   return { session, holder, work: async (): Promise<string> => "done" };
 }
 
-test("a pooled PostgreSQL sink does not report a held lock", async () => {
+test("a pooled PostgreSQL sink blames the pooler instead of another sink", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("the PostgreSQL sink reports a lost lock only after it held the lock", async () => {
+test("the PostgreSQL sink reports another sink only after it held the lock", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {
