@@ -60,7 +60,7 @@ describe("the nil or max UUID in the v1 protocol", () => {
     expect(uuids).not.toContain(max);
   });
 
-  test("has a dropped event's result even if an equal UUID is stored", async () => {
+  test("is reported as dropped even if an equal UUID is stored", async () => {
     const project = await gateway.project();
     const batch = [v1Event({ uuid: nil, event: "" }), v1Event({ uuid: nil })];
     const answer = await postV1(gateway, v1Body(batch), v1Headers(project.key));

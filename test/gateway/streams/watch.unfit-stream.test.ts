@@ -102,7 +102,7 @@ describe("a stream that may lose acknowledged events", () => {
     await rig.close();
   });
 
-  describe("a stream that is deleted", () => {
+  describe("after its deletion", () => {
     test("refuses events immediately instead of at each deadline", async () => {
       const rig = await startRig(server, { watchEveryMs });
       await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
