@@ -217,6 +217,11 @@ function exited(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once("exit", () => resolve()));
 }
 
+/** On Linux, the kernel kills the server if the test process is killed. */
+const killedWithTests = existsSync("/usr/bin/setpriv")
+  ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
+  : [];
+
 /** Starts a nats-server with JetStream. The caller must call remove(). */
 export async function startNatsServer(
   options: TestNatsServerOptions = {},
@@ -235,6 +240,7 @@ export async function startNatsServer(
     // before it opens a log file.
     const log = openSync(logFile, "a");
     const command = [
+      ...killedWithTests,
       ...(current.place?.command ?? []),
       current.binary ?? findNatsServer(),
       "--config",
