@@ -1,9 +1,8 @@
 // Writes a JSON value in plain form. The scanner and the rules handle only the plain form.
 //
-// In plain form, strings have no escapes except \" \\ \b \f
-// \r \t, and \u00xx for other control characters. U+FFFD replaces U+0000 and escaped lone
-// surrogates. Only the last of several members with equal names stays, at its own position. Numbers
-// keep their text. There is no white space.
+// In plain form, strings have no escapes except \" \\ \b \f \n \r \t, and \u00xx for other control
+// characters. U+FFFD replaces U+0000 and escaped lone surrogates. Only the last of several members
+// with equal names stays, at its own position. Numbers keep their text. There is no white space.
 //
 // Reads only [text, text + length), and writes at most `length` bytes. Time and memory are
 // proportional to the length. Safe on any thread.
