@@ -6,10 +6,9 @@ import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
-/** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
+/** `object` and `names` (an array of strings) are JSON. `time` is UTC. */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
-/** Parts of a record whose offsets the addon returns: fields, and members of the properties. */
 export const Part = {
   Uuid: 0,
   ProjectId: 1,
@@ -25,7 +24,6 @@ export const Part = {
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** The groups of the properties. The addon returns only their type. */
   Groups: 14,
   Count: 15,
 } as const;
@@ -33,15 +31,11 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** The part of the record; undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
   readonly isOptional?: boolean;
-  /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if there is no column. */
   readonly column?: string;
-  /** A description in one sentence of Markdown. */
   readonly description: string;
 }
 

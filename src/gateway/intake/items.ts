@@ -36,11 +36,10 @@ export type Job = RequestFacts &
   >;
 
 interface ItemTakerOptions {
-  /** Scans items in plain form, while another scanner still has the table of the body. */
+  /** Scans single items while another scanner has the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
-  /** Called when a bug throws while an item is processed, once for each kind of bug. */
   readonly onBug: (bug: unknown) => void;
 }
 
@@ -55,7 +54,6 @@ export class ItemTaker {
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
   readonly #bugsReported = new Set<string>();
-  /** The row of the previous event if the client sent a uuid for it, else 0. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
@@ -103,7 +101,6 @@ export class ItemTaker {
     } else this.#store(job, index, item, bytes);
   }
 
-  /** Judges the item, and returns the judged view: the item in the body, or its plain form. */
   #judge(job: Job): ItemView {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
@@ -132,7 +129,6 @@ export class ItemTaker {
     return item;
   }
 
-  /** Adds a warning for members that are ignored in an event of the newer protocol (v1). */
   #warnIgnored(members: string): void {
     if (members === "") return;
     const verdict = this.#verdict;
@@ -160,7 +156,6 @@ export class ItemTaker {
     this.#records.write(item, verdict, job.template, sink);
     if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
-    // This warning is about the whole request, so only its first stored event gets it.
     if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
       verdict.warnings |= warningBit.invalid_sent_at;
     const hint =
@@ -170,18 +165,13 @@ export class ItemTaker {
     job.tally.store(index, verdict, hint);
   }
 
-  /**
-   * Warns if an event has the uuid of the previous event but a different name or distinct id. Many
-   * programs would ignore such an event as a repeated event. Comparing all events would take 5 % of
-   * a batch's time.
-   */
+  /** Compares consecutive events only, because comparing all would take 5 % of a batch's time. */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
     const { distinctIdStart, distinctIdEnd } = verdict;
     const before = this.#beforeRow;
     if (before > 0) {
       const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
-      // The last digits of most uuids differ.
       const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
       if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
     }
@@ -217,7 +207,6 @@ export class ItemTaker {
     if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
-  /** Whether the body is a batch. An item's plain form is always in a batch of one item. */
   #isBatch(): boolean {
     const { table } = this.#cursor;
     return (
@@ -239,7 +228,6 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }
 
-/** Returns a string or plain number unchanged. Returns any other token, of any depth, as text. */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);
   const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);

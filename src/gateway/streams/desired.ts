@@ -15,17 +15,14 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
-  /** Whether the streams should accept atomic batches, if nats-server supports them. */
   readonly atomicBatches: boolean;
-  /** The JetStream domain of the hub that mirrors the streams. Set only for a leaf node. */
   readonly hubDomain?: string | undefined;
 }
 
 const duplicateWindowMs = 120_000;
-/** Minimum `max_age`, unless the settings have less, so that readers have time. */
+/** Readers need this time. An existing stream must not have a smaller `max_age`. */
 const readableMs = 3_600_000;
 
-/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
@@ -54,9 +51,8 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the change that lets a stream accept atomic batches; empty if not needed. A stream with
- * sources, such as a stream of a hub, does not need the change, because no frames are published to
- * it. `version` is the version of nats-server.
+ * Returns an empty change if none is needed. A stream with sources needs none, because no frames
+ * are published to it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -75,8 +71,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must reject new messages. With a limit on messages in addition to the limit on
-    // bytes, it could acknowledge a message that it did not store (nats-server issue 4771).
+    // A full stream must reject new messages. With a limit on messages too, it could acknowledge a
+    // message that it did not store (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -88,7 +84,7 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 
 /**
  * Returns the settings because of which a stream may lose acknowledged messages. The check is
- * complete for nats-server 2.10 to 2.15. A mirror has no subjects.
+ * complete for nats-server 2.10 to 2.15.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -122,7 +118,6 @@ export function brokenPromises(
   return broken;
 }
 
-/** Describes the limits that are too low. `ensure` raises them at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -132,7 +127,6 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
-  // An operator may choose a shorter max_age to free space, but must leave readers enough time.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
@@ -162,13 +156,11 @@ export type OwnLimit = "max_age" | "max_bytes";
 
 const ownMark = "penstock-limits";
 
-/** Returns the limits of a stream that the operator has set, and that the settings do not change. */
 export function ownLimitsOf({ metadata }: Pick<StreamConfig, "metadata">): readonly OwnLimit[] {
   const marked = (metadata?.[ownMark] ?? "").split(",");
   return (["max_age", "max_bytes"] as const).filter((limit) => marked.includes(limit));
 }
 
-/** Returns the metadata of a stream with these limits of its own. */
 export function metadataWith(
   { metadata }: Pick<StreamConfig, "metadata">,
   own: readonly OwnLimit[],
@@ -177,7 +169,6 @@ export function metadataWith(
   return own.length === 0 ? rest : { ...rest, [ownMark]: own.join(",") };
 }
 
-/** Returns the limits that are below the settings, with the settings' values. */
 export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
   for (const limit of limitsOfSettings(config)) {
@@ -186,7 +177,6 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
   return raised;
 }
 
-/** Describes the limits that are above the settings. They stay unchanged. */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limitsOfSettings(config)
     .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))

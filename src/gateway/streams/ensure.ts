@@ -32,7 +32,6 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 
-/** An error that waiting cannot resolve. The message states what to change. */
 class StreamError extends Error {
   override name = "StreamError";
 }
@@ -40,7 +39,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/** Number of consecutive refusals that end the wait. JetStream may be enabled late. */
+/** JetStream may be enabled late, so one refusal does not end the wait. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -54,10 +53,8 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Number of reconnects, to detect a reconnect while `ensure` runs. */
   #reconnects = 0;
   #isEnsured = false;
-  /** The rule for batches, until the next reconnect. */
   #batchRule: BatchRule;
   readonly #ensuringAgain = new Set<WantedConfig>();
 
@@ -77,8 +74,8 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. After that, each reconnect
-   * ensures the streams again. Rejects if waiting cannot help, or if the signal aborts.
+   * Waits while JetStream is not ready. After that, each reconnect ensures the streams again.
+   * Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     let reconnects: number;
@@ -89,7 +86,6 @@ export class Streams {
     this.#isEnsured = true;
   }
 
-  /** Retries until the stream exists and is fit. Logs every few seconds what it waits for. */
   async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
     const link = this.#link;
     const log = this.#log;
@@ -120,7 +116,7 @@ export class Streams {
     });
   }
 
-  /** Ensures a stream after a reconnect, because the disk may now be empty. Never rejects. */
+  /** After a reconnect, the disk may be empty. Never rejects. */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
     this.#ensuringAgain.add(config);
@@ -136,7 +132,6 @@ export class Streams {
   }
 }
 
-/** Returns the reason and the fix for a server without JetStream, such as a leaf, else "". */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -173,9 +168,8 @@ async function ensureOne(
   const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers the sequence up to which it has mirrored a leaf's stream. If a recreated
-    // stream began at 1, a hub of nats-server 2.10 would skip messages. The time in microseconds is
-    // above every earlier sequence.
+    // A hub remembers the sequence up to which it has mirrored a leaf's stream, so a recreated
+    // stream must not begin at 1. The time in microseconds is above every earlier sequence.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
@@ -217,9 +211,8 @@ async function ensureOne(
 }
 
 /**
- * Sets `allow_atomic`. The setting is optional, so a failure is only logged. An existing stream is
- * changed only at the start, because after a reconnect, a cluster may be in the middle of an
- * upgrade.
+ * A failure is only logged. An existing stream is changed only at the start, because a reconnect
+ * may be in the middle of a cluster's upgrade.
  */
 async function enableBatches(
   jsm: JetStreamManager,
@@ -232,7 +225,6 @@ async function enableBatches(
   // A stream whose replicas were just raised may not be on all of its servers yet.
   if (config.num_replicas > 1 && known.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, known);
-  // The leader may be another server.
   const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
   if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leaderVersion)) return;
   try {
@@ -280,15 +272,13 @@ export class BatchRule {
     this.#log = log;
   }
 
-  /** Whether all servers must support atomic batches, as in a cluster. */
   get isOfCluster(): boolean {
     return this.#connection.info?.cluster !== undefined;
   }
 
   /**
-   * Returns the change that lets a stream accept atomic batches; empty if not needed or not
-   * allowed. In a cluster, every server must be 2.15 or newer, because a 2.10 server that
-   * replicates a batch panics.
+   * Returns an empty change if none is needed or allowed. In a cluster, every server must be 2.15
+   * or newer, because a 2.10 server that replicates a batch panics.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

@@ -1,15 +1,14 @@
-// An HTTP port for operators and readers on node:http. The port limits the number of connections,
-// the time to receive a request's head, and the requests of each connection to one at a time.
+// An HTTP port for operators and readers. Limits the connections, the time to receive a request's
+// head, and the concurrent requests of a connection to one.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Answers a request. Must not throw. */
+  /** Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
-  /** The purpose of the port: the rest of a sentence that begins with "Listen for". */
   readonly purpose: string;
   readonly portName: PortName;
   readonly requestMsMax?: number;
@@ -31,20 +30,18 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node would answer a request without a Host header itself, outside the limit of one at a
-      // time.
+      // Node would answer a request without a Host header itself.
       requireHostHeader: false,
     });
     server.maxConnections = connectionsMax;
     if (connected !== undefined) server.on("connection", connected);
-    // The port reads no bodies, so a client that waits for 100 Continue gets the response
-    // immediately.
+    // The port reads no bodies, so it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
   }
 
-  /** Listens, and returns the port. Rejects with an Error that states the cause. */
+  /** Returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -72,7 +69,7 @@ export class HttpPort {
     });
   }
 
-  /** Answers a request. Rejects pipelined requests, which would queue without a limit. */
+  /** Pipelined requests would queue without a limit. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();
@@ -85,7 +82,6 @@ export class HttpPort {
   }
 }
 
-/** Listens for a moment, and returns the port. Rejects with the system's error. */
 export function tryListen(host: string, port: number): Promise<number> {
   const probe = createSocketServer();
   return new Promise((resolve, reject) => {
@@ -106,7 +102,6 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** Returns why a port could not listen, and which setting to change. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {

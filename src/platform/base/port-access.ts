@@ -1,11 +1,10 @@
-// Checks the tokens of the operators' ports: admin, effects and sink. There are two kinds: the
-// read-only token for numbers (metrics, status, usage), and the admin token for everything.
+// Checks the tokens of the ports for operators. The read-only token permits metrics, status and
+// usage; the admin token permits everything.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isLoopback } from "./own-host.ts";
 
-/** Errors of requests without a sufficient token, as problem details (RFC 9457). */
 export const accessProblems = {
   missing_token: {
     status: 401,
@@ -28,7 +27,6 @@ export const accessProblems = {
 
 export type AccessCode = keyof typeof accessProblems;
 
-/** The token that a request needs. The admin token permits everything that `read` permits. */
 export type NeededToken = "read" | "admin";
 
 interface TokenSettings {
@@ -39,7 +37,7 @@ interface TokenSettings {
   readonly readTokenFile?: readonly string[] | undefined;
 }
 
-/** Returns the tokens of the settings, the first of which this program itself sends. */
+/** Returns the tokens of the settings. The program itself sends the first token of each kind. */
 export function tokensOf(settings: TokenSettings): Record<NeededToken, readonly string[]> {
   const { adminAuth, adminToken, adminTokenFile, readToken, readTokenFile } = settings;
   if (adminAuth === "off") return { admin: [], read: [] };
@@ -49,7 +47,6 @@ export function tokensOf(settings: TokenSettings): Record<NeededToken, readonly 
   };
 }
 
-/** Returns the headers with which a process asks a port of the same settings. */
 export function ownAuthorization(settings: TokenSettings): Readonly<Record<string, string>> {
   const { admin, read } = tokensOf(settings);
   const token = admin[0] ?? read[0];
@@ -57,9 +54,9 @@ export function ownAuthorization(settings: TokenSettings): Readonly<Record<strin
 }
 
 export type Exposure =
-  /** Only processes of this machine reach the port, or it needs a token. */
+  /** Only this machine reaches the port, or the port needs a token. */
   | "protected"
-  /** Other hosts reach the port, and no token is set: the process must not start. */
+  /** Other hosts reach the port, and no token is set. The process must not start. */
   | "lacks token"
   /** Other hosts reach the port without a token, as PENSTOCK_ADMIN_AUTH=off permits. */
   | "open";
@@ -76,18 +73,15 @@ export class PortAccess {
   readonly #digests: Readonly<Record<NeededToken, readonly Buffer[]>>;
   readonly #isFree: boolean;
 
-  /** Without any token, the port needs none. */
   constructor({ admin, read }: Record<NeededToken, readonly string[]>) {
     this.#digests = { admin: admin.map(digestOf), read: read.map(digestOf) };
     this.#isFree = admin.length + read.length === 0;
   }
 
-  /** Whether requests need a token. */
   get needsToken(): boolean {
     return !this.#isFree;
   }
 
-  /** Returns why the token of a request is not sufficient; undefined if it is sufficient. */
   problemOf({ headers }: Authorized, needed: NeededToken): AccessCode | undefined {
     if (this.#isFree) return undefined;
     const { authorization } = headers;
@@ -102,7 +96,6 @@ export class PortAccess {
   }
 }
 
-/** Answers a request without a sufficient token. */
 export function refuseAccess(response: ServerResponse, code: AccessCode): void {
   const { status, title, detail } = accessProblems[code];
   const body = { type: "about:blank", title, status, code, detail };
@@ -116,12 +109,11 @@ export function refuseAccess(response: ServerResponse, code: AccessCode): void {
     .end(`${JSON.stringify(body)}\n`);
 }
 
-/** Returns the header that a 401 must have; none for another status. */
 export function challengeOf(status: number): Readonly<Record<string, string>> {
   return status === 401 ? { "WWW-Authenticate": 'Bearer realm="penstock"' } : {};
 }
 
-/** Digests have one length, so that a comparison takes the same time for every token. */
+/** Digests have equal lengths, so timingSafeEqual can compare them. */
 function digestOf(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
