@@ -1,10 +1,8 @@
-// Limits the bytes of all frames in memory. A stream may use at most half of these
-// bytes. Each stream may have at least one frame, so that no stream waits for another stream.
+// Limits the bytes of all frames in memory. A stream may use at most half of them, but at least one
+// frame, so that no stream waits for another stream.
 
 export interface Share {
-  /** Returns the bytes that the stream may request now; 0 if there is no space. */
   room(): number;
-  /** Returns the number of messages of average size that fit into `bytes`; at least 1. */
   messagesIn(bytes: number): number;
   add(bytes: number): void;
   release(bytes: number): void;

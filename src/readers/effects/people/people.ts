@@ -1,5 +1,4 @@
-// Holds people and groups in memory and applies batches of events to them: queues effects, reports
-// missing rows, applies the queue, and returns the changed rows. Rows of a running commit stay in
+// Applies batches of events to people and groups in memory. Rows of a running commit stay in
 // memory, so the next batch need not wait. Uses no clock.
 
 import type { Log } from "../../../platform/base/log.ts";
@@ -36,8 +35,8 @@ export interface PeopleOptions {
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
   /**
-   * Maximum bytes of large properties per project. The properties of a person or group are large if
-   * they have over 64 KiB.
+   * Maximum bytes of large properties per project. Properties are large if a person or group has
+   * over 64 KiB.
    */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
@@ -70,7 +69,6 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
-/** Minimum interval of log lines about dropped properties, per table. */
 const droppedEveryMs = 1_000;
 const droppedWords =
   "effects dropped the properties of a row: they do not match its property_state, because the row was changed by hand. Restore the row from a backup, or run `penstock effects rebuild`";
@@ -126,14 +124,13 @@ export class People {
     return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
   }
 
-  /** Returns whether a plain line (see StoredLine.isPlain) changes nothing. */
   seen(line: SeenLine): boolean {
     return this.#members.seen(line);
   }
 
   /**
-   * Applies a plain line, even before effects that were queued earlier. A plain line only changes
-   * the oldest and the newest time, for which the order of lines is irrelevant.
+   * Applies a plain line, even before effects that were queued earlier. The order of plain lines is
+   * irrelevant.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
@@ -173,14 +170,13 @@ export class People {
     this.#queue.push(row);
   }
 
-  /** Number of queued effects, and of the rows or ids that plain lines need. */
   get queued(): number {
     return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
 
   /**
-   * Empties the queue and returns its entries as parts that need few rows. A call of a part queues
-   * its entries again. Used if the rows of a batch are too large together.
+   * Empties the queue and returns its entries as parts that need few rows. Calling a part queues
+   * its entries again.
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
@@ -220,8 +216,8 @@ export class People {
   }
 
   /**
-   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied.
-   * Until they are, nothing may be queued. After an error, the caller must call `begin`.
+   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied;
+   * until then, nothing may be queued. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -245,7 +241,7 @@ export class People {
 
   /**
    * Returns copies of the rows that changed since the last call. The rows stay in memory until
-   * `committed`. Yields regularly. Until the last yield, nothing may be applied.
+   * `committed`. Nothing may be applied until the promise is fulfilled.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;
@@ -269,7 +265,6 @@ export class People {
     this.#groups.committed();
   }
 
-  /** Drops all rows in memory, for example after a failed commit. */
   begin(largeProperties: readonly LargePropertiesRow[]): void {
     this.#large.begin(largeProperties);
     this.#members.rows.clear();

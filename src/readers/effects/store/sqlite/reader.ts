@@ -1,6 +1,3 @@
-// The reader for SQLite. Opens the file read-only at the first query, and does not take the
-// writer's lock.
-
 import type { Value } from "../../../../platform/base/table.ts";
 import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
