@@ -1,7 +1,6 @@
-// Test files start their own servers and wait most of the time, so five run concurrently. With
-// four, all files took 2,600 s, a third of it CPU time. Files share processes, because a separate
-// process costs half a second of CPU. A file must leave nothing in a process that affects other
-// files.
+// Test files start their own servers and wait most of the time, so five run concurrently. Files
+// share processes, because a separate process costs half a second of CPU. A file must leave nothing
+// in a process that affects other files.
 
 import { readFileSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,8 +16,8 @@ const inMemory = "/dev/shm";
 const inMemoryBytesMin = 4 * 1_073_741_824;
 
 /**
- * Whether temporary files can be in memory, where an fsync takes no time. A killed process loses
- * nothing there, as on a disk. Some tests run programs from temporary folders.
+ * In memory, an fsync takes no time, and a killed process loses nothing, as on a disk. Some tests
+ * run programs from temporary folders.
  */
 function hasMemoryFolder(): boolean {
   try {
@@ -47,7 +46,7 @@ export default defineConfig({
     env: {
       NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}`,
       // nats-server and promtool live for seconds. With fewer garbage collections, promtool takes
-      // 40 % less CPU, and a scenario with a cluster 10 % less.
+      // 40 % less CPU.
       GOGC: "400",
       ...(hasMemoryFolder() ? { TMPDIR: inMemory } : {}),
     },

@@ -56,7 +56,6 @@ describe.each(clickHouses)("the ClickHouse sink of the guide", (clickhouse) => {
     const written = 'penstock_sink_events_total{outcome="written"} 1';
     await expect.poll(() => shown("/metrics"), slow).toContain(written);
 
-    // Another sink, whose target is in a variable, stands by.
     const other = penstockWith({ PENSTOCK_SINK_TO: url }, "sink", "clickhouse", ...nats);
     await expect.poll(() => other.said.err, slow).toContain("standing by");
     sink.kill("SIGTERM");

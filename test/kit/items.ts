@@ -18,7 +18,6 @@ export const receivedAt = new Date(receivedAtMs).toISOString();
 export type StoredRecord = Record<string, unknown>;
 
 interface Taken {
-  /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
   /** For each line, the upper bound of its bytes that was computed before the line was written. */
@@ -48,7 +47,6 @@ const items = new ItemTaker({
   },
 });
 
-/** Processes a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {
     historical = false,

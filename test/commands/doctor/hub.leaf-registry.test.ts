@@ -89,7 +89,6 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   const own = await look();
   expect(own.exitCode).toBe(1);
   expect(expectOne(own, "registry", "fail").fix).toContain(`nats stream rm ${stream}`);
-  // For a gateway at another NATS server, the stream is an ordinary registry.
   expectOne(await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "" }), "registry", "ok");
 
   await hub.server.kill();

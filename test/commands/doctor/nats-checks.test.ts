@@ -56,7 +56,6 @@ describe("doctor", () => {
     expect(found).toContain("only 128.0 MiB of the server's 128.0 MiB are left");
     expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
-    // The suggested size fits.
     const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(fix ?? "")?.[1] ?? "";
     const then = await doctorAt(
       server,

@@ -99,12 +99,10 @@ test("effects verify finds a change in the database, and effects rebuild replace
   expect((await run("person", id, "me", "links")).out).toContain("merged");
   expect((await run("effects", "status")).out).toMatch(/PENSTOCK_LIVE_0 +\d+ +\d+ +0/);
 
-  // The first retained database is unchanged.
   const original = statSync(`${file}.before-rebuild`).ino;
   expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
   expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
 
-  // A symbolic link stays a link, and its target is replaced.
   const link = path.join(temporaryFolder(), "link.sqlite");
   symlinkSync(file, link);
   const linked = commandWorld();

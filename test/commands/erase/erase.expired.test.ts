@@ -20,7 +20,6 @@ const postgres = await postgresForFile();
 const stream = "PENSTOCK_LIVE_0";
 const ids = ["person-to-erase"];
 const within = { timeout: 20_000 };
-/** One event per batch. */
 const single = { eventsMax: 1, bytesMax: 1_048_576, ageMsMax: 20 };
 
 const frameWith = (...names: string[]) =>
@@ -130,7 +129,7 @@ interface SinkSettings extends Partial<SinkWriterOptions> {
   readonly breaks?: BreakingTarget["breaks"];
 }
 
-/** Commits fail once before or after their write; or all commits after the first event fail. */
+/** Commits fail once before or after their write, or all commits after the first event fail. */
 class BreakingTarget extends PostgresTarget {
   breaks: "before" | "behind" | "after one" | undefined;
   #isNext = true;

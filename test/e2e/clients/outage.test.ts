@@ -60,7 +60,6 @@ const expected = /\b503\b/;
 interface Opened {
   readonly project: TestProject;
   readonly opened: Visit;
-  /** posthog-js retries for hours. */
   readonly isPatient: boolean;
 }
 
@@ -86,7 +85,6 @@ async function capturesOf({ page }: Visit): Promise<void> {
   await page.locator("#buy").click();
 }
 
-/** The first rejection, as a page of another origin receives it. */
 async function refusal({
   key,
 }: TestProject): Promise<{ status: number; retryAfter: string | null }> {

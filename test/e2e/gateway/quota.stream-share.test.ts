@@ -66,8 +66,8 @@ describe("a project's share of a stream", () => {
     const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
     onTestFinished(() => larger.stop());
     const [large, other] = [await larger.project(), await larger.project()];
-    // The stored events fill two thirds of the stream. The share is three quarters, which the
-    // complete last request would exceed.
+    // The stored events fill two thirds of the stream. The last request would exceed the share of
+    // three quarters.
     for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
     expect(await send(large, 3_800, larger)).toBe("project_full");
     const client = await connect({ servers: larger.config.natsUrl ?? "" });

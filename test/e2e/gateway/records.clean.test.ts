@@ -81,7 +81,6 @@ const named = fc.oneof(
   fc.constantFrom('"$set"', '"$identify"', '"$pageview"'),
 );
 
-/** Each member is in an item with a probability of one half. */
 const members: Record<string, fc.Arbitrary<string>> = {
   distinct_id: fc.oneof(value, text),
   properties,

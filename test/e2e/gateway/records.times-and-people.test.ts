@@ -8,12 +8,10 @@ const gateway = await gatewayForFile();
 const hourMs = 3_600_000;
 const form = { "content-type": "application/x-www-form-urlencoded" };
 
-/** The difference between the time that the client sent and the stored time. */
 function correctionMs(event: StoredEvent): number {
   return Date.parse(event["timestamp_sent"] as string) - Date.parse(event["timestamp"] as string);
 }
 
-/** The error of the client's clock, computed from the record's own fields. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }

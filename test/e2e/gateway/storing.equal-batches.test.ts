@@ -5,10 +5,6 @@ const gateway = await gatewayForFile();
 
 const count = 1_200;
 
-/**
- * About 1,000 bytes per event, so that a batch fills its own frames. The batches are below and
- * above the size that is processed in slices.
- */
 function batchOf(
   key: string,
   more: { padding: number; hasUuid: (index: number) => boolean },

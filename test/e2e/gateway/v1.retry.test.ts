@@ -23,7 +23,6 @@ async function uuids(project: TestProject): Promise<unknown[]> {
   return (await gateway.events(project)).map(({ uuid }) => uuid);
 }
 
-/** The uuids in the answer with one of these results. */
 function uuidsOf({ json }: V1Answer, ...wanted: string[]): string[] {
   return Object.entries(json.results ?? {})
     .filter(([, { result }]) => wanted.includes(result))

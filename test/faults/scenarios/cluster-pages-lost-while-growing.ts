@@ -1,6 +1,5 @@
-// Streams of one replica get three replicas, and all nodes lose power while the new replicas are
-// being filled. nats-server then loses acknowledged events, and the gateway must report the loss.
-// Operators should add replicas while traffic is low.
+// All nodes lose power while streams of one replica get three replicas. nats-server then loses
+// acknowledged events, and the gateway must report the loss.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";

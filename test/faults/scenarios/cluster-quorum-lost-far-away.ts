@@ -1,7 +1,6 @@
 // Two of three nodes are killed, including the leader, and all nodes are far from the gateway.
-// Requests of a shared frame reach their deadlines at different times. Requests that may be stored
-// become unknown, and all other requests are refused. A frame must keep its bytes after either
-// outcome.
+// Requests of a shared frame reach their deadlines at different times. A frame must keep its bytes
+// after any outcome.
 
 import { whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

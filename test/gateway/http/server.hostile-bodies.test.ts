@@ -1,6 +1,3 @@
-// Bodies with a wrong type, deep nesting, duplicates, huge size, or names of JavaScript's own
-// properties.
-
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { readFrames } from "../../kit/gateway.ts";

@@ -21,7 +21,6 @@ export class Kit {
   readonly stream = { takesAtomicBatches: true };
   readonly departures: Departures<TestFrame>;
   nowMs = 1_000;
-  /** The frames in flight that were sent alone; `batches` has the frames of each batch. */
   readonly alone: TestFrame[] = [];
   readonly batches: TestFrame[][] = [];
 

@@ -62,8 +62,8 @@ describe("the check of the streams", () => {
   });
 
   test("names a stream that answers requests but acknowledges no frame, and states the fix", async () => {
-    // Simulates a write error of nats-server 2.14: published messages disappear, and no
-    // acknowledgement arrives.
+    // A write error of nats-server 2.14: published messages disappear, and no acknowledgement
+    // arrives.
     const { rig } = await startWith(
       "silent",
       'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }',
@@ -92,7 +92,6 @@ describe("the check of the streams", () => {
     let rig: Rig;
     let isBack: boolean;
 
-    /** The live stream receives no messages until `back`. */
     beforeEach(async () => {
       server = await startNatsServer({ extraConfig: mapping });
       rig = await startRig(server, {

@@ -5,7 +5,6 @@ import { depthMax } from "../../../src/records/table.ts";
 
 const token = /[ \t\n\r]*("(?:[^"\\]|\\.)*"|[{}[\]:,]|[-+.\w]+)/y;
 
-/** The plain form of a text; undefined if it is not JSON or is too deep. */
 export function normaliseText(text: string): string | undefined {
   let at = 0;
 

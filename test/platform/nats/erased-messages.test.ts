@@ -45,7 +45,7 @@ test("a reader gets the erasures of its stream, and reads earlier erasures again
   await erased.learn(1);
   expect(await placesOf(erased, [3, 11])).toEqual([14, 0]);
 
-  // The number is so large that passed erasures are no longer in memory.
+  // With this number of erasures, those before the position are no longer in memory.
   const many = Array.from({ length: 12_000 }, (_, at) => 1_000 + at);
   for (let at = 0; at < many.length; at += 2_000)
     await note(many.slice(at, at + 2_000).flatMap((one) => [one, 0]));

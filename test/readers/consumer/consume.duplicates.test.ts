@@ -1,5 +1,5 @@
-// A frame omits events that an earlier frame has delivered. It is acknowledged only after the
-// earlier frame, because it may become the only frame with these events.
+// A frame omits events that an earlier frame has delivered. So it is acknowledged only after the
+// earlier frame.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";

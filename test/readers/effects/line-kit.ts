@@ -1,5 +1,3 @@
-// Stored lines made by hand, for tests of code that counts them.
-
 import { IdHash } from "../../../src/readers/effects/lines/hashes.ts";
 import type { StoredLine } from "../../../src/readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../../src/readers/stream/frame.ts";

@@ -49,11 +49,9 @@ interface Ends {
   readonly network: NetworkOfNodes;
   readonly nodes: readonly [Talker, Talker, Talker];
   readonly gateway: Talker;
-  /** Node 1 dials node 0. */
   dial(): void;
 }
 
-/** Node 1 and node 2 are connected to node 0, and so is the gateway. */
 async function start(kind: (typeof kinds)[number]): Promise<Ends> {
   const routePorts = [await freePort(), await freePort(), await freePort()];
   const network = await createClusterNetwork(kind, routePorts);

@@ -23,7 +23,6 @@ test("a request with wait_for waits for every stream that it names", async () =>
     return (await response.json()) as { as_of: object };
   });
   liveAt = 5;
-  // The port answers another request during the wait.
   expect((await fetch(`${url}/projects/shop/persons?distinct_id=ada`)).status).toBe(200);
   expect(isAnswered).toBe(false);
   historicalAt = 3;

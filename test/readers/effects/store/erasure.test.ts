@@ -92,7 +92,6 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     await store.close();
   });
 
-  // Each id has a project of its own, because creating a database takes much longer.
   test("keeps the rejections of other persons, whatever the id of the erased person is", async () => {
     const ids = ["t", "%", "_", "1", "of", "e", "\\", '"', "'", "u0041", "ü"].concat(
       "😀".slice(0, 1).toWellFormed(),

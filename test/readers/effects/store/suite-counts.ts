@@ -184,9 +184,14 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
       expect(await now.rig.store.reader.positions()).toEqual([other, position]);
     }
     const { stream, lane, partition, epoch, sequence, watermarkMs } = other;
-    expect((await now.rig.store.reader.applied())[0]).toEqual(
-      { stream, lane, partition, epoch, sequence, watermarkMs }, //
-    );
+    expect((await now.rig.store.reader.applied())[0]).toEqual({
+      stream,
+      lane,
+      partition,
+      epoch,
+      sequence,
+      watermarkMs,
+    });
   });
 
   test("retains the newest rejections of each project, and counts all rejections", async () => {

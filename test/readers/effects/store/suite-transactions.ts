@@ -50,7 +50,6 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const { store } = now.rig;
     const [early, late] = [personRow("early"), personRow("late")];
     const names = { projectId: project, type: "company", key: "acme" };
-    // The store has created its threads and connections now.
     expect(await store.members(project, ["early"])).toEqual([]);
     await store.positions();
     const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
@@ -143,7 +142,6 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const { type, key } = groupRow("acme");
     expect(await store.groups([{ projectId: project, type, key }])).toEqual([groupRow("acme")]);
     expect(await store.groupTypes([project])).toEqual(groupTypes);
-    // Publications during the transaction are recorded in the same transaction.
     await store.published(["m"]);
     expect(await store.outbox(10, 0)).toEqual([]);
     expect(await store.reader.personByDistinctId(project, "bob")).toBeUndefined();

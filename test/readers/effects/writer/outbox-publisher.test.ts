@@ -50,8 +50,7 @@ test("outbox rows are published under their ids, with or without a stream, and t
   await store.commit({ after: 0, number: 1, ...commit });
   const publisher = new OutboxPublisher({ connection, store, log: silent });
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
-  // Commits the same row again, as after a crash between publishing and removing. The stream stores
-  // it once.
+  // Commits the same row again, as after a crash between publishing and removing.
   await store.commit({ after: 1, number: 2, ...commit });
   publisher.ask();
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);

@@ -334,10 +334,7 @@ export function batchTests(rig: WriterRig): void {
   );
 }
 
-/**
- * The order of several links determines which link merges persons, and which link has the outcome
- * `already_one`.
- */
+/** The order of several links determines which link has the outcome `already_one`. */
 function withoutOrderOfLinks(line: string): string {
   return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');
 }

@@ -118,7 +118,7 @@ export function streamTests(rig: WriterRig): void {
       const store = await rig.openStore();
       const random = numbersFrom(18);
       const before = randomFrames(random, { count: 40 });
-      // The number of messages exceeds the length of a position's trail.
+      // More messages than a position's trail holds.
       const lost = liveFrames(random, 800);
       const later = randomFrames(random, { count: 40 });
       expect(lost.length).toBeGreaterThan(1_000);
@@ -134,7 +134,6 @@ export function streamTests(rig: WriterRig): void {
       const unknown = [live, "place_unknown", expect.any(Number)];
       await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
-      // The next process continues the count.
       const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
       await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
       await accepting.close();

@@ -143,7 +143,6 @@ const sequencesOf = (positions: readonly SinkPosition[]) =>
 const uuidsIn = async (folder: string) =>
   (await askedOfParquet(folder, "SELECT uuid FROM events ORDER BY 1")).map(({ uuid }) => uuid);
 
-/** Returns a folder with two commits, the files of the second and the manifest of the first. */
 async function twoCommits() {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 1 });
