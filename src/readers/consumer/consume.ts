@@ -36,8 +36,8 @@ const stopLookMs = 20;
 /**
  * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid.
  *
- * The iteration rejects with a ConsumeError if a retry cannot help, or with an error that
- * `onNotice` throws.
+ * The iteration rejects with a ConsumeError if a retry cannot help. It also rejects with an error
+ * that `onNotice` throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);

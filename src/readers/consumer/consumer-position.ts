@@ -42,7 +42,6 @@ interface Gap {
   readonly to: number;
 }
 
-/** With more gaps, all gaps become one gap. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {
@@ -74,7 +73,6 @@ export class ConsumerPosition {
     this.#moveTo(seq);
   }
 
-  /** Returns whether the message replaces a message that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
     const origin = { stream: this.#stream, created: this.#position?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;

@@ -11,7 +11,6 @@ interface OpenFrame {
 export class DeferredAcks {
   readonly #open = new Map<number, OpenFrame>();
 
-  /** The frame skipped events that the frames `others` delivered. */
   deliver(id: number, others: Iterable<number>): void {
     const fresh = {
       id,
@@ -41,7 +40,8 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // Frames that wait for this frame then also wait for the frames that this frame waits for.
+      // A frame that is delivered again may lack the awaited events. The frames that wait for it
+      // then wait for the frames with the originals.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();

@@ -21,7 +21,7 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** If more messages are unacknowledged, they arrive again after their ack wait. */
+/** If more messages are unacknowledged, they arrive again only after their ack wait. */
 const askedBackMax = 20_000;
 
 export async function durableInfo(
@@ -55,7 +55,6 @@ export async function makeDurable(
   });
 }
 
-/** An empty array selects all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }

@@ -13,7 +13,6 @@ interface FrameEvents {
   readonly lines: string[];
   readonly unreadable: UnreadableLines[];
   duplicates: number;
-  /** Ids of the frames with the originals of the duplicates. */
   readonly duplicatesOf: Set<number>;
 }
 
@@ -112,7 +111,6 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** Returns a different frame that delivered the event, if any. */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;

@@ -30,7 +30,8 @@ export class HeldFrames {
   readonly #acked = new Set<number>();
   readonly #orphans = new Set<HeldFrame>();
   /**
-   * Number of messages up to `#missingUpTo` that must arrive before later messages are delivered.
+   * Messages up to `#missingUpTo` that the server has sent but that have not arrived. Later
+   * messages wait for them.
    */
   #missing = 0;
   #missingUpTo = 0;
@@ -69,7 +70,6 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** `count` messages up to the sequence `upTo` were sent by the server, but have not arrived. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;

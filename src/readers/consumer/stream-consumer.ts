@@ -29,7 +29,6 @@ interface StreamConsumerOptions extends DurableOptions {
 
 export interface TakenFrame {
   readonly held: HeldFrame;
-  /** The frame replaces an acknowledged frame after an erasure. */
   readonly isRepeat: boolean;
   readonly ack: () => void;
   readonly nak: () => void;
@@ -246,7 +245,6 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // The program has finished with the frame, even if the acknowledgement is deferred.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();

@@ -85,8 +85,8 @@ export interface Frame {
   /**
    * Acknowledges all events of the frame.
    *
-   * If events were skipped as duplicates of an unacknowledged frame, the acknowledgement waits for
-   * that frame. Until then, this frame may be delivered again, with the skipped events.
+   * If events were skipped as duplicates, the acknowledgement waits for the frame with the
+   * originals. Until then, this frame may be delivered again, with the skipped events.
    */
   ack(): void;
   /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */

@@ -48,7 +48,6 @@ export interface LinePlace {
 }
 
 export interface Stamp {
-  /** The event's time, limited to its `received_at`. */
   readonly timeMs: number;
   /**
    * The position of the event's line, as text that sorts by lane, epoch, partition, sequence and
@@ -108,8 +107,7 @@ export interface EventEffect {
  * The last writes of a property: the newest `$set` (JSON text) or `$unset` (null), and the oldest
  * `$set_once`.
  *
- * The value of `once` is visible if there is no `write`, or if `write` is an older `$unset`. The
- * order in which two states are merged is irrelevant.
+ * The value of `once` is visible if there is no `write`, or if `write` is an older `$unset`.
  */
 export interface PropertyState {
   readonly write: { readonly stamp: Stamp; readonly json: string | null } | undefined;
@@ -119,9 +117,7 @@ export interface PropertyState {
 export type Properties = ReadonlyMap<string, PropertyState>;
 
 export interface PropertyColumns {
-  /** The values for queries, such as `{"plan":"pro"}`. */
   readonly json: string;
-  /** The stamps and the hidden values. Empty if there are no properties. */
   readonly state: string;
 }
 
@@ -133,7 +129,6 @@ export interface MemberRow {
   readonly projectId: string;
   readonly distinctId: string;
   readonly uuid: string;
-  /** The oldest stamp of the events with this distinct id. */
   readonly first: Stamp;
   readonly mergedInto: string | undefined;
   readonly person: PersonState | undefined;
@@ -274,7 +269,6 @@ export interface Position {
   readonly partition: number;
   readonly epoch: number;
   readonly created: string;
-  /** The last applied frame, or 0. */
   readonly sequence: number;
   /** The latest applied frames, at most 1,000. The newest is last. */
   readonly trail: readonly TrailEntry[];

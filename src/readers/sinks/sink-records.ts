@@ -10,7 +10,6 @@ import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** The values that the lines of one request share. */
 interface Origin {
   readonly receivedAtMs: number;
   readonly timestampSentMs: number;
@@ -38,7 +37,6 @@ export interface SinkRecord {
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
   readonly unset: Uint8Array | undefined;
-  /** The whole record, without the line feed. */
   readonly text: Uint8Array;
   /** "" if the event has no person. Set after the batch was built. */
   personUuid: string;
@@ -122,7 +120,6 @@ interface FrameBytes {
   readonly body: Buffer;
 }
 
-/** Returns why the gateway cannot have written the record. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -205,7 +202,6 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
-  /** Returns the properties, with `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);

@@ -30,12 +30,10 @@ export interface SinkBatch {
 export interface WriteOutcome {
   readonly written: number;
   readonly duplicates: number;
-  /** Events that the target refused and that were stored as rejected. */
   readonly refused: number;
 }
 
 export interface SinkTarget {
-  /** Contains no secrets. */
   readonly shown: string;
   /** Maximum number of concurrent writes. Default: 1. Writes must end in order. */
   readonly batchesMax?: number;

@@ -25,7 +25,6 @@ interface WriterLimits extends BatchLimits {
 
 export interface SinkWriterOptions
   extends Pick<SessionOptions, "connection" | "prefix" | "acceptExpired"> {
-  /** The caller closes the target. */
   readonly target: SinkTarget;
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
@@ -48,7 +47,6 @@ const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** Without a write for this time, an earlier failed write counts as over. */
 const idleMs = 10_000;
 /** If more consecutive events are refused, the cause is probably the table. */
 const refusedMax = 100;
@@ -297,7 +295,6 @@ export class SinkCounts {
   refusedInRow = 0;
   commits = 0;
 
-  /** Calls `onCommit` with every commit, and with undefined for a failed batch. */
   constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
     this.#onCommit = onCommit;
   }

@@ -13,7 +13,6 @@ export interface UnreadStream extends StreamName {
   /** undefined, like the fields below, if NATS does not respond. */
   readonly lastSequence: number | undefined;
   readonly lagSeconds: number | undefined;
-  /** Time until the oldest unwritten frame leaves the stream; Infinity if none will. */
   readonly expirySeconds: number | undefined;
   readonly retentionSeconds: number | undefined;
 }
@@ -120,7 +119,6 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // Unread messages were stored after the last written message.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

@@ -15,7 +15,6 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/** Assumed size of a frame until frames arrive. The gateway fills frames to this size. */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {
@@ -31,7 +30,6 @@ export class BytesInHand {
     return this.#used;
   }
 
-  /** Adds a share. Calls `ask` whenever there may be space again. */
   join(ask: () => void): Share {
     let frameBytes = frameBytesLikely;
     const member: Member = {

@@ -47,7 +47,6 @@ export class EventStreams {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Why no stream is read; undefined if the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -60,7 +59,6 @@ export class EventStreams {
     return this.readers.some(({ isReady }) => isReady);
   }
 
-  /** Whether a stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.readers.some(({ isFarBehind }) => isFarBehind);
   }

@@ -91,7 +91,6 @@ const [keyOfHigh, factorOfHigh, keyOfLow, factorOfLow] = crypto.getRandomValues(
   new Int32Array(4),
 ) as unknown as [number, number, number, number];
 
-/** Mixes the high word first, because sums of products can collide. */
 function slotAtFirst(high: number, low: number): number {
   let mixed = Math.imul(high ^ keyOfHigh, factorOfHigh | 1);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);

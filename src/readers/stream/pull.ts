@@ -150,7 +150,6 @@ export class Pull {
       return;
     }
     const tokens = (message.reply ?? "").split(".");
-    // Newer servers add a domain and an account to the subject.
     const end = tokens.length === 9 ? 9 : 11;
     const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;

@@ -79,14 +79,11 @@ export interface Resume {
 }
 
 interface Comparison {
-  /** Index of the newest equal message; -1 if all differ, undefined if no sequence exists. */
   readonly at: number | undefined;
-  /** Index of the newest message whose sequence the stream has, or -1. */
   readonly newest: number;
 }
 
 interface Uncertainty {
-  /** Number of messages in the stream that may have been read. */
   readonly held: number;
   readonly gone: number;
   /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
@@ -94,7 +91,7 @@ interface Uncertainty {
   readonly predatesTrail: boolean;
   /**
    * Sequence of the last message that may have been read and is not newer than the trail. 0 if
-   * there is no such message, or if `isNewer`.
+   * there is none, or if `isNewer`.
    */
   readonly olderTo: number;
 }
@@ -106,7 +103,6 @@ export interface ReaderWords {
 }
 
 interface ResumeOptions {
-  /** Whether to continue if messages were, or may have been, removed before they were read. */
   readonly acceptExpired: boolean;
   /** Sequence of the first erased message that has left the stream but has a replacement. */
   readonly replacementsFrom?: number;

@@ -18,7 +18,6 @@ interface SessionTarget {
 
 export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
-  /** Adapted after each batch and each failed session. */
   readonly limit: BatchLimit;
   readonly pauseMsMax: number;
 }
@@ -65,7 +64,6 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs sessions until `close`. Rejects if the target allows no further session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
@@ -203,7 +201,6 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records a failed session. The session counts only if it began a transaction. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

@@ -13,7 +13,6 @@ interface ErasedMessage {
 }
 
 interface StateFrom extends StreamState {
-  /** Sequence of the first erased message that has a replacement, or `firstSequence`. */
   readonly replacementsFrom: number;
 }
 
@@ -37,8 +36,8 @@ export class StreamErasures {
 
   /**
    * Returns the state; undefined if the stream does not exist. Erased messages from `due` on do not
-   * count as lost, because their replacements follow. Losses that `position` marks as reported do
-   * not count either.
+   * count as lost, because their replacements follow. Losses that `position` marks as reported are
+   * not counted again.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();

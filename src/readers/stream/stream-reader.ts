@@ -42,7 +42,6 @@ interface StreamReaderOptions extends ReadingOptions {
   readonly manager: JetStreamManager;
   readonly name: StreamName;
   readonly position: StreamPosition | undefined;
-  /** Sequence from which duplicate detection needs the messages again. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly onReady: () => void;
@@ -61,7 +60,6 @@ export type StreamItem = FrameItem | PositionItem;
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
-/** Number of checks that must find no stream before it counts as removed, not as recreated. */
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "stream replacements of erased messages are gone: their events are not read";
@@ -129,7 +127,6 @@ export class StreamReader {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** Returns the next items within the limits, but at least one if any is ready. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {
@@ -377,7 +374,6 @@ export class StreamReader {
 export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
-  /** Number of events, from the message's header if plausible, otherwise estimated by size. */
   readonly events: number;
   /** Whether the frame was read before and is delivered for duplicate detection only. */
   readonly isReread: boolean;

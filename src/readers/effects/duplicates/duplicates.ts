@@ -22,8 +22,8 @@ interface Rotation {
 /**
  * Detects the duplicates of one stream in one epoch.
  *
- * After a start with a position, the caller reads the frames from `duplicatesFrom[0]` up to the
- * position again. It calls `remember` for each line, and then `restored`.
+ * After a start, the caller reads the frames from `duplicatesFrom[0]` up to the position again. It
+ * calls `remember` for each line, and then `restored`.
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
@@ -69,8 +69,6 @@ export class Duplicates {
     const low = line.uuidHashLow;
     const ms = recordMs(line);
     if (ms > this.#watermarkMs) this.#watermarkMs = ms;
-    // The hash is added even if the previous generation has it. Otherwise, a restored generation
-    // would differ.
     if (!this.#addToCurrent(high, low)) return true;
     if (2 * this.#journalled === this.#journal.length) this.#growJournal();
     this.#journal[2 * this.#journalled] = high;

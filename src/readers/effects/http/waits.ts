@@ -91,7 +91,6 @@ export class Waits {
     if (!this.#isAsking) void this.#ask();
   }
 
-  /** Polls even while the database is unreachable, because each wait has its own timeout. */
   async #ask(): Promise<void> {
     this.#isAsking = true;
     while (this.#asked.size > 0) {

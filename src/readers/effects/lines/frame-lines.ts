@@ -65,7 +65,6 @@ class ReusedLine extends EventFacts implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** Returns the reason if the record is invalid. The content of the line is undefined then. */
   fill(record: RecordView): Rejection | undefined {
     const { projectId, storedAtMs } = this.frame;
     const fault = this.#facts.fill(this, record, storedAtMs);

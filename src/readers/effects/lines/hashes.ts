@@ -5,7 +5,6 @@ import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** A mask that converts four letters to lower case and does not change digits. */
 const lowerCase = 0x2020_2020;
 
 /**
@@ -35,7 +34,6 @@ export class EventHash {
     return this.#hash[1]!;
   }
 
-  /** Hashes the name and the distinct id as they are in the body, including the quotes. */
   set({ projectId, uuidView, uuidAt, body, event, id }: HashedFacts): void {
     if (projectId !== this.#projectId) this.#setProject(projectId);
     const most = wordPlaces.length + wordsOf(event) + wordsOf(id);

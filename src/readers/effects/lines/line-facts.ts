@@ -26,7 +26,6 @@ export class LineFacts {
   readonly #uuid = Buffer.alloc(uuidBytes);
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
-  /** Fills the fields, except for `fillRest`. Returns the reason if the record is invalid. */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
     if (fault !== undefined) return fault;
@@ -136,7 +135,7 @@ const recentIdBytesMax = 64;
 
 /**
  * Returns recent distinct ids as the same string objects, which need no new memory. Compares bytes,
- * because clients can choose ids whose hashes collide.
+ * because clients can choose ids with equal hashes.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");

@@ -84,7 +84,6 @@ export class Members {
     return member;
   }
 
-  /** Returns the next row to load for the id; undefined if its person is in memory. */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
     let at = id;
@@ -370,8 +369,8 @@ export class Member implements CachedRow {
   person: Person | undefined = undefined;
   isChanged = false;
   /**
-   * Start of the time in which events change nothing, in seconds. In ms, the number would exceed
-   * V8's small integers.
+   * Events from `quietFromS` to `quietToS` change nothing. Both are in seconds, so that V8 stores
+   * them as small integers.
    */
   quietFromS = 0;
   quietToS = 0;

@@ -31,7 +31,6 @@ export interface PeopleOptions {
   /** Approximate bytes of cached rows. The rows of current batches are not included. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
-  /** Maximum bytes of the property names and values of a person or group. */
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
   /**
@@ -199,12 +198,10 @@ export class People {
     return parts;
   }
 
-  /** Returns the rows to load and pass to `adopt` before `apply`; undefined if none is missing. */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
 
-  /** Adds the loaded rows. A missing row that is not among them is not in the store. */
   adopt(loaded: Loaded): void {
     for (const row of loaded.members) this.#members.adopt(row);
     for (const row of loaded.groups) this.#groups.adopt(row);
@@ -216,8 +213,8 @@ export class People {
   }
 
   /**
-   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied;
-   * until then, nothing may be queued. After an error, the caller must call `begin`.
+   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied.
+   * Until then, nothing may be queued. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -240,8 +237,8 @@ export class People {
   }
 
   /**
-   * Returns copies of the rows that changed since the last call. The rows stay in memory until
-   * `committed`. Nothing may be applied until the promise is fulfilled.
+   * Returns copies of the rows that changed since the last call. Nothing may be applied until the
+   * promise is fulfilled. The rows stay in memory until `committed`.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;

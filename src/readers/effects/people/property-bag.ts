@@ -194,7 +194,6 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Returns whether a write replaces another write. In one event, `$unset` replaces `$set`. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,

@@ -16,7 +16,6 @@ const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Changes when a row that was looked up earlier may be dropped. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -101,7 +100,6 @@ export class RowCache<Row extends CachedRow> {
     this.#inFlight.shift();
   }
 
-  /** Drops unused rows. Called between batches, because a batch needs its rows. */
   trim(): void {
     if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;
     this.generation++;

@@ -154,7 +154,6 @@ export class EffectRules {
   ): EventEffect["link"] {
     const span = kind === "identify" ? named.$anon_distinct_id : named.alias;
     if (isNothing(span.type) || span.type === TokenType.EmptyString) {
-      // An identify without an anonymous id is valid.
       if (kind !== "identify") this.#writes.reject("alias", "invalid_field", "it has no alias");
       return undefined;
     }

@@ -39,7 +39,6 @@ function isQuoted(text: string): boolean {
 }
 
 function isPlainId(body: Buffer, start: number, end: number, type: TokenType): boolean {
-  // A text with a visible first character is not blank.
   const isShort = end - start - 2 <= distinctIdCharactersMax;
   return type === TokenType.PlainString && isShort && isVisible(body[start + 1]!);
 }

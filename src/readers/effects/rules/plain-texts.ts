@@ -37,7 +37,6 @@ export class PlainTexts {
     return (JSON.parse(`"${text}"`) as string).replaceAll("\0", "\ufffd").toWellFormed();
   }
 
-  /** Returns a recent short text as the same string object, which needs no new memory. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
     if (length > cachedBytesMax) return body.toString("utf8", start, end);

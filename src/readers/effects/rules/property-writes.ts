@@ -150,7 +150,6 @@ export class PropertyWritesReader {
     field: string,
     { start, end }: Pick<Span, "start" | "end">,
   ): string | undefined {
-    // A name with escapes is at most six times as long as its text.
     const name =
       end - start > 6 * nameBytesMax
         ? body.toString("latin1", start, start + nameBytesMax + 1)

@@ -12,7 +12,7 @@ export interface Limits {
   readonly threshold: number;
 }
 
-/** The stored form. A negative number stands for that many zeros. Missing counts are 0. */
+/** The stored form. A negative number stands for a run of zeros. Missing counts are 0. */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;

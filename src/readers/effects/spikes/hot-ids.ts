@@ -88,7 +88,6 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /** Counts only grow. So the search continues at `#passed` until no slot has the least count. */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

@@ -127,10 +127,6 @@ export class ProjectActivity {
     open.hot.add(distinctId, idHash);
   }
 
-  /**
-   * Evaluates the minutes before `closed`, if the project is in motion. Returns whether there was
-   * one.
-   */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
     const { next } = history;

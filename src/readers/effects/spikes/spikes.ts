@@ -10,7 +10,6 @@ import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 const minuteMs = 60_000;
 /** Tolerated difference of gateways' clocks, and delay of reordered frames. */
 const graceMs = 10_000;
-/** Key of the row that lists the projects in motion. Not a valid project id. */
 const motionRow = manyProjects;
 
 interface MinutesClosed {
@@ -51,7 +50,6 @@ export class Spikes {
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax` is the maximum number of cached projects, without the projects of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;

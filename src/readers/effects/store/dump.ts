@@ -23,7 +23,6 @@ interface DumpSection {
 
 interface DumpColumn {
   readonly name: string;
-  /** `json` is text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
@@ -33,7 +32,6 @@ export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/** Links of an id with itself are excluded, because they merge nothing. */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),

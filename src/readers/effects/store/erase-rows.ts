@@ -17,7 +17,6 @@ export interface ErasingSql {
 }
 
 export interface ErasedPeople {
-  /** The ids of the erased persons. Requested ids without a row are not included. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;

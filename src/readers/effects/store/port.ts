@@ -37,12 +37,12 @@ export interface EffectsStore {
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
-   * Returns the rows of the ids that exist, and all rows between each id and its person. During a
-   * commit, the rows may be older than the commit. Rejects with a TooLargeError if the properties
-   * exceed 32 MiB.
+   * Returns the rows of the ids that exist, and all rows between each id and its person. Rejects
+   * with a TooLargeError if the properties exceed 32 MiB.
+   *
+   * During a commit, the rows may be older than the commit.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
-  /** Returns the existing rows. Rejects like `members` if their properties are too large. */
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
   groupTypes(
     projectIds: readonly string[],
@@ -53,8 +53,8 @@ export interface EffectsStore {
   /**
    * Writes one transaction. Rejects with a FencedError if `after` is not the last commit.
    *
-   * A commit with `isPart` is followed by other parts. Look-ups see the written parts, but readers
-   * do not. If a part fails, nothing is stored.
+   * More parts follow a commit with `isPart`. Look-ups see the written parts, but readers do not.
+   * If a part fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
@@ -152,7 +152,6 @@ export interface EffectsReader {
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** Returns the rows of the days, inclusive, but at most the `usageRowsMax` oldest rows. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
@@ -163,7 +162,6 @@ export interface EffectsReader {
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
   unpublished(): Promise<readonly OutboxRow[]>;
-  /** Returns the first part of the stream names; undefined if it is not stored yet. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
@@ -171,7 +169,6 @@ export interface EffectsReader {
   /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
-  /** Returns the first `projectsMax` projects with applied events, sorted. */
   projects(): Promise<readonly string[]>;
   hasWriter(): Promise<boolean>;
   /** Yields sorted lines, equal in every store and for every batching. Default: `all`. */

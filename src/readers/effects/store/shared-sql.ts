@@ -150,7 +150,6 @@ export abstract class SharedReader {
   }
 }
 
-/** The page begins after this time, or at this time with a greater subject. */
 function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,

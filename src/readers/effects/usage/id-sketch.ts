@@ -9,8 +9,9 @@ const bytesPerListed = 3;
 
 /**
  * The stored form lists at most 256 registers that are not 0, in ascending order. Each takes three
- * bytes: its number (high byte first) and its value. With more registers, all are stored, one byte
- * each.
+ * bytes: its number (high byte first) and its value.
+ *
+ * With more registers, all are stored, one byte each.
  */
 export class IdSketch {
   #dense: Uint8Array | undefined;
@@ -30,7 +31,6 @@ export class IdSketch {
     return sketch;
   }
 
-  /** Adds an id's hash (see IdHash). Returns whether the sketch has changed. */
   add(high: number, low: number): boolean {
     return this.#raise(high >>> (32 - registerBits), Math.clz32(low) + 1);
   }

@@ -70,7 +70,6 @@ export class Usage {
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
-  /** Adds the stored rows. A missing day that is not among them is new. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);

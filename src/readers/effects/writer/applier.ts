@@ -28,7 +28,6 @@ interface ApplierOptions {
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /** Writes `changes` as a part of the next commit, after the previous part. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
   /** Size of changed rows from which they are written before the end of the batch. */
   readonly changedBytesMax?: number | undefined;
@@ -52,7 +51,6 @@ export interface Counts {
 export interface Memory {
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** The shortest period of duplicate detection in any stream. */
   readonly duplicatesCoveredMs: number;
 }
 
@@ -160,7 +158,6 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /** Applies a part of a batch. After an error, the caller must call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
     this.#turns.begin();
     for (const item of items) {
@@ -243,7 +240,6 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isReread, release }: FrameItem): Promise<void> {
-    // Frames of the new stream are read again after the commit.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;

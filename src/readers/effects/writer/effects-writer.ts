@@ -35,7 +35,6 @@ import {
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The caller opens and closes the store. */
   readonly store: EffectsStore;
   readonly log: Log;
   readonly metrics?: CommitCounts;
@@ -57,8 +56,8 @@ interface WriterStatus {
 }
 
 /**
- * Maximum bytes of waiting frames. With 64 MiB, frames survive V8's young generation and trigger
- * full garbage collections.
+ * Maximum bytes of waiting frames. Frames that wait longer survive V8's young generation. Every
+ * 64 MiB of them trigger a full garbage collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
@@ -84,7 +83,6 @@ export class EffectsWriter {
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  /** Value of `commits` when another writer's commit was last detected. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {

@@ -18,11 +18,7 @@ interface OutboxPublisherOptions {
   readonly rowsMax?: number;
 }
 
-type Outcome =
-  | "stored"
-  | "refused"
-  /** Further messages of the subject wait for its next retry. */
-  | "unanswered";
+type Outcome = "stored" | "refused" | "unanswered";
 
 interface Retry {
   readonly pauseMs: number;

@@ -42,10 +42,8 @@ export interface Applied {
 export interface RebuildOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The old database. The new database is built up to its position. */
   readonly applied: Applied;
   readonly into: EffectsStore;
-  /** Whether to build the database although the streams lack messages. */
   readonly acceptMissing?: boolean;
   readonly bytesMax?: number;
   readonly batchEventsMax?: number;
@@ -59,7 +57,6 @@ export interface RebuildOptions {
 
 export interface Rebuilt {
   readonly messages: number;
-  /** Number of applied messages that the streams no longer have. */
   readonly missing: number;
 }
 
@@ -129,7 +126,6 @@ interface Goal {
   readonly deleted: ReadonlySet<number>;
   readonly held: number;
   arrived: number;
-  /** The last message that has arrived or is known to be deleted. */
   reached: number;
 }
 
@@ -280,7 +276,6 @@ class Building {
     }
   }
 
-  /** Returns false if all streams are read up to their goals. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
       if (this.#isClosed) throw new RebuildError("interrupted");

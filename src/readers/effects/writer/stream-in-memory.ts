@@ -46,7 +46,6 @@ export class StreamInMemory {
     return !this.#isRemembering;
   }
 
-  /** Must be called before the first line of a frame. */
   beginFrame(): void {
     if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;

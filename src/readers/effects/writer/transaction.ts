@@ -70,7 +70,6 @@ export class OpenTransaction {
     this.#end = undefined;
   }
 
-  /** A store call immediately afterwards precedes the next transaction. */
   async ended(): Promise<void> {
     while (this.#end !== undefined) await this.#end.promise;
   }
@@ -97,7 +96,6 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
 }
 
 const batchMsMax = 1_000;
-/** Maximum time spent on a batch. If rows are large, one event may take milliseconds. */
 const workMsMax = 3_000;
 const batchGrowth = 2;
 

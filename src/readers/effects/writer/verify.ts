@@ -102,7 +102,6 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** Tables whose counts include events that were erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
 class Comparison {

@@ -15,7 +15,6 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** The server runs only one query with this id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -161,7 +160,6 @@ export async function answerOf(request: ClientRequest): Promise<Answer> {
 
 export class ClickHouseError extends StoreError {
   readonly code: number | undefined;
-  /** The server's error text, which may contain parts of a row. */
   readonly said: string;
 
   constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
@@ -271,7 +269,6 @@ export function readAddress(text: string): ClickHouseAddress {
       );
     settings[name] = value;
   }
-  // `URL` drops a port that is the default of its scheme.
   const afterUser = text.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1");
   const port = Number(explicitPort.exec(afterUser)?.[1] ?? defaultPorts[url.protocol]);
   const [user, password] = [decode(url.username), decode(url.password)];

@@ -6,7 +6,6 @@ import { type EventColumn, type RejectedLine, type SinkRecord, textOf } from "..
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-/** Last day that a Date column can store in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
   milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },

@@ -70,7 +70,6 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Maximum time in ms by which a server's clock may go back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
@@ -124,7 +123,6 @@ export class WrittenRows {
     );
   }
 
-  /** The first batch of a stream without a position may have been interrupted. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {

@@ -1,5 +1,5 @@
-// Commits a segment. The Parquet files are created in a separate folder. Writing the manifest with
-// their names and the positions is the commit. Then the files are moved to their paths.
+// Commits a segment. The Parquet files are created in a separate folder, and moved to their paths
+// after the commit. The commit is the write of the manifest, with the files and the positions.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -17,7 +17,6 @@ interface Places {
 }
 
 interface MadeFile {
-  /** Path of the new file, relative to `own`. */
   readonly made: string;
   readonly place: string;
 }
@@ -169,7 +168,6 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
 }
 
 async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Promise<void> {
-  // An earlier attempt may have failed before this sync.
   await sync(own);
   const touched = new Set<string>();
   for (const { made, place } of files) {

@@ -36,7 +36,6 @@ const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/** Size before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
 async function makeFile(

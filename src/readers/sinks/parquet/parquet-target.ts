@@ -20,7 +20,6 @@ import { Segment } from "./segment.ts";
 export interface ParquetTargetOptions {
   readonly folder: string;
   readonly pid: number;
-  /** A segment of this size is committed, unless `segmentAgeMsMax` comes first. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -36,7 +35,6 @@ export class ParquetTarget implements SinkTarget {
   #committed: Manifest | undefined;
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /** Why the last commit failed. Until a commit succeeds, no batch is accepted. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 

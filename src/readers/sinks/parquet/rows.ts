@@ -97,7 +97,6 @@ export function rowsSql(
   const options = [
     ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
     ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
-    // A buffer must hold at least two lines.
     ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}

@@ -8,7 +8,6 @@ import type { BatchRows } from "./rows.ts";
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The latest incidents. A stopped stream reports the same incident at each start. */
   readonly incidents: readonly string[];
 }
 
@@ -30,7 +29,6 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** The rows by folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -39,7 +37,6 @@ export class Segment implements SegmentEnd {
   bytes = 0;
   rows = 0;
   rowBytesMax = 0;
-  /** A batch without rows counts as added. */
   isEmpty = true;
 
   private constructor(scratch: FileHandle, before: SegmentEnd) {

@@ -11,7 +11,6 @@ export interface StreamMessage {
 }
 
 export interface AppliedTo extends StreamMessage {
-  /** Number that the effects increment when the stream was recreated or truncated. */
   readonly epoch: number;
   readonly created: string;
   readonly messageId: string | undefined;
@@ -41,7 +40,6 @@ export interface NeededMessage {
 
 interface NotApplied {
   readonly why: string;
-  /** The sink or the effects read a replaced stream, so waiting does not help. */
   readonly isOther: boolean;
 }
 

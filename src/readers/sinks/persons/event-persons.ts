@@ -50,7 +50,6 @@ export class EventPersons {
     return this.#waitMs / 1_000;
   }
 
-  /** Why the batch waits; undefined until it has waited for `reportAfterMs`. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting until \`penstock effects\` has applied the events of the batch: ${this.#why}`;

@@ -165,7 +165,6 @@ class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** The client replaces this callback by a callback with a timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {

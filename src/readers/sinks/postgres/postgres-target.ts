@@ -1,5 +1,5 @@
-// The PostgreSQL target. Events, rejected lines and positions are one transaction. Events whose key
-// exists are skipped. If the server refuses a value, events are inserted one by one.
+// The PostgreSQL target. Events, rejected lines and positions are one transaction. If the server
+// refuses a value, events are inserted one by one.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -47,7 +47,6 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
-/** Number of a failed batch's events that are retried together before each event is tried alone. */
 const triedAtOnce = 256;
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
@@ -159,7 +158,6 @@ export class PostgresTarget implements SinkTarget {
       const fault = faultOf(event);
       if (fault !== undefined) refused.set(event, fault);
     }
-    // A rejected event must not replace the other events with its key.
     const events = all.filter((event) => !refused.has(event));
     const fresh = await freshOf(client, singleEvents(events));
     if (await this.#isCopied(client, fresh)) return { written: fresh.length, refused };
@@ -276,9 +274,8 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 }
 
 /**
- * Returns the key of an event, in the form of a uuid. It starts like the event's uuid, so that
- * neighbours in an index stay neighbours. Databases store the key, so this function must never
- * change.
+ * Returns the key of an event, in the form of a uuid. It starts like the event's uuid, for the
+ * order of the index. Databases store the key, so this function must never change.
  */
 function eventKey({
   uuid,

@@ -29,7 +29,6 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
 }
 
 interface Tried {
-  /** Events in the order of keys. Only the first accepted event of each key is inserted. */
   readonly events: readonly SinkRecord[];
   readonly keys: readonly number[];
 }
@@ -128,8 +127,9 @@ function storedValue(
   return isOptional && text === "" ? null : text;
 }
 
-/** Maximum exponent of a number. Doubles have exponents up to 308. */
+/** Doubles have exponents up to 308. */
 const exponentMax = 999;
+/** jsonb stores about as many digits as the sum of the exponents. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;

@@ -13,7 +13,6 @@ import { MovedError, StandbyError } from "../sink-target.ts";
 /** Chosen arbitrarily. The second number is a hash of the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** Takes no lock and returns NULL if a pooler switched the session. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
 const statementMsMax = 120_000;
@@ -48,8 +47,10 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` with the lock. Rejects with a StandbyError while another sink has the lock, with
-   * the MovedError of `work`, or with a StoreError. After a rejection, no transaction is open.
+   * Runs `work` with the lock. After a rejection, no transaction is open.
+   *
+   * Rejects with a StandbyError while another sink has the lock, with the MovedError of `work`, or
+   * with a StoreError.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
@@ -86,7 +87,6 @@ export class SinkSession {
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
-    // The server ends the connection a moment later than the client.
     if (this.#holdsLock) await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }

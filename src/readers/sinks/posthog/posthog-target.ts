@@ -62,7 +62,6 @@ export class PosthogTarget implements SinkTarget {
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  /** The names of the lines that still send events, for each open batch, oldest first. */
   #inHand: Set<string>[] = [];
   #saved: Promise<unknown> = Promise.resolve();
 
@@ -86,7 +85,6 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Problems that block all other projects come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]

@@ -32,7 +32,6 @@ export class KeyCheck {
     ];
   }
 
-  /** Checks the key in the background, at most every ten minutes. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = performance.now();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;

@@ -35,7 +35,6 @@ export interface LinePauses {
   readonly msMin: number;
   readonly msMax: number;
   readonly stoppedMs: number;
-  /** Time after which a stopped line that blocks all others rejects its events. */
   readonly rejectAfterMs: number;
 }
 
@@ -136,7 +135,6 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /** Must be called for each answer that stops the line. */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -229,7 +227,6 @@ export class RequestBounds {
     this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
   }
 
-  /** Returns false if too many events were refused. Such an upstream is faulty. */
   mayRefuse(events: number): boolean {
     if (this.#refusedInRow + events > this.#refusedMax) return false;
     this.#refusedInRow += events;

@@ -25,7 +25,6 @@ interface SinkState {
   readonly version: 1;
   /** The state is not used with another upstream. */
   readonly upstream: string;
-  /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];

@@ -14,7 +14,6 @@ import { dropTable } from "../../../platform/base/warnings.ts";
 interface UpstreamOptions {
   readonly url: string;
   readonly requestsMax: number;
-  /** From the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -138,7 +137,6 @@ function taken(text: string, events: number, why: string): UpstreamAnswer {
     const left = "it is over its quota of events, and has accepted none of them (quota_limited)";
     return { kind: "stop", why: `200: ${left}` };
   }
-  // A Penstock gateway counts dropped events, and names some of them.
   if (typeof dropped !== "number" || dropped === 0) return { kind: "taken", refused: [] };
   const named = namedIn([said["errors"], said["warnings"]], events);
   if (named.length === dropped) return { kind: "taken", refused: named };

@@ -111,7 +111,6 @@ async function writeCounted(
   await each(client, { table, values, sql });
 }
 
-/** Adds the new rows (xmax 0) to the total, because counting all rows would need a scan. */
 function countedSql(upsert: string, total: "persons" | "groups"): string {
   return `WITH written AS (${upsert} RETURNING old.xmax = 0 AS is_new)
     UPDATE totals SET ${total} = ${total} + (SELECT count(*) FROM written WHERE is_new)`;

@@ -119,7 +119,6 @@ interface PageQuery {
   readonly values: readonly Value[];
 }
 
-/** Few, because the size of a row is known only after its properties are read. */
 const firstRows = 16;
 
 /**

@@ -58,7 +58,6 @@ export class ReaderPool {
     }
   }
 
-  /** Yields rows in one transaction. The caller may be slow, as `verify` is. */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
     try {

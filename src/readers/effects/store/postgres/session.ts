@@ -31,7 +31,6 @@ export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
   AND classid = ${lockClass} AND objid = ${lockObject})`;
 const graceMs = 1_000;
 const pauseMs = 20;
-/** Sets how often PostgreSQL 14 or newer checks the client of a long statement. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
 const statementMsMax = 120_000;
@@ -44,7 +43,6 @@ export class WriterSession {
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** Closing has timed out, so a connection that opens now must not be used. */
   #isGivenUp = false;
 
   /** If `isNew`, the first connection drops the existing schema. */

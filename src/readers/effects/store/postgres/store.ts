@@ -96,7 +96,6 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /** Returns whether the session has the lock. The session takes the lock when it connects. */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);

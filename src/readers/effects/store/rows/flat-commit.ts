@@ -35,7 +35,6 @@ export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value
   readonly after: number;
   readonly number: number;
   readonly trailRemoved: Value[];
-  /** New persons with default values in all columns that `barePersons` lacks. */
   readonly barePersons: Value[];
   readonly newPersons: Value[];
   readonly members: Value[];

@@ -179,7 +179,6 @@ export class UuidWalk {
     return this.#steps;
   }
 
-  /** Throws a StoreError if a row points to a missing row. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

@@ -21,9 +21,7 @@ interface Stored {
   /** More of these columns, in PostgreSQL only, because the tables have many rows. */
   readonly timesOfPostgres?: readonly string[];
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** Rows are only appended, and the key is not unique. */
   readonly isAppended?: boolean;
-  /** Whether SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
   readonly fillfactor?: number;
   readonly indexes?: readonly string[];
@@ -34,7 +32,6 @@ const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: ident
 
 const stored: readonly Stored[] = [
   {
-    // The uuid is computed from the distinct id, so one index finds a row by either value.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,

@@ -43,8 +43,8 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // In a merged row, all following columns are null. In a person's row, null means equal to the
-    // row's own values, and for `main_id`, equal to the first id.
+    // In a merged row, all following columns are null. In a person's row, null stands for the row's
+    // own value, or in `main_id` for the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),

@@ -46,7 +46,6 @@ export class Database {
 
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
-      // SQLite gives the log and its index the same mode.
       makeOwnFile(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
@@ -101,7 +100,6 @@ export class Database {
     return statement as unknown as Statement;
   }
 
-  /** Joins the open transaction, or runs in a new transaction. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);

@@ -83,7 +83,6 @@ export class SqliteReader extends SharedReader implements EffectsReader {
       for (;;) {
         const lines = await batch;
         if (lines.length === 0) return;
-        // The thread reads the next batch while these lines are processed.
         batch = thread.call("dump", kind);
         batch.catch(() => undefined);
         yield* lines;

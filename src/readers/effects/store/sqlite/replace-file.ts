@@ -115,10 +115,7 @@ function backUp(file: string): string {
   return backup;
 }
 
-/**
- * Earlier backups are retained, because they may have the only data about old events. If a killed
- * process left a second name of the database, returns this name.
- */
+/** Earlier backups are retained, because they may have the only data about old events. */
 function backupName(file: string): string {
   const inode = statSync(file).ino;
   for (let nth = 1; ; nth++) {

@@ -44,7 +44,6 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Calls a method. Starts the thread if it does not run, for example after a failure. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>

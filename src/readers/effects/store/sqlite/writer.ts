@@ -69,7 +69,6 @@ export class SqliteWriter {
     });
   }
 
-  // These look-ups also see the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -170,7 +169,6 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows).changes;
       added += inserted;
-      // A reset leaves rows unchanged that were just inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
