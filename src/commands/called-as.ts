@@ -42,7 +42,6 @@ interface NpmRun {
 /** Rejects options that npm has consumed, because the command would run without them. */
 export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun): void {
   const npmScript = env["npm_lifecycle_script"] ?? "";
-  // The npm script may belong to another project that starts this program.
   if (!npmScript.split(/[\s/]/).includes(script)) return;
   // An option that has arrived shows that the user typed `--`.
   if (args.some((arg) => arg.startsWith("-"))) return;

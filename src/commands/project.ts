@@ -171,7 +171,6 @@ export async function usage(
   if (projectId !== undefined) requireArguments(() => requireId(projectId));
   const usages = await atNats(command, async (connection, place) => {
     const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
-    // A project that was removed from the registry may have usage.
     if (projectId !== undefined && found.length === 0)
       await requireExisting(connection, { ...place, id: projectId });
     return found;

@@ -81,7 +81,6 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** The number of letters added, removed, changed or swapped. Ignores case. */
 function typosBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -54,7 +54,6 @@ export const metricExportSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** Have precedence over the defaults in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /** `up` listens on loopback, because the key of its sample project is publicly known. */

@@ -43,7 +43,6 @@ interface Source {
 }
 
 interface Position {
-  /** A new stream of the same name is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
@@ -57,7 +56,7 @@ const pingMs = 5_000;
 
 /**
  * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
- * refuses a request before the first stream is followed. Later, it retries forever.
+ * refuses the first stream. Later, it retries forever.
  */
 export async function tail(
   config: Config,
@@ -160,7 +159,6 @@ async function streamsOf(
   return [];
 }
 
-/** Ends when the command is stopped, or the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
@@ -180,7 +178,6 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
     for await (const message of messages) {
       if (stop.aborted) break;
       position.sequence = message.seq;
-      // A frame that an erasure stored again was shown before.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))

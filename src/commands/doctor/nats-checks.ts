@@ -97,7 +97,6 @@ export interface NatsFacts {
   readonly server: ServerInfo;
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** undefined if the server did not respond. Then no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
@@ -195,7 +194,7 @@ async function readClock(
   const askedMs = Date.now();
   const info = await jsm.streams.info(name);
   const answeredMs = Date.now();
-  // Since 2.9, nats-server adds its time to every such response. The types lack this field.
+  // Since 2.9, nats-server adds its time to these responses. The types lack this field.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

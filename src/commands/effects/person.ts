@@ -11,7 +11,6 @@ import { readProject, requireKnown, shownTime } from "./database.ts";
 
 interface PersonQuestion {
   readonly project: string;
-  /** A distinct id, or a uuid of the person. */
   readonly id: string;
   readonly json: boolean;
 }
@@ -78,7 +77,6 @@ export async function group(
   });
 }
 
-/** Distinct ids come first, because those of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,

@@ -39,7 +39,6 @@ export interface RebuildCommandOptions {
 }
 
 const progressEveryMs = 5_000;
-/** An interrupted command waits at most this time for databases and NATS to close. */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -206,7 +205,6 @@ interface Filled {
   readonly shown: string;
   readonly acceptMissing: boolean;
   readonly isOther?: boolean;
-  /** Called with the complete new database still open. If it is incomplete, `undone` is called. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }

@@ -14,7 +14,6 @@ import { table } from "../terminal.ts";
 import { askedStreams, readProject, requireKnown, shownTime } from "./database.ts";
 
 export interface UsageOptions {
-  /** First day, such as 2026-11-22. The range includes both days. */
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;

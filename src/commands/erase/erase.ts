@@ -63,7 +63,6 @@ export interface EraseOptions {
 
 const progressMs = 5_000;
 const namedMax = 20;
-/** Maximum number of attempts if the lock is lost. */
 const triesMax = 3;
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
@@ -208,7 +207,6 @@ class Erasing {
     const { options, people } = this.#of;
     this.#ends = await this.#endsOf(names);
     if (people === undefined) return;
-    // An accepted lag is neither waited for nor reported again.
     const isAccepted = this.#unapplied.length > 0;
     const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
     this.#unapplied = streams;
@@ -299,7 +297,6 @@ class Erasing {
   async #erase(names: readonly StreamName[], log: ErasureLog): Promise<void> {
     const { connection, command, options, given } = this.#of;
     const { project, version, stepped } = options;
-    // Events and other erasures may have changed the streams since.
     const previousIds = this.#ids;
     await this.#findIds(names);
     const ids = this.#ids;

@@ -90,7 +90,6 @@ export class ErasureLog {
   async lock(say: (line: string) => void): Promise<void> {
     if (!(await this.#create())) await this.#takeOver(say);
     this.#beating = setInterval(() => {
-      // A concurrent heartbeat would use the same revision again.
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
       });

@@ -24,7 +24,6 @@ interface WholeFrame {
   readonly lane: Lane;
   readonly partition: number;
   readonly sequence: number;
-  /** undefined for a frame of several projects. */
   readonly projectId: string | undefined;
   readonly data: Uint8Array;
 }

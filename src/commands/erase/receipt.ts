@@ -19,7 +19,6 @@ export interface Receipt {
   readonly by: string;
   readonly host: string;
   readonly startedAt: string;
-  /** undefined while the erasure runs, or if it was killed. */
   endedAt?: string;
   readonly ids: {
     /** The ids below are the sha256 over salt, project, line feed and id, in hexadecimal. */

@@ -32,7 +32,6 @@ export interface StreamCounts {
   scanned: number;
   bytes: number;
   events: number;
-  /** Number of messages with lines of the person only. `rewritten` counts the other messages. */
   deleted: number;
   rewritten: number;
   doubtful: number;
@@ -48,7 +47,6 @@ interface StreamEraserOptions {
   readonly log: ErasureLog | undefined;
   readonly stop: AbortSignal;
   readonly lost: (from: number, to: number) => void;
-  /** Called after each step of a batch. A test ends the process in this function. */
   readonly stepped?: ((step: EraseStep) => void) | undefined;
 }
 
@@ -59,8 +57,8 @@ interface Doomed {
   /** The sequence of the message, or of the message that it replaces. Readers use this sequence. */
   readonly root: number;
   /**
-   * The sequence of the message that first contained the lines. It differs from `root` only for a
-   * replacement that was never recorded. A batch has at most one message per family.
+   * The sequence of the message that first contained the lines. A batch has at most one message per
+   * family.
    */
   readonly family: number;
   readonly cut: CutFrame;
@@ -99,7 +97,6 @@ export class StreamEraser {
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
-    // Messages that this erasure has read and deleted are not lost.
     const lost = (from: number, to: number): void => {
       if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
     };

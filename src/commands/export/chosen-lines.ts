@@ -7,7 +7,6 @@ import type { WholeMessage } from "./whole-messages.ts";
 export interface Choice {
   readonly project: string;
   readonly from: string | undefined;
-  /** Exclusive; undefined for no upper limit. */
   readonly to: string | undefined;
 }
 

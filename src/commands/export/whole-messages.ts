@@ -16,7 +16,6 @@ export interface WholeMessage {
 }
 
 interface WholeOptions extends ReadOptions {
-  /** Called with the number of replacements that are missing for a reason other than age. */
   readonly missed: (messages: number) => void;
 }
 
@@ -30,7 +29,6 @@ export async function* wholeMessages(
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
   const manager = await managerFor(connection);
-  // The first instance is queried in stream order, the second instance at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
   let [from, missed] = [1, 0];

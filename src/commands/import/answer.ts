@@ -12,7 +12,6 @@ export type Answer =
       readonly dropped: number;
       readonly errors: readonly ItemNote[];
       readonly warnings: readonly ItemNote[];
-      /** The response names fewer events than it counts. */
       readonly namesSome: boolean;
     }
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
@@ -20,7 +19,6 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /** It is certain that no event is stored. */
       readonly isNothingStored: boolean;
     };
 

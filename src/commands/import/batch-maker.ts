@@ -36,7 +36,6 @@ interface BatchMakerOptions {
   readonly createScanner: (rows?: number) => Scanner;
 }
 
-/** A line in the scanned text `body`, with its row in the scanner's table. */
 interface Item {
   readonly body: Buffer;
   readonly table: Uint32Array;
@@ -114,7 +113,6 @@ export class BatchMaker {
     const fields = table[row + Row.FieldTypes]!;
     if (typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) !== TokenType.Object) return false;
     if (!canBeName.has(typeAt(fields, FieldShift.Event)) || needsReading(item)) return false;
-    // An object without known fields is not an event, and may be empty.
     if (fields === 0 || hasUuid(item)) {
       work.add(bytes);
       return true;
@@ -123,7 +121,6 @@ export class BatchMaker {
     const type = typeAt(fields, FieldShift.Uuid);
     if (type !== TokenType.Absent && type !== TokenType.Null && type !== TokenType.EmptyString)
       work.note("invalid_uuid", invalidUuid);
-    // The last value of a repeated member counts.
     const member = Buffer.from(`,"uuid":"${this.#options.hash.uuid()}"}`);
     work.add(Buffer.concat([bytes.subarray(0, -1), member]));
     return true;
@@ -181,7 +178,6 @@ export class BatchMaker {
     return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
-  /** If it throws, nothing is added. */
   #convertValue(work: BatchWork, value: unknown, nth: number): void {
     const { format, hash } = this.#options;
     if (!isObject(value)) {

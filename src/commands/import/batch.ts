@@ -6,7 +6,6 @@ export interface LineNote {
   readonly line: number;
   readonly code: string;
   readonly detail: string;
-  /** The event of the line is stored anyway. */
   readonly isStored: boolean;
 }
 
@@ -20,7 +19,6 @@ export interface Events {
 export interface Batch extends Events {
   readonly links: number;
   readonly notes: readonly LineNote[];
-  /** The last line of the batch, even if this line has no event. */
   readonly lastLine: number;
   readonly fingerprint: string;
   /** The file ends with this batch. If the file grows, the next run builds another batch. */
@@ -36,9 +34,8 @@ export const lineHead = Buffer.from('{"batch":[');
 export const bodyTail = Buffer.from("]}");
 
 /**
- * Returns the number of bytes of padding. A gateway deduplicates a repeated historical request only
- * if the planned size of its records exceeds `sharedHistoryBytesMax`. So an import that resumes
- * after a crash stores no event twice.
+ * Returns the number of bytes of padding. With the padding, the gateway recognizes a repeated
+ * request, because the planned size of its records exceeds `sharedHistoryBytesMax`.
  */
 export function paddingOf(head: Buffer, items: readonly Buffer[]): number {
   const records = bodyBytes(head, items) + items.length * recordOverheadBytesMax;

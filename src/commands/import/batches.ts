@@ -31,7 +31,6 @@ export interface BatchesOptions {
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** Number of the last line in the last request of the earlier run. */
   readonly sending?: number;
 }
 

@@ -12,7 +12,6 @@ export interface CountsText {
 /** Skipped as in PostHog's own import and capture. */
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
-/** Warnings about values without a meaning, or values that are stored unchanged. */
 const costsNothing: ReadonlySet<string> = new Set([
   ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
   ...["id_shortened", "invalid_person_profile", "non_finite_number"],

@@ -30,7 +30,7 @@ const separator = 0x0a;
 
 /**
  * The running hash over the lines of a file. It identifies the file when an import resumes, and
- * gives uuids to lines without a uuid. The uuid of a line depends on all lines before it.
+ * gives uuids to lines without a uuid.
  */
 export class LineHash {
   readonly #hash: Hash = createHash("sha256");

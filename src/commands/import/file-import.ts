@@ -46,7 +46,6 @@ export class FileImport {
   #done: Pick<ImportState, "lines" | "fingerprint" | "sending"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
-  /** Small bodies are padded, unless a gateway rejects a padded body as too large. */
   #isPadded = true;
   #hasReportedSplit = false;
   #hasBegun = false;
@@ -86,7 +85,6 @@ export class FileImport {
     let isAtEnd = false;
     try {
       for (;;) {
-        // The next batch is built while the previous batch is being sent.
         const { done, value: batch } = await batches.next();
         await this.#settle();
         isAtEnd = done === true;

@@ -77,7 +77,6 @@ export class StateFile {
         );
       this.#lock = lock;
       if (lock.isHeld()) return;
-      // The previous holder has just removed the file.
       lock.close();
     }
   }

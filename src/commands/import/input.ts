@@ -162,7 +162,6 @@ async function* unpacked(rest: Chunks, unpack: NodeJS.ReadWriteStream): Chunks {
 }
 
 const frameMagic = 0xfd2fb528;
-/** The first of the 16 magic numbers of skippable frames. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const checksumBytes = 4;
@@ -191,7 +190,6 @@ export class ZstdFrames {
     return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
   }
 
-  /** Throws if the bytes are not a frame. */
   *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -204,7 +202,6 @@ export class ZstdFrames {
         at++;
         if (this.#isInBlocks) this.#readBlockHeader();
         else {
-          // The header is held until it is known whether the frame must be skipped.
           from = at;
           const header = this.#readFrameHeader();
           if (header !== undefined) yield { bytes: header, isEnd: false };

@@ -22,7 +22,6 @@ export class LineCutter {
     this.#lineBytesMax = lineBytesMax;
   }
 
-  /** The chunk must not change afterwards. */
   *cut(chunk: Buffer): Generator<Line, void, void> {
     let start = 0;
     for (;;) {

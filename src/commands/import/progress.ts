@@ -32,7 +32,6 @@ export class Progress {
     this.#toldMs = options.monotonicMs();
   }
 
-  /** Earlier lines and bytes do not count for the rate. */
   begin(position: Position): void {
     this.#begin = position;
     this.#begunMs = this.#options.monotonicMs();

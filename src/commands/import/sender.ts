@@ -13,7 +13,6 @@ interface SenderOptions {
   /** Events are sent to `batch/` below this URL. */
   readonly url: URL;
   readonly gzip: boolean;
-  /** Time without a successful response until the import ends. */
   readonly giveUpAfterMs: number;
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
@@ -54,9 +53,11 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
-   * during a pause, and with a CommandError after `giveUpAfterMs`. Calls `handedOver` when the
-   * kernel has the whole body.
+   * Sends the body until the response is final. Calls `handedOver` when the kernel has the whole
+   * body.
+   *
+   * Rejects with Stopped if the import is stopped during a pause, and with a CommandError after
+   * `giveUpAfterMs`.
    */
   async send(
     body: Buffer,

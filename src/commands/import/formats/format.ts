@@ -15,9 +15,7 @@ interface SentEvent {
 export type Converted =
   | {
       readonly event: SentEvent;
-      /** The id of the event in its source. Used if it is a UUID. */
       readonly uuid?: unknown;
-      /** Values that identify the event in its source, even in another file. */
       readonly source?: readonly unknown[] | undefined;
       /** Links between ids in the line. They are sent as separate events after the event. */
       readonly links?: readonly Link[];
@@ -61,7 +59,6 @@ export class ShownFacts {
 
 export interface FormatOptions {
   readonly groupType: string;
-  /** The time zone of Mixpanel's times; undefined for UTC. */
   readonly timeZone?: TimeZone | undefined;
 }
 
@@ -82,7 +79,6 @@ export interface Format {
    * lines must be converted.
    */
   needsConversion?(line: Buffer): boolean;
-  /** A line without a `uuid` may have its id under another name. */
   mayHaveOtherId?(line: Buffer): boolean;
   convert(line: JsonObject, conversion: Conversion): Converted;
 }

@@ -101,7 +101,6 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 
 type UserTest = (id: unknown) => boolean;
 
-/** Distinguishes ids of users and devices, by earlier lines or by form. */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
     const text = String(idTextOf(id));
@@ -112,7 +111,7 @@ function userTest({ shown }: Conversion): UserTest {
 
 /**
  * Returns the id with which the event was sent, even if Mixpanel has replaced it. So exports taken
- * before and after a login give the same event. PostHog's import uses the user's id instead.
+ * before and after a login give the same event.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -125,7 +124,6 @@ function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
 function visitorOf(sent: JsonObject): string | undefined {
   const text = idTextOf(sent["$device_id"]);
   if (text === undefined) return undefined;
-  // In Original ID Merge, the distinct id may be the device's id unchanged.
   const isPlain = idTextOf(sent["$distinct_id_before_identity"]) === text;
   return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }

@@ -31,7 +31,6 @@ export const segment: Format = {
       const type = JSON.stringify(line["type"]) ?? "none";
       return { skipped: "unknown_call", detail: `unknown type of call: ${type}` };
     }
-    // Segment deduplicates by messageId.
     const messageId = eventIdOf(line["messageId"]);
     const timestamp = timeOf(timeNames.map((name) => line[name]));
     const { $set, ...event } = converted;
@@ -50,7 +49,7 @@ export const segment: Format = {
 
 /**
  * Best first. Segment's `timestamp` is `originalTimestamp`, corrected by the error of the client's
- * clock. RudderStack writes the names in snake case.
+ * clock.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
