@@ -208,7 +208,6 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
   }
 }
 
-/** By default, an address may use a quarter of all connections. */
 function connectionLimits(config: Config): {
   connectionsMax: number;
   addressConnectionsMax: number;
@@ -228,8 +227,8 @@ const tasks = "/proc/self/task";
 const poolThread = "libuv-worker\n";
 
 /**
- * Lowers the priority of the pool threads, which scan and inflate large bodies. Otherwise, the
- * large bodies of one sender would delay all clients. Only Linux has a priority per thread.
+ * Lowers the priority of the pool threads, so that large bodies of one sender do not delay all
+ * clients. Only Linux has a priority per thread.
  */
 async function lowerBackgroundThreads(): Promise<void> {
   try {

@@ -10,7 +10,6 @@ export interface GatewayDependencies {
   readonly signal?: AbortSignal;
   /** undefined for a single gateway. Workers open no admin port. */
   readonly worker?: "first" | "joining";
-  /** Returns the receive time of events, in ms since the epoch. Default: the system clock. */
   readonly wallMs?: () => number;
   readonly registryPollMs?: number;
   readonly tryKey?: string | undefined;
@@ -45,7 +44,6 @@ class Closers {
 }
 
 class GatewayStatus {
-  /** Returns the reasons why the gateway cannot store events now. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   /** Returns facts for the operator that do not prevent the gateway from storing events. */
   warnings: () => readonly string[] = () => [];

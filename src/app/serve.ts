@@ -32,8 +32,8 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 }
 
 /**
- * Runs the gateway like `serve`, with an embedded NATS and a sample project. If the default port of
- * the effects is taken, another port is used. A port from the settings must be free.
+ * Runs the gateway with an embedded NATS and a sample project. If the default port of the effects
+ * is taken, another port is used. A port from the settings must be free.
  */
 export async function up(
   config: Config,
@@ -57,7 +57,6 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Absent if no effects process should run. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 

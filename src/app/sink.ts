@@ -25,7 +25,6 @@ interface SinkRun {
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
   readonly acceptExpired: boolean;
-  /** The effects database. If undefined, events have no persons. */
   readonly people?: OpenReader | undefined;
   readonly connected?: (connection: NatsConnection) => void;
 }

@@ -14,7 +14,6 @@ export interface StoreSide {
   readonly streams: StreamStates;
   readonly watch: StreamWatch;
   readonly registry: Registry;
-  /** The unique id of this process, in message ids and in the usage record. */
   readonly processId: string;
 }
 

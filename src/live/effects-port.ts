@@ -11,7 +11,6 @@ export interface EffectsSnapshot {
   readonly totals?: object;
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
-  /** Today's usage (UTC) of the watched projects. */
   readonly usage: readonly ProjectUsage[];
 }
 

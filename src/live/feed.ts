@@ -40,14 +40,12 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /** No event counts as skipped if it was stored before the page was opened. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
     // Earlier messages arrive only once, and must not use the rate limit of current events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // The number of matching events is unknown without reading the lines.
       if (wanted === undefined) this.#skipped += count;
       return;
     }
@@ -210,7 +208,6 @@ const stuckMs = 30_000;
 export interface Viewer {
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /** The browser has been slow for so long that it should be disconnected. */
   isStuck(): boolean;
   end(): void;
 }

@@ -102,7 +102,6 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /** Concurrent callers share one read. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;
@@ -123,7 +122,6 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /** Pairs of an upper bound in seconds (null for none) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

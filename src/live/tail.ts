@@ -26,7 +26,6 @@ export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Each skipped message contains at least one event. */
   readonly onSkipped: (messages: number) => void;
   readonly messagesBefore?: number;
   readonly signal: AbortSignal;
@@ -38,7 +37,6 @@ const secondMs = 1_000;
 /** A frame may exceed half a MiB. */
 const framesAhead = 4;
 const messagesBeforeDefault = 10;
-/** The server removes a consumer after this duration without contact. */
 const inactiveMs = 30_000;
 const leaveMs = 500;
 
@@ -134,7 +132,6 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
         const { seq, info } = message;
-        // A lower bound, because the consumer or the stream may have skipped sequences.
         const lastSequence = seq + info.pending;
         onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;

@@ -11,7 +11,6 @@ export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** Without `project`, returns no ids if the list is too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
@@ -41,7 +40,6 @@ const pushEveryMs = 250;
 
 export class Watch {
   readonly #options: WatchOptions;
-  /** The viewers, each with the client warnings that it last received. */
   readonly #viewers = new Map<Viewer, string>();
   readonly #channels = new Map<string, Channel>();
   readonly #ending = new Set<Promise<void>>();
@@ -58,7 +56,6 @@ export class Watch {
     return this.#viewers.size;
   }
 
-  /** Returns a function that removes the viewer. */
   add(viewer: Viewer, filter: LiveFilter): () => void {
     this.#viewers.set(viewer, "");
     viewer.send("history", `[${this.#history.join(",")}]`);

@@ -33,7 +33,6 @@ export function openSource(path, { gone, ...listeners }) {
   return { close: () => closing.abort() };
 }
 
-/** Returns why the stream ended; undefined after a token was entered. */
 async function readOnce(path, listeners, signal) {
   const response = await ask(path, signal);
   if (response.status === 401 || isShort(response)) return await askForToken(response, signal);

@@ -177,7 +177,6 @@ function drawLine(id, values) {
     const y = height - 1 - (top === 0 ? 0 : (value / top) * (height - 3));
     return `${x.toFixed(2)} ${y.toFixed(2)}`;
   };
-  // Before the first value, the line is at zero: the gateway has just started.
   const start =
     values.length === 0 ? "" : `0 ${height - 1}L${place(0, 0).split(" ", 1)[0]} ${height - 1}L`;
   const path = values.length < 2 ? "" : `M${start}${values.map(place).join("L")}`;
