@@ -1,10 +1,10 @@
-// Checks the project's C++: clang-format checks the format, and g++ and clang++ compile it with
-// every warning below as an error. Unchanged files are skipped.
+// Checks the project's C++. clang-format checks the format. g++ and clang++ compile it with every
+// warning below as an error.
 //
 // `npm run check` checks only the format. `npm run check:cpp` checks both, as CI does.
 //
-// The addons' own builds do not enable these warnings, because additional warnings of newer
-// compilers must not fail a build.
+// The addons' own builds do not enable these warnings, because warnings of newer compilers must not
+// fail a build.
 
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Runs the tests on the pinned Node. If few files fail, they run again, alone. Tests that pass in
-// the second run are flaky. With --release a flaky test fails the run.
+// Runs the tests on the pinned Node. If few files fail, they run again, alone. With --release, a
+// test that passes only in the second run fails the run.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";

@@ -18,9 +18,9 @@ const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n") : [bytes
 let clients = 0;
 
 /**
- * Connections start at different bodies, so that all bodies are in flight at the same time. With
- * more bodies than connections, each connection gets only a part of the bodies, because preparing
- * all of them takes minutes.
+ * Connections start at different bodies, so that all bodies are in flight at the same time.
+ * Preparing all bodies for all connections takes minutes, so each connection may get a part of
+ * them.
  */
 function rotate(client: autocannon.Client): void {
   const number = clients++;

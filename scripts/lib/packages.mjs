@@ -1,6 +1,6 @@
 /**
- * Returns the paths, such as `node_modules/pino`, of all packages that the project at `folder`
- * needs according to its lists `kinds`. Includes packages for other platforms.
+ * Returns the paths, such as `node_modules/pino`, of all packages in the project's lists `kinds`
+ * and their dependencies. Includes packages for other platforms.
  */
 export function placesFor(packages, folder, kinds) {
   const found = new Set();
