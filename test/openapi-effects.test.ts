@@ -66,7 +66,6 @@ const metrics = {
 const observed = new Observed(effectsApi);
 const templates = Object.keys(effectsApi.api.paths);
 
-/** A request that is answered 200 for each path that reads the database. */
 const reads = {
   "/projects/shop/persons": ["?distinct_id=ada", "", "?limit=1"],
   [`/projects/shop/persons/${ada.uuid}`]: [""],

@@ -193,7 +193,6 @@ describe("the Compose file", () => {
       expect(new Set(Object.keys(environment)), name).toEqual(asked);
       expect(environment["NATS_NAME"]).toBe(name);
       const conf = path.join(root, "deploy/nats/cluster.conf");
-      // The configured folder exists only in the container.
       const env = { ...process.env, ...environment, NATS_STORE: root };
       expect(
         execFileSync(findNatsServer(), ["-t", "-c", conf], {

@@ -17,10 +17,7 @@ import { type Manifest, root } from "./files-kit.ts";
 import { render, runHelm, valueFiles, valuesOption } from "./helm-kit.ts";
 
 interface Known {
-  /** Its validate() throws the errors. */
-  readonly model: new (
-    manifest: never,
-  ) => { validate(): void };
+  readonly model: new (manifest: never) => { validate(): void };
   readonly from: string;
 }
 

@@ -39,7 +39,6 @@ const release = path.join(parent, "release");
 const app = path.join(parent, "app");
 const modules = path.join(app, "node_modules");
 const installed = path.join(modules, "penstock");
-/** A user may have no python, make or compiler. */
 const userPath = path.join(parent, "bin");
 const userPrograms = ["env", "node", "npm", "npx", "sh", "dirname", "readlink", "sleep"];
 const user = { PATH: userPath, HOME: process.env["HOME"] ?? "" };

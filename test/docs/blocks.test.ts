@@ -108,7 +108,6 @@ describe("a documented block that does not end", () => {
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
       await send("read by a program");
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
-      // The program logs its first start with a name.
       const logged = run.said.err.split("\n").slice(0, -1);
       expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
         [],

@@ -16,17 +16,14 @@ export type Cut = "silent" | "reset" | "one-way";
 export interface ClusterNetwork {
   cut(from: End, to: End, how: Cut): void;
   isolate(ends: readonly End[], how: Cut): void;
-  /**
-   * Slows the paths between the first end and the other ends. Returns a description of the delay.
-   */
   slow(
     from: End,
     to: readonly End[],
     speed: { readonly delayMs: number; readonly bytesPerSecond: number },
   ): string;
   /**
-   * Ends all cuts. If `lost` is set, connections close and lose their data. Returns the number of
-   * milliseconds for which delayed bytes may still arrive.
+   * Ends all cuts. If `lost` is set, connections close and lose their data. Returns the maximum
+   * delay in milliseconds of bytes that are still in transit.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;

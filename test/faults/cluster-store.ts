@@ -92,10 +92,6 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     return await askAny(among, (manager) => manager.streams.info(stream));
   }
 
-  /**
-   * The last sequence that each node reports about itself. The leader's figures for other nodes are
-   * not always correct.
-   */
   async function endsOf(stream: string): Promise<readonly number[]> {
     const ends = nodes.map((_, node) => {
       const place = network?.placeOf(node) ?? here;
@@ -224,10 +220,6 @@ function startNode({
   });
 }
 
-/**
- * JetStream's own leader must answer, and have enough information about every node to place three
- * replicas.
- */
 async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> {
   const [first] = nodes;
   if (first === undefined) throw new Error("start a cluster: it has no nodes");

@@ -104,7 +104,6 @@ export function startDriver(options: DriverOptions): Driver {
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
       const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
-      // The request has reached its socket, unless the connection is not open yet.
       const writtenMs = Date.now();
       const answer = await answered;
       if (isLost(answer)) lostMs.push(writtenMs);

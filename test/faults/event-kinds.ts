@@ -19,10 +19,6 @@ export interface KindOfEvent {
   readonly kind: Kind;
   readonly ledger: Ledger;
   readonly uuidPrefix: string;
-  /**
-   * Takes `events` unused numbers of the connection's project, and returns the first. Throws if
-   * there are no more.
-   */
   take(events: number, connection: number): number;
   projectOf(number: number): string;
   readonly projects: readonly string[];

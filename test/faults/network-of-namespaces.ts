@@ -38,7 +38,6 @@ const innerNetwork = "10.0.0.0/16";
 const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
-/** The first interval of TCP retransmissions; each later interval is twice the previous one. */
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
 

@@ -8,7 +8,6 @@ import type { Random } from "./random.ts";
 import type { LoadShape } from "./senders.ts";
 
 export interface Store {
-  /** The gateway's PENSTOCK_NATS_URL, which may be the address of a proxy. */
   readonly gatewayUrl: string;
   readonly gatewayPlace?: Place;
   readonly readerUrl: string;
@@ -29,12 +28,9 @@ export interface TcpProxy {
   open(): void;
   /** Discards all data from nats-server: acknowledgements are lost, messages are not. */
   dropReplies(dropping: boolean): void;
-  /** Delays bytes, and limits the bytes per second in each direction; 0 is no limit. */
   slow(delayMs: number, bytesPerSecond: number): void;
   stall(stalled: boolean): void;
-  /** Stops all data in one direction. `stall(false)` ends it. */
   stallOneWay(direction: "toServer" | "toClient"): void;
-  /** Resets every connection, and loses the data of the connections. Accepts new connections. */
   reset(): void;
   close(): Promise<void>;
 }
@@ -63,9 +59,6 @@ export interface LedgerTotals {
    * sent again, up to the number of attempts.
    */
   readonly duplicated: number;
-  /**
-   * Events that were rejected with a 4xx, or with a 503 that guarantees that they are not stored.
-   */
   readonly refused: number;
   readonly storedThoughRefused: number;
   readonly unknown: number;
@@ -91,15 +84,10 @@ export interface ScenarioContext {
   note(text: string): void;
   fillStreams(): Promise<void>;
   emptyStreams(): Promise<void>;
-  /**
-   * A valid batch whose outcome is unknown to the ledger: for clients that do not wait for the
-   * answer.
-   */
   givenUpBody(events: number): Buffer;
   readonly clock?: { stepMs(ms: number): void };
 }
 
-/** `networked` is a cluster whose nodes and gateway are connected by a network that can be cut. */
 type Topology = "single" | "cluster" | "networked" | "proxied" | "embedded";
 
 export interface Scenario {
@@ -121,10 +109,6 @@ export interface Scenario {
    * its connections. Default: any number if connections may be lost.
    */
   readonly answersLostMax?: number;
-  /**
-   * The stores are on a disk whose unwritten pages can be determined, if available. Topology
-   * `cluster` only.
-   */
   readonly onDisk?: boolean;
   /**
    * The delay in milliseconds from the gateway to the store and back. Default: none. Not for

@@ -108,7 +108,6 @@ function largeSender(events: Events, shape: LoadShape): Sender {
   };
 }
 
-/** Sends no event twice: after an unknown outcome it continues with new numbers. */
 function historySenders(events: Events, shape: LoadShape): Sender[] {
   const kind = events.of.history;
   return Array.from({ length: historyConnections }, (_, connection) => {

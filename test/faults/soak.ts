@@ -19,7 +19,6 @@ import { type SoakSample, sampleHeading, sampleLine, sampleOf } from "./soak-sam
 interface SoakOptions {
   readonly durationMs: number;
   readonly binary: string;
-  /** Rewritten each minute, so that an aborted run leaves its data. */
   readonly json: string | undefined;
   readonly recoveryMsMax: number;
   readonly seed: number;
@@ -31,9 +30,6 @@ interface FaultNote {
   readonly recoveryMs: number | undefined;
 }
 
-/**
- * About 1,000 single events per second, 2,000 in batches, 300 of history and 200 in large requests.
- */
 const shape: LoadShape = {
   singleConnections: 24,
   singlePauseMs: 22,

@@ -31,10 +31,6 @@ interface Pipe {
 }
 
 interface TcpProxyOptions {
-  /**
-   * The bytes are of the protocol between servers. The proxy never drops its messages. Default:
-   * false.
-   */
   readonly isRoute?: boolean;
 }
 
@@ -196,7 +192,6 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
   return { update: pump, close: () => clearTimeout(timer) };
 }
 
-/** Drops a message if replies are being dropped at its first byte. */
 function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
   let line = "";
   let payloadBytes = 0;

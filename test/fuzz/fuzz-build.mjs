@@ -48,7 +48,6 @@ const oracles = [
   ...["fault_oracle", "stored_lines_oracle", "lexer"],
 ];
 
-/** Best first. `watched` makes the compiler record the coverage of an input. */
 const engines = [
   {
     name: "libfuzzer",

@@ -36,7 +36,6 @@ export interface TestClickHouse {
   readonly pid: number;
   kill(): Promise<void>;
   restart(changed?: TestClickHouseOptions): Promise<void>;
-  /** SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
   remove(): Promise<void>;

@@ -39,7 +39,6 @@ export function frameOf(text: string | Uint8Array, wanted: Partial<StoredFrame> 
   };
 }
 
-/** The content of a StoredLine, as an object that stays valid. */
 interface ReadLine extends Omit<StoredLine, "frame" | "line" | "effect" | "stamp" | "place"> {
   readonly effect: EventEffect;
 }

@@ -15,11 +15,9 @@ export interface EffectsDatabases {
   readonly kind: DatabaseKind;
   readonly postgres: TestPostgres | undefined;
   newDatabase(): Promise<StorePlace>;
-  /** The database must not be open. Returns the argument for `restore`. */
   copy(place: StorePlace): Promise<string>;
   /** With PostgreSQL this affects all databases of the server. */
   restore(place: StorePlace, copy: string): Promise<void>;
-  /** Takes the writer's lock from its holder, as a lost connection or a lost file does. */
   breakLock(place: StorePlace): Promise<void>;
   remove(): Promise<void>;
 }

@@ -49,7 +49,6 @@ export async function untilApplied(
       if (left.length === 0) return;
       found = JSON.stringify(left);
     } catch (error) {
-      // The connection or the server is being restarted.
       found = (error as Error).message;
     }
     await delay(pollMs);

@@ -7,7 +7,6 @@ export interface Sent {
   /** 0 if the connection ended without an answer. */
   readonly status: number;
   readonly code: string;
-  /** `uploadMs` ends when the kernel has the last byte. `answerMs` begins then. */
   readonly uploadMs: number;
   readonly answerMs: number;
 }

@@ -37,7 +37,6 @@ export interface TestGateway {
   readonly nats: TestNatsServer;
   readonly config: Config;
   project(): Promise<TestProject>;
-  /** Much faster than one project after another. */
   projects(count: number): Promise<TestProject[]>;
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
@@ -45,7 +44,6 @@ export interface TestGateway {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   metrics(): Promise<string>;
   close(): Promise<void>;
-  /** Stops everything: gateway, client, nats-server. */
   stop(): Promise<void>;
 }
 

@@ -44,7 +44,6 @@ export function request(
 
 export interface Heard {
   readonly text: string;
-  /** In order; a 100 does not count as an answer. */
   readonly statuses: number[];
   readonly ended: boolean;
 }
@@ -102,7 +101,6 @@ export function raw(
       for (const piece of pieces) {
         if (socket.destroyed) return;
         await new Promise((written) => socket.write(piece, written));
-        // A turn of the loop lets the gateway read the piece separately.
         if (pieces.length > 1) await new Promise((turn) => setImmediate(turn));
       }
       if (fin) socket.end();

@@ -20,7 +20,6 @@ export type StoredRecord = Record<string, unknown>;
 interface Taken {
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** For each line, the upper bound of its bytes that was computed before the line was written. */
   readonly measured: readonly number[];
   readonly warnings: readonly string[];
   readonly details: readonly string[];

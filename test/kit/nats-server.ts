@@ -50,13 +50,11 @@ export interface TestNatsServerOptions {
 }
 
 interface NatsServerPlace {
-  /** Prefix of the server's command line; must exec the server, as `ip netns exec` does. */
   readonly command: readonly string[];
   readonly host: string;
 }
 
 export interface TestNatsServer {
-  /** `nats://127.0.0.1:port`, or a URL with the address of its location; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
@@ -67,7 +65,6 @@ export interface TestNatsServer {
   /** Sends SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
-  /** Kills the server if it runs, and starts it again on the same port and store. */
   restart(changed?: TestNatsServerOptions): Promise<void>;
   remove(): Promise<void>;
   log(): string;

@@ -61,7 +61,6 @@ function ownAccount(): Account | undefined {
   return process.getuid?.() === 0 ? unprivileged() : undefined;
 }
 
-/** initdb looks up the account's name, so the account must exist. */
 function unprivileged(): Account {
   const found = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
   if (found === null) throw new Error("run PostgreSQL as root: there is no account `nobody`");

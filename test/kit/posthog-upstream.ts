@@ -43,7 +43,6 @@ export interface TestUpstream {
   readonly url: string;
   readonly taken: UpstreamBatch[];
   readonly requests: UpstreamRequest[];
-  /** The maximum number of concurrent requests, per key and lane and in total. */
   readonly most: { ofOne: number; ofAll: number };
   play: Play;
   readonly unknownKeys: Set<string>;

@@ -86,7 +86,6 @@ export interface Rig {
     more: { messageId: string; project?: string; withinMs?: number },
   ): Promise<Settled>;
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
-  /** Checks that nothing counts as in flight, and closes the publisher. */
   close(): Promise<void>;
 }
 

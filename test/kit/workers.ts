@@ -14,7 +14,6 @@ export interface TestWorkers {
   readonly process: ChildProcess;
   readonly port: number;
   readonly adminUrl: string;
-  /** The pid of the process that last logged that it accepts connections as this worker. */
   pid(worker: number): number;
   metrics(): Promise<Map<string, number>>;
   readyz(): Promise<[number, Record<string, unknown>]>;

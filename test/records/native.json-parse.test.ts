@@ -10,7 +10,6 @@ const scanners = [
   ["reference", createReferenceScanner(4)],
 ] as const;
 
-// Different code reads a token at different positions.
 const places: readonly ((value: string) => string)[] = [
   (value) => value,
   (value) => `[${value}]`,

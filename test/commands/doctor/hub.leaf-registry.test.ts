@@ -75,7 +75,6 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   expect(expectOne(filled, "registry", "ok").found).toBe("1 project");
   expectOne(filled, "hub", "ok");
 
-  // The registry was recreated at the hub, so the mirror no longer follows it.
   await hub.withClient(removed);
   await hub.gather();
   expect(expectOne(await look(), "hub", "warn").fix).toContain(`nats stream rm ${stream}`);

@@ -120,7 +120,6 @@ describe("doctor", () => {
     ["2.10.21", "warn", "can lose a stream when it is killed"],
   ] as const)("reports a known problem of nats-server %s", async (version, level, words) => {
     const server = await serverWith();
-    // The padding keeps the length of the text.
     const relay = await relayTo(server, (text) =>
       text.replace(/"version":"([^"]+)",/, (all) => `"version":"${version}",`.padEnd(all.length)),
     );

@@ -12,7 +12,6 @@ import { commandWorld } from "../../kit/command-context.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { silent, temporaryFolder } from "../../kit/processes.ts";
 
-/** For each rename of a new database: whether the lock kept standby processes from writing. */
 const wasLocked = vi.hoisted((): boolean[] => []);
 vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), async (original) => {
   const { replaceDatabase, ...others } = await original();

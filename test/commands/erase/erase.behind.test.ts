@@ -32,7 +32,6 @@ async function read(signal: AbortSignal): Promise<{ sequences: number[]; events:
     await delay(2);
   }
   streams.close();
-  // The replacement frames follow all other frames. The erased frames contain no lines.
   return { sequences: sequences.slice(0, frames), events };
 }
 

@@ -46,7 +46,6 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
     await untilWritten(schema, ["ann"], connection);
-    // The next message is erased, and the message after it expires unread.
     await storeFrames(connection, [frameWith("bob"), frameOf([eventOf("cid")]), frameWith("joe")]);
     await erased({ natsUrl, ids });
     await expireBefore(connection, 5);
@@ -129,7 +128,6 @@ interface SinkSettings extends Partial<SinkWriterOptions> {
   readonly breaks?: BreakingTarget["breaks"];
 }
 
-/** Commits fail once before or after their write, or all commits after the first event fail. */
 class BreakingTarget extends PostgresTarget {
   breaks: "before" | "behind" | "after one" | undefined;
   #isNext = true;

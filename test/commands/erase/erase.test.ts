@@ -99,7 +99,6 @@ function tests(rig: WriterRig): void {
     const frames = [
       frameOf([identify(secret, `anon-${secret}`), grouped(secret, { plan: "enterprise" })]),
       frameOf([grouped("cid", { seats: 3 }), identify("dan", "anon-dan")]),
-      // The link of this device is refused, and makes "bob" known.
       frameOf([identify("bob", secret, { set: { bobs_plan: "pro" } })]),
       frameOf([
         eventOf("dan", {

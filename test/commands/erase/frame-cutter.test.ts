@@ -80,7 +80,6 @@ test.each([
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
   expect(lines).toEqual([before, withOwnId(line), behind]);
   expect(lines[1]).not.toBe(line);
-  // A second cut must not find the id again.
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 

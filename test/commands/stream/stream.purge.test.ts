@@ -56,7 +56,6 @@ test("stream purge fails while a durable reader has not read the messages, and s
 test("stream purge does not take messages that a running sink has received as written to its target", async () => {
   const { stream, publish, messages, manager, js } = await streamRig(server);
   for (let count = 0; count < 3; count++) await publish("shop");
-  // The name of a sink's consumer (src/readers/stream/pull.ts).
   const name = "penstock_sink_test";
   const start = async (sequence: number) => {
     await manager.consumers.delete("PENSTOCK_LIVE_0", name).catch(() => {});

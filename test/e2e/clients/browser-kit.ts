@@ -116,7 +116,6 @@ export interface Visit {
   readonly page: Page;
   readonly heard: Heard[];
   captured(): Promise<Captured[]>;
-  /** Leaving a page aborts its requests, so this resolves when no request is in progress. */
   idle(): Promise<void>;
 }
 

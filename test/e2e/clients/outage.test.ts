@@ -38,7 +38,6 @@ test("no SDK loses an event in fifteen seconds without NATS", {
     lite(projects[1]),
     ...(python === undefined ? [] : [inPython(projects[2], python)]),
   ];
-  // The request has waited for the store for 7 s.
   expect(await refused).toEqual({
     status: 503,
     retryAfter: expect.stringMatching(/^([6-9]|1\d)$/),

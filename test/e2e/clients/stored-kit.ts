@@ -70,7 +70,6 @@ function expectSame(record: StoredEvent, sent: Captured, project: TestProject): 
   expectTimeTold(record, sent.timestamp);
 }
 
-/** The record retains the client's time, and the stored time is on the gateway's clock. */
 function expectTimeTold(record: StoredEvent, meant: string): void {
   const {
     timestamp,

@@ -102,7 +102,6 @@ function commandLines(root: number): Map<number, string> {
   );
 }
 
-/** Other users can read the name, command line and environment of a process. */
 function shownOfChildren(root: number): string {
   const children = processesBelow(root).filter((pid) => pid !== root);
   const files = children.flatMap((pid) =>
@@ -177,7 +176,6 @@ describe("no output shows an API key or another secret", () => {
   }, 90_000);
   const wrongToken = "wrongWRONGwrongWRONGwrong05";
   const password = "passwordPASSWORDpassword06";
-  /** On SIGUSR2, throws outside of any request, as a bug would. */
   const crashOnSignal = `--import=data:text/javascript,${encodeURIComponent('process.on("SIGUSR2",()=>{throw new Error("boom")})')}`;
 
   test("with TLS and a token for NATS: for wrong settings, commands, crashes, and a lost NATS", async () => {

@@ -7,7 +7,6 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 const gateway = await gatewayForFile();
 
 const malformed = ["\xff", "\xed\xa0\x80", "\xed\xb0\x80", "\xc0\x80", "\xf0\x9f\x98", "\xc3"];
-/** The text between the quotes of a string, one character per byte. */
 const pieces = [
   ...[
     "\\u0000",

@@ -24,7 +24,6 @@ interface Sent {
 
 async function stored(send: (key: string, now: Date) => Sent) {
   const project = await gateway.project();
-  // The client's clock is an hour ahead.
   const { path, body, headers } = send(project.key, new Date(Date.now() + hourMs));
   const answer = await gateway.post(path, body, headers);
   expect(answer.status).toBe(200);

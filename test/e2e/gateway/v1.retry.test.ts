@@ -49,7 +49,6 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
     await postV1(gateway, v1Body(batch), v1Headers(project.key));
     expect(await uuids(project)).toHaveLength(4);
-    // A different body with the same id has different events.
     await postV1(gateway, v1Body([v1Event()]), v1Headers(project.key, requestId));
     expect(await uuids(project)).toHaveLength(5);
   });

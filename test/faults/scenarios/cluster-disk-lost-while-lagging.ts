@@ -1,6 +1,6 @@
-// A follower is cut off. Another node acknowledges events and then loses its disk. Then only these
-// two nodes are connected. nats-server before 2.12 lets them elect a leader without the events (its
-// pull request 7038). The gateway cannot prevent this loss, and must report it.
+// A follower is cut off. Another node acknowledges events, loses its disk, and is then connected
+// only to the follower. nats-server before 2.12 lets them elect a leader without the events (its
+// pull request 7038), which the gateway must report.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
@@ -28,7 +28,6 @@ export const clusterDiskLostWhileLagging: Scenario = {
     network.isolate([nodes.indexOf(lagging)], "silent");
     await context.acknowledged(100);
     await context.hold(context.faultMs);
-    // The leader may have changed while the historical stream elected its leader.
     await holder.kill();
     await cluster.loseDisk(emptied);
     network.heal({ lost: true });

@@ -29,7 +29,6 @@ export const clusterPagesLostWhileGrowing: Scenario = {
     await Promise.all(cluster.nodes.map((node) => node.restart()));
     const back = await recovered(context, "power back").catch((error: Error) => error);
     if (back instanceof Error) return context.note(back.message);
-    // The lost data may include the command that adds replicas.
     await grow(cluster);
     await whole(context);
   },

@@ -1,6 +1,6 @@
-// A follower is frozen. Another node acknowledges events and then loses power. Then only these two
-// nodes are up (Jepsen's finding in nats-server 7567). With `sync_interval: always` the events are
-// on disk, and their node must become the leader.
+// A follower is frozen. Another node acknowledges events and loses power. Then only these two nodes
+// are up, and the node with the events must become the leader (Jepsen's finding in nats-server
+// 7567).
 
 import { setTimeout as delay } from "node:timers/promises";
 import { clusterOf, liveStream, recovered, whole } from "../cluster-watch.ts";

@@ -74,7 +74,6 @@ describe("concurrent inflation", () => {
     decoders[1]!.push(Buffer.alloc(9));
     expect((await third!.reply()).status).toBe(200);
     expect(decoders.map(({ destroyed }) => destroyed)).toEqual([false, true]);
-    // The result does not depend on how the work ends.
     const [fourth, fifth] = [await connectTo(server), await connectTo(server)];
     fourth.write(held);
     await until(() => decoders.length === 3, "the next is at work");

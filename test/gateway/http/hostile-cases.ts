@@ -3,7 +3,6 @@ import { event, type RawOptions, request } from "../../kit/hostile.ts";
 interface HostileCase {
   readonly pieces: readonly Uint8Array[];
   readonly options?: RawOptions;
-  /** Empty: the connection ends without an answer. */
   readonly allowed: readonly number[];
   readonly orNothing?: boolean;
   readonly stored?: "yes" | "no" | "perhaps";

@@ -12,8 +12,8 @@ const bodiesEach = 40;
 const besideBytesMax = 160 * MIB;
 
 /**
- * Text that barely compresses keeps the ratio of the following spaces within the limit. Its first
- * character prevents that it is read as base64.
+ * Text that barely compresses keeps the ratio of the following spaces within the limit. Because of
+ * its first character, it is not read as base64.
  */
 function bodyOf(spaceBytes: number): Buffer {
   const text = Buffer.concat([

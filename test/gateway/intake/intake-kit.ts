@@ -135,7 +135,6 @@ export class IntakeKit {
         sent.answer = code;
       },
     };
-    // Overwrites the memory as soon as the intake must not read it any more.
     const overwrite = (): void => void bytes.fill(0x20);
     const memory = bytes.length < borrowedBytesMax ? "borrowed" : "owned";
     sent.work = this.#intake(exchange, { memory, bytes }) ?? sent.work;

@@ -14,7 +14,6 @@ const allowing = await gatewayForFile({
   env: {
     PENSTOCK_REQUEST_EVENTS_MAX: "100000000",
     PENSTOCK_EXPANSION_MAX: "1000000",
-    // Millions of items take seconds on a busy machine.
     PENSTOCK_REQUEST_TIMEOUT_MS: "60000",
   },
 });

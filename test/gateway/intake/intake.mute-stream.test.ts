@@ -45,7 +45,6 @@ test("large bodies for a stream that does not respond do not block bodies for an
     "stored 6000",
     ...stuck.map(() => undefined),
   ]);
-  // The other project, and two projects of the muted stream.
   await until(() => placed().size >= 3);
   aheadMs = withinMs;
   await Promise.all(stuck.map(({ work }) => work));

@@ -56,7 +56,6 @@ export class Kit {
     expect(this.departures.waiting).toBe(false);
   }
 
-  /** Frames that do not fit into a batch are sent alongside it. */
   leaveBeside(count: number): void {
     for (let left = 0; left < count; left++) {
       const rest = { background: false, unacked: 0, unackedBytes: 0 };

@@ -219,7 +219,6 @@ describe("the check of the streams", () => {
     const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
-      // The state of a store that was truncated at its start, and a different configuration.
       state: { ...state, last_seq: 0 },
       config: { ...config, discard: "old" },
     }));

@@ -21,7 +21,6 @@ export function normaliseText(text: string): string | undefined {
       if (name === ",") name = next();
       const key = plainString(name);
       next();
-      // Of a repeated name, the last member is stored, at its own position.
       values.delete(key);
       values.set(key, value(next(), depth));
     }

@@ -10,15 +10,10 @@ export interface JsonNode {
   type: TokenType;
   readonly start: number;
   end: number;
-  /**
-   * The members or elements of an object or array near the root. Values at lower levels are checked
-   * but not stored.
-   */
   readonly children: JsonChild[];
 }
 
 export interface JsonChild {
-  /** The key as written, without its quotes. "" in an array. */
   readonly key: string;
   readonly node: JsonNode;
 }
@@ -28,14 +23,12 @@ export interface JsonTree {
   /** Offsets of escaped U+0000 and of escaped surrogates without a partner, ascending. */
   readonly replaced: readonly number[];
   readonly longNumbers: readonly number[];
-  /** Offsets of repeated keys without escapes in the same object, ascending. */
   readonly doubledKeys: readonly number[];
   readonly escapedKeys: readonly number[];
   /** The objects and arrays that exceed the depth limit even if the item is the root, ascending. */
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 
-/** Root, `batch`, item, `properties`: the levels whose children are stored. */
 const keptLevels = 4;
 
 const whiteSpace = new Set([..." \t\n\r"].map((character) => character.charCodeAt(0)));

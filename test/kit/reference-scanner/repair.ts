@@ -16,7 +16,6 @@ interface Piece {
   readonly kind: PieceKind;
   readonly length: number;
   readonly text: Buffer;
-  /** The repair records the offset of the first replacement of each kind after each `{`. */
   readonly isNoted: boolean;
 }
 
@@ -24,7 +23,6 @@ const replacement = Buffer.from("\ufffd");
 const shortReplacement = Buffer.from("?");
 const nullWord = Buffer.from("null");
 const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
-/** Complete strings, and the words and braces outside of strings, in Latin-1. */
 const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
 
 /** A malformed piece is the longest prefix that some continuation would make well-formed. */

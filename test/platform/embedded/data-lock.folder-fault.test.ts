@@ -29,7 +29,6 @@ function penstock(...args: string[]): string[] {
   ];
 }
 
-/** Makes the folder read-only, even for root. */
 function readOnly(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   const script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"';

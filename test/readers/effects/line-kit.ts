@@ -11,7 +11,6 @@ export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
     sequence: 1,
     projectId: "p",
     messageId: "m",
-    // Later than the time of any received line.
     storedAtMs: Number.MAX_SAFE_INTEGER,
     data: new Uint8Array(),
     ...wanted,

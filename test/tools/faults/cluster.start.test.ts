@@ -53,7 +53,6 @@ test("a gateway that starts before its cluster has a leader waits for the leader
 });
 
 test("a gateway raises the replicas of existing streams, the registry and the usage record", async () => {
-  // A closing gateway writes, and so creates, the usage record.
   await gateways[0]!.close();
   expect(await replicas()).toEqual([1, 1, 1, 1]);
   const gateway = await gatewayWith(3);

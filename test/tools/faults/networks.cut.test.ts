@@ -159,7 +159,6 @@ describe("the network of the fault scenarios", () => {
       gateway.tell("say passed");
       await received(nodes[0], "heard passed");
       expect(nodes[0].said()).not.toContain("heard held");
-      // A second kind of cut begins before the first cut is healed.
       network.isolate([0], "reset");
       for (const talker of [nodes[1], nodes[2], gateway]) await received(talker, "ended");
       network.heal();

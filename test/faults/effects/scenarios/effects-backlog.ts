@@ -21,7 +21,6 @@ const sampleMs = 250;
 const stillMsMax = 60_000;
 const mebibyte = 1_048_576;
 const kibibyte = 1_024;
-/** The additional memory that the second half may use, because caches fill in the first half. */
 const growthMax = 1.3;
 const growthBytesMin = 96 * mebibyte;
 

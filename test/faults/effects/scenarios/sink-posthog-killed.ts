@@ -94,7 +94,6 @@ function asideIn(folder: string): Set<string> {
   return single;
 }
 
-/** When the invalid line of each message is rejected, all earlier lines have been sent. */
 async function untilAside(folder: string, count: number): Promise<void> {
   const deadline = performance.now() + writtenMsMax;
   for (;;) {

@@ -27,8 +27,6 @@ describe("the results of a v1 request", () => {
       for (const uuid of uuids)
         said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
     }
-    // After a frame is refused, or times out like the eighth frame, the remaining events get its
-    // outcome.
     const expected = batch.map(({ uuid, event: name }) =>
       name === "" && results?.[uuid]?.result === "drop"
         ? { result: "drop", details: "no_event" }

@@ -112,7 +112,6 @@ describe("a registry that lost projects", () => {
   test("keeps newer entries after a rollback of the bucket, until it has caught up", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     const manager = await jetstreamManager(rig.connection);
-    // A restored older copy, without the second project and the first project's new key.
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("shop", entryOf("shop", ["phc_shop", "phc_newer"]));
     await expect.poll(() => registry.byKey("phc_newer")?.id, soon).toBe("shop");

@@ -9,7 +9,6 @@ import { idHashOf } from "../line-kit.ts";
 
 const minuteMs = 60_000;
 const dayMinutes = 24 * 60;
-/** Midnight of a Sunday. */
 const start = Date.UTC(2026, 10, 22) / minuteMs;
 
 /** Feeds a project with minutes of events. Times are minutes since the project's first event. */

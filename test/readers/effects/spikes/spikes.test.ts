@@ -197,7 +197,6 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
       isDuplicate: fc.nat(9).map((one) => one === 0),
       // While the number of partitions changes, a project's events are in two partitions.
       isElsewhere: fc.nat(4).map((one) => one === 0),
-      // The position at which the burst is split, in thousandths.
       cut: fc.nat(1_000),
       next: fc.constantFrom("nothing", "nothing", "commit", "commit", "discard", "restart"),
     }),
@@ -246,7 +245,6 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
         const isWhole = to === here.one.events;
         place = isWhole ? { burst: place.burst + 1, from: 0 } : { burst: place.burst, from: to };
         if (here.next === "commit") {
-          // Missing rows may be read while the previous batch is still being committed.
           kept.load(spikes);
           settle();
           inFlight = { changes: kept.endBatch(spikes), place };

@@ -70,7 +70,6 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     });
     expect(remains.length).toBeGreaterThan(0);
 
-    // A writer that has the earlier last commit cannot write.
     const late = commitOf(1, { members: [personRow("anon", { projectId })] });
     await expect(store.commit(late)).rejects.toThrow(FencedError);
     expect(await store.members(projectId, ["ada", "anon", "older"])).toEqual([]);

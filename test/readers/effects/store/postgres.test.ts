@@ -227,7 +227,6 @@ test("the PostgreSQL store looks up rows by index, however many rows a project h
   expect(await store.members(project, ids)).toEqual([]);
   const members = ids.map((id) => mergedRow(id, "ann"));
   await store.commit(commitOf(0, { members: [personRow("ann"), ...members] }));
-  // A session reports its counts at its end.
   await store.close();
   const sql = `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS rows
     FROM pg_stat_user_tables WHERE relname = 'members'`;

@@ -172,7 +172,6 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     const trails: Position["trail"][] = [
       trail,
       [...trail.slice(1), entry(9, "m-9")],
-      // The stream has lost its newest messages and reused their sequences.
       [trail[1]!, entry(8, "new-8")],
       [],
     ];

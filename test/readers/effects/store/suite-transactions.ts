@@ -55,7 +55,6 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
     await store.commit(commitOf(0, part));
     const more = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
-    // The first piece has a row that points to a row of a later piece.
     const members = [mergedRow("early", "late"), late, ...more];
     const groupTypes = [{ projectId: project, type: "company" }];
     const committed = store.commit(commitOf(0, { number: 1, members, groupTypes }));

@@ -87,7 +87,6 @@ const group = (type: string, key: string, set: object = {}): Partial<TestEvent> 
   const properties = { $group_type: type, $group_key: key, $group_set: set };
   return { event: "$groupidentify", kind: "group_identify", properties };
 };
-/** Each line is sent between two valid lines. The reason is set if the line is rejected. */
 const poison: readonly (readonly [string | Buffer, string | undefined])[] = [
   ["{", "not_json"],
   [Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]), "not_json"],
@@ -151,7 +150,6 @@ test("both databases reject only the invalid lines, and stored numbers keep thei
     });
     expect(known?.propertiesJson).toBe('{"a\ufffd":"b\ufffd"}');
   }
-  // The person views also read the stored text as JSON.
   const rows = await asked(
     postgres!.url,
     `SELECT properties->>'b' AS b, properties->>'c' AS c FROM penstock_effects.persons

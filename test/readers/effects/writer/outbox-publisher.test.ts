@@ -82,7 +82,6 @@ test("a refused outbox row is retried without blocking other rows, and the outbo
   await expect.poll(() => messagesOf("KEPT")).toBe(1);
   expect(said).toContainEqual({ dropped: 11, rowsMax: 120 });
   await expect.poll(async () => (await store.outbox(200, 0)).length).toBe(119);
-  // New rows are published, and refused rows wait until they are due.
   const before = sent;
   await store.commit({ ...emptyCommit, after: 1, number: 2, outbox: [row("kept", 1)] });
   publisher.ask();

@@ -43,7 +43,6 @@ export function streamTests(rig: WriterRig): void {
     return apart(await rig.undisturbed(), without);
   }
 
-  /** Copies nats-server's store. The returned function restores it. */
   async function copyOfStreams(): Promise<() => Promise<void>> {
     const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
     await nats.stop();
@@ -85,7 +84,6 @@ export function streamTests(rig: WriterRig): void {
     const before = randomFrames(random, { count: 30 });
     const lost = randomFrames(random, { count: lostCount });
     const later = randomFrames(random, { count: 30 });
-    // The clock of a gateway is ahead.
     const base = { uuid: "00000000-0000-4000-8000-00000000ffff", distinctId: "ahead" };
     const ahead = { ...base, receivedAtMs: Date.now() + 1_800_000 };
     const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;

@@ -37,7 +37,6 @@ export interface WriterRig {
   openStore(place?: StorePlace): Promise<EffectsStore>;
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;
-  /** For a test that does not depend on the database. Runs only with SQLite. */
   testWithSqlite(name: string, body: () => Promise<void>): void;
   undisturbed(settings?: Partial<WriterSettings>, place?: StorePlace): Promise<string[]>;
 }

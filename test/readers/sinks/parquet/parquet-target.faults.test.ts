@@ -76,7 +76,6 @@ test("a Parquet sink does not recreate a folder that was moved away, and continu
     .poll(reasons, within)
     .toMatch(/is not the folder that the sink opened: restore the original folder/);
   expect(existsSync(folder)).toBe(false);
-  // The sink does not use a new folder of the same name either.
   mkdirSync(folder);
   await expect.poll(reasons, within).toMatch(/is not the folder that the sink opened/);
   rmSync(folder, { recursive: true });
@@ -114,7 +113,6 @@ test("a Parquet sink holds events while it cannot create files, and loses and du
   await expect
     .poll(() => existsSync(path.join(folder, "_penstock/folder.json")), within)
     .toBe(true);
-  // A file has the name of a required folder.
   writeFileSync(path.join(folder, "events"), "");
   const frames = await stored();
   await expect.poll(reasons, within).toMatch(/Parquet files in .*warehouse/);

@@ -245,7 +245,6 @@ test("a Parquet sink reads only its own folder if the folder's name looks like a
     await untilWritten(folder);
     await writer.close();
     await target.close();
-    // The test's DuckDB also reads the name as a pattern.
     const plain = path.join(newFolder(), "plain");
     cpSync(folder, plain, { recursive: true });
     written.push(await eventsOfParquet(plain));
