@@ -11,10 +11,7 @@ const stripped = new URL("kit/stripped.mjs", import.meta.url);
 const inMemory = "/dev/shm";
 const inMemoryBytesMin = 4 * 1_073_741_824;
 
-/**
- * In memory, an fsync takes no time, and a killed process loses nothing, as on a disk. Some tests
- * run programs from temporary folders.
- */
+/** In memory, an fsync takes no time. Some tests run programs from temporary folders. */
 function hasMemoryFolder(): boolean {
   try {
     const { bavail, bsize } = statfsSync(inMemory);

@@ -13,7 +13,7 @@ export interface StoredTally {
   /** Events with more stored copies than attempts that may have stored the event. */
   readonly storedMoreThanOnce: number;
   /**
-   * Events with several stored copies, which a client's retries after unknown outcomes may cause.
+   * Events with several stored copies. A retry after an unknown outcome may cause them.
    */
   readonly storedAgainAfterUnknown: number;
   readonly lost: number;

@@ -95,10 +95,7 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   }
 }
 
-/**
- * A separate random sequence, so that a seed's sequence in the scenario is the same at any
- * distance.
- */
+/** The distance does not change the random choices of a scenario. */
 function distanceOf(
   { topology, delayMs }: Scenario,
   { network, seed, ...options }: RunOptions,

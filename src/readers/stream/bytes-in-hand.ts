@@ -1,5 +1,5 @@
-// Limits the bytes of all frames in memory. A stream may use at most half of them, but at least one
-// frame, so that no stream waits for another stream.
+// Limits the bytes of all frames in memory. A stream may use at most half of them. It may always hold
+// one frame, so that no stream waits for another stream.
 
 export interface Share {
   room(): number;

@@ -21,7 +21,7 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Returns whether all other lines wait for this line, and any succeeded since the given time. */
+  /** Returns whether all other lines wait, and any of them succeeded since the given time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 

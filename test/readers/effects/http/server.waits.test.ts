@@ -137,7 +137,7 @@ test("a client that does not read its answer is disconnected, and other large an
 });
 
 test("an answered request leaves nothing in memory", async () => {
-  // A signal that is derived from a signal with the lifetime of the port is never collected.
+  // A signal derived from a signal of the port would never be freed.
   const any = vi.spyOn(AbortSignal, "any");
   onTestFinished(() => any.mockRestore());
   const { url, http } = await openEffectsHttp(readerOf({}));

@@ -44,10 +44,7 @@ function failTogether(store: EffectsStore): void {
   };
 }
 
-/**
- * A frame with enough links for its rows to be written in parts. If the frame were applied again to
- * its own results, refused links would have the outcome `already_one`.
- */
+/** With enough links, the rows of the frame are written in parts. */
 function manyLinks(lane: TestFrame["lane"], count: number): TestFrame {
   const identify = { event: "$identify", kind: "identify" } as const;
   const events = Array.from({ length: count }, (_, at): TestEvent => {
