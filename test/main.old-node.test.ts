@@ -1,13 +1,9 @@
-// The program reports the required version on an old Node, instead of an error about a missing
-// function.
-
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { expect, test } from "vitest";
 
 const mainFile = path.resolve(import.meta.dirname, "../src/main.ts");
 
-/** Runs main.ts on a Node that reports the given version, and cannot load any other file. */
 function runOn(version: string) {
   const disguise = `
     import { registerHooks } from "node:module";

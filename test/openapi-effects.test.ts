@@ -66,7 +66,6 @@ const metrics = {
 const observed = new Observed(effectsApi);
 const templates = Object.keys(effectsApi.api.paths);
 
-/** The paths that read the database, with a request that is answered 200. */
 const reads = {
   "/projects/shop/persons": ["?distinct_id=ada", "", "?limit=1"],
   [`/projects/shop/persons/${ada.uuid}`]: [""],
@@ -99,7 +98,7 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
 describe("docs/reference/openapi-effects.yaml", () => {
   test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Replaces the dynamic reference, which Ajv resolves to a wrong anchor.
+    // Ajv resolves the dynamic reference to a wrong anchor.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );

@@ -33,10 +33,7 @@ function read(file: string): string {
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
 // The folders of src from which a folder may import, besides itself. The longest matching name
-// applies. platform is the base, and records imports only platform. The data path of the gateway
-// (http, intake, publish) and its store side (streams, projects) do not import each other or the
-// readers. admin, live and commands may import all folders except app. app connects all folders,
-// and only main.ts imports app.
+// applies.
 const base = "platform/base";
 const everythingButApp = ["commands", "gateway", "live", "platform", "readers", "records"];
 // The contracts between the gateway's folders: types that their owner defines in these files.
@@ -87,7 +84,6 @@ const mayImport: Record<string, string[]> = {
   app: everythingButApp,
 };
 
-/** Returns the folder whose rule applies to a file of src; undefined if no rule applies. */
 function folderOf(file: string): string | undefined {
   return Object.keys(mayImport).find((folder) => file.startsWith(`src/${folder}/`));
 }
@@ -135,7 +131,6 @@ test("a port.ts or project.ts of the gateway has no runtime code", () => {
   expect(ports.filter((file) => runtimeCode.test(read(file)))).toEqual([]);
 });
 
-/** The files of src that a file imports, for types or values, as paths below src. */
 function importsOf(file: string): string[] {
   const named = read(file).matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g);
   return [...named].map((match) =>
@@ -223,12 +218,10 @@ test("metrics.md lists every metric with its type and help", () => {
   expect(missing).toEqual([]);
 });
 
-/** The text from the heading to the next heading. */
 function sectionOf(page: string, heading: string): string {
   return page.split(/^#+ /m).find((one) => one.startsWith(`${heading}\n`)) ?? "";
 }
 
-/** The text without links, code marks and escapes. */
 function plainText(markdown: string): string {
   return markdown
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")

@@ -60,7 +60,6 @@ export function commandLine(context: CommandContext): Command {
     .version(version)
     .exitOverride()
     .hook("preAction", (_, command) => {
-      // doctor itself reports a missing scanner.
       if (command.name() !== doctorCommand) loadAddon();
     });
   addServing(program, context);
@@ -86,8 +85,8 @@ function settingsLast<Item extends Command | Option>(
   return new Help().groupItems(sorted, sorted, groupOf);
 }
 
-// Imports the modules that serve only when they run. main.ts must set a variable before
-// uWebSockets.js is loaded, and other commands start faster without these modules.
+// Modules that serve are imported only when they run. main.ts must set a variable before
+// uWebSockets.js is loaded, and other commands start faster.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {

@@ -47,7 +47,6 @@ export function addEffects(program: Command, context: CommandContext): void {
       "continue even if events left their stream before they were applied; if a stream was restored from an older copy, apply its events again",
       false,
     )
-    // The action below rejects other words with a message that lists the subcommands.
     .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
       refuseWords(command.args, effects);

@@ -15,7 +15,6 @@ import { portAccess } from "./port-access.ts";
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   readonly publicPort: () => number | undefined;
   readonly tryKey?: string | undefined;
-  /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
@@ -49,7 +48,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {
-      // Without a filter, the list may be long. Listing half a million projects takes seconds.
+      // Listing half a million projects takes seconds.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
         if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];

@@ -161,7 +161,7 @@ function requireTarget(target: string | undefined, example: string): string {
   );
 }
 
-/** Returns the folder. Rejects a URL, because the sink would create a local folder of that name. */
+/** Rejects a URL, because the sink would create a local folder of that name. */
 function localFolder(folder: string): string {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
     throw new CommandError(
@@ -237,8 +237,8 @@ function withPersons(command: Command): Command {
 }
 
 /**
- * Opens the effects database. Returns undefined without --with-person. Rejects if the database is
- * missing or belongs to another installation.
+ * Returns undefined without --with-person. Rejects if the database is missing or belongs to another
+ * installation.
  */
 export async function peopleOf(
   config: Config,

@@ -1,16 +1,12 @@
-// Starts the export over OTLP if the settings name an endpoint.
-
 import type { Log } from "../platform/base/log.ts";
 import type { Telemetry, TelemetryOptions } from "../platform/otel/telemetry.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
 
 interface TelemetryParts {
-  /** The service's name, unless a setting names it. */
   readonly name: string;
-  /** Whether the process receives requests that may be traced. */
   readonly hasRequests?: boolean;
-  /** Returns the metrics to export; absent if another process exports them. */
+  /** The metrics to export; absent if another process exports them. */
   readonly snapshot?: NonNullable<TelemetryOptions["metrics"]>["snapshot"] | undefined;
   readonly log: Log;
 }

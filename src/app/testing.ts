@@ -42,7 +42,6 @@ export async function testing(
   try {
     await run({ ...config, dataDir }, { ...context, stop }, json);
   } catch (error) {
-    // A start that is stopped fails at any point.
     if (!stop.aborted) throw error;
   } finally {
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
@@ -99,7 +98,6 @@ function streamsOf({ subjectPrefix, partitions }: Config): string[] {
   );
 }
 
-/** Returns a folder in memory if full streams fit into it, else the folder of temporary files. */
 function parentFolder({ streamBytesMax, partitions }: Config): string {
   try {
     const { bavail, bsize } = statfsSync(memoryFolder);

@@ -6,7 +6,7 @@ import { createLog } from "../platform/base/log.ts";
 import type { ConfiguredCommand } from "./context.ts";
 import { userOf } from "./erase/receipt.ts";
 
-/** Runs a change and logs it. `what` must not contain a key or another secret. */
+/** `what` must not contain a key or another secret. */
 export async function audited<T>(
   { context }: ConfiguredCommand,
   { change, ...what }: { readonly change: string; readonly [field: string]: unknown },

@@ -2,10 +2,8 @@ import { createInterface } from "node:readline/promises";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "./context.ts";
 
 interface Confirmation {
-  /** The command, with which every error begins. */
   readonly command: string;
   readonly question: string;
-  /** The text to type. */
   readonly word: string;
 }
 

@@ -1,6 +1,5 @@
-// `penstock project remove` makes gateways reject new events of a project, removes its stored
-// events, and then removes the project itself. Each step can be repeated. If the command was
-// killed, the operator runs it again.
+// `penstock project remove` disables a project, removes its stored events, and then removes the
+// project itself. Each step can be repeated. If the command was killed, the operator runs it again.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -31,7 +30,6 @@ import { counted } from "./terminal.ts";
 export interface RemoveOptions {
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False if the people, groups and usage in the effects database must stay. */
   readonly effects: boolean;
   /** Called after each step. Tests end the process in it. */
   readonly stepped?: (step: "disabled" | "purged" | "effects") => void;
@@ -104,7 +102,6 @@ class Removal {
     say(command, `project ${id} removed`);
   }
 
-  /** Prints what would be removed, and what would stay. */
   async #report(manager: JetStreamManager, streams: readonly NamedStream[]): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
@@ -162,7 +159,6 @@ class Removal {
     return place.kind === "postgres" || !isAbsent(place.file);
   }
 
-  /** Rejects new events, and waits until the events of requests in progress are stored. */
   async #disable(): Promise<void> {
     const command = this.#command;
     try {
@@ -170,7 +166,6 @@ class Removal {
     } catch (error) {
       // A damaged entry cannot be disabled. Gateways also reject the keys of a removed project.
       if (error instanceof DamagedEntryError) await removeEntry(this.#connection, this.#place);
-      // An earlier run has removed the entry, or the project has only events.
       else if (!(error instanceof UnknownProjectError)) throw error;
     }
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;

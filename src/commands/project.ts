@@ -1,5 +1,3 @@
-// The `project` commands.
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
@@ -120,7 +118,6 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   );
 }
 
-/** Sets the given limits of a project. Other limits stay unchanged. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -152,7 +149,6 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** Returns a note with the minimum size of a burst if the quota allows less, else "". */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -165,7 +161,6 @@ function burstMinText(quota: ProjectQuota | undefined): string {
 const usageLag =
   "gateways write their counts every ten seconds: newer events are not included yet\n";
 
-/** Prints the usage of one project, or of all projects that have sent events. */
 export async function usage(
   command: ConfiguredCommand,
   projectId: string | undefined,
@@ -176,7 +171,6 @@ export async function usage(
   if (projectId !== undefined) requireArguments(() => requireId(projectId));
   const usages = await atNats(command, async (connection, place) => {
     const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
-    // A project that was removed from the registry may have usage.
     if (projectId !== undefined && found.length === 0)
       await requireExisting(connection, { ...place, id: projectId });
     return found;
@@ -188,7 +182,6 @@ export async function usage(
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** Runs a check of arguments, whose errors become usage errors. */
 function requireArguments(check: () => void): void {
   try {
     check();
@@ -197,7 +190,6 @@ function requireArguments(check: () => void): void {
   }
 }
 
-/** Runs a change like `atNats`, with an entry in the audit log. */
 function changed<T>(
   command: ConfiguredCommand,
   entry: Parameters<typeof audited>[1],
@@ -256,7 +248,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Returns the table. Columns count events unless their names contain REQUESTS or BYTES. */
+/** Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

@@ -12,7 +12,6 @@ import {
 import { type ConfigResult, readConfig } from "../platform/settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
-/** The settings with which a command finds NATS, its streams and bucket. */
 export const natsSettings: readonly SettingName[] = [
   "natsUrl",
   "natsCreds",
@@ -26,7 +25,6 @@ export const natsSettings: readonly SettingName[] = [
   "replicas",
 ];
 
-/** Further settings of commands that create streams. */
 export const streamSettings: readonly SettingName[] = [
   "partitions",
   "streamBytesMax",
@@ -35,7 +33,6 @@ export const streamSettings: readonly SettingName[] = [
   "frameBytesMax",
 ];
 
-/** The settings with which a process protects its port. */
 export const accessSettings: readonly SettingName[] = [
   "adminAuth",
   "adminToken",
@@ -44,7 +41,6 @@ export const accessSettings: readonly SettingName[] = [
   "readTokenFile",
 ];
 
-/** The settings of the export of metrics. */
 export const metricExportSettings: readonly SettingName[] = [
   "otelExporterOtlpEndpoint",
   "otelExporterOtlpMetricsEndpoint",
@@ -58,13 +54,12 @@ export const metricExportSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** Default values of a command. They have precedence over the defaults in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /** `up` listens on loopback, because the key of its sample project is publicly known. */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
-/** `testing` needs free ports and little space, and logs only errors: its caller reports misses. */
+/** `testing` needs free ports and little space, and logs only errors. */
 export const testingDefaults: Defaults = {
   ...upDefaults,
   port: "0",
@@ -112,7 +107,6 @@ export function isGiven(command: Command, { env }: CommandContext, name: Setting
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }
 
-/** Reads the settings of a command. Throws a CommandError that lists all errors. */
 export function configOf(
   command: Command,
   context: CommandContext,

@@ -27,13 +27,12 @@ export interface ReadOptions {
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /**
-   * Called with a range of sequences that the stream no longer has. Some messages of the range may
-   * have been removed before they were read.
+   * Called with a range of sequences that the stream no longer has. Some of these messages may have
+   * been removed before they were read.
    */
   readonly lost: (from: number, to: number) => void;
 }
 
-/** Number of messages requested ahead. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const checkEveryMs = 2_000;
@@ -58,8 +57,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A deleted stream sends nothing, and neither does a stream whose last messages were deleted.
-    // The check detects both.
+    // The check detects a deleted stream, and a stream whose last messages were deleted. Both send
+    // nothing.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -110,12 +109,11 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
   });
 }
 
-/** Checks the stream on the server. `sequence` is the last message that was read. */
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * Returns the check. It rejects if the stream was replaced, or if NATS does not respond. If no
- * message was read since the last check, it asks the server whether more messages follow.
+ * The check rejects if the stream was replaced, or if NATS does not respond. If no message arrived
+ * since the last check, it asks whether more messages follow.
  */
 async function checkerOf(
   connection: NatsConnection,

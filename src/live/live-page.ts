@@ -1,5 +1,5 @@
 // The live page on the admin port. `/` is an HTML page, `/live` its server-sent events, and
-// `/live/person` a person. This file checks access. watch.ts does the work for open pages.
+// `/live/person` a person. This file checks access, and watch.ts serves open pages.
 
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -50,7 +50,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Answers a request. Returns false if the path does not belong to the live page. */
+  /** Returns false if the path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -106,7 +106,7 @@ export class LivePage {
     }
   }
 
-  /** Sends a person as JSON, under the same conditions as events. Never rejects. */
+  /** A person is shown under the same conditions as events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl, effectsHeaders } = this.#options;
     const url = effectsUrl?.();
@@ -173,7 +173,6 @@ const pageFiles = [
   ...["page.js", "state.js", "effects.js", "json-text.js", "text.js", "source.js"],
 ];
 
-/** Returns the files by path; the page itself is at `/`. */
 function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

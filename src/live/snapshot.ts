@@ -1,5 +1,5 @@
 // The state of the gateway for the live page, once per second. If a part does not respond in time,
-// the page shows the part's last value. The page matters most while a part hangs.
+// the page shows the part's last value.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import { atMost } from "../platform/base/retry.ts";
@@ -17,12 +17,10 @@ export interface LiveSource {
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /** Returns facts that do not change while the process runs. */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
   readonly effectsUrl?: () => string | undefined;
-  /** Headers with the token that the effects port needs, if it needs one. */
   readonly effectsHeaders?: Readonly<Record<string, string>>;
 }
 
@@ -62,7 +60,6 @@ export class Snapshots {
     }, undefined);
   }
 
-  /** Reads a snapshot. `projects` are the projects that viewers have selected. Never rejects. */
   async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
     // Not awaited, because the gateway's own state must not wait for another process.
@@ -105,7 +102,6 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /** Reads the value again. Concurrent callers share one read. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;
@@ -126,7 +122,6 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /** Pairs of an upper bound in seconds (null for none) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

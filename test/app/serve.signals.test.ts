@@ -32,8 +32,7 @@ describe("`penstock up`", () => {
     process.kill(serverPid, "SIGSTOP");
     try {
       gateway.kill("SIGTERM");
-      // Sends the signal repeatedly: the first signals may merge into one, and a later signal ends
-      // the stop.
+      // The first signals may merge into one. A later signal ends the stop.
       await expect
         .poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 30_000, interval: 100 })
         .toBe(143);

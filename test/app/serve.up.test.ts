@@ -87,7 +87,8 @@ describe("penstock", () => {
 
   test("up waits for a nats-server that does not answer for some seconds", async () => {
     const binary = path.join(temporaryFolder(), "nats-server");
-    // Stops the server as soon as it listens: the kernel accepts connections, and none is answered.
+    // Stops the server as soon as it listens. The kernel accepts connections, but no program
+    // answers.
     writeFileSync(
       binary,
       `#!/bin/sh

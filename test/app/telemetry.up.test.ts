@@ -27,7 +27,6 @@ test("the workers and the effects process export telemetry", async () => {
   );
   child.kill("SIGTERM");
   expect(await ended(child)).toBe(0);
-  // The supervisor exports the metrics of both workers.
   const { resource, points } = latest("penstock_requests_total")!;
   expect(resource["service.name"]).toBe("penstock");
   const answered = points.filter(({ attributes }) => attributes["route"] === "capture");

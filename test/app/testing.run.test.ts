@@ -1,5 +1,3 @@
-// `penstock testing` by its own client, as another program starts it.
-
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";

@@ -11,7 +11,6 @@ test("project usage fails only for a missing project", async () => {
     const at = ["--nats-url", rig.server.url, "--subject-prefix", place.prefix];
     const child = penstock("project", ...args, ...at);
     const status = await ended(child);
-    // Without the audit log.
     const err = child.said.err.replaceAll(/^\{"level":.*\n/gm, "");
     return { status, out: child.said.out, err };
   };

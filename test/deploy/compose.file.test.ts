@@ -46,7 +46,6 @@ const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
 const config = settingsIn(gateways[0]?.[1].environment);
 
-/** The settings, with the secret's file of this machine. */
 function settingsIn(environment: Env = {}) {
   const inContainer = "/run/secrets/read-token";
   const secret = path.join(folder, file.secrets["read-token"]!.file);
@@ -59,7 +58,7 @@ function settingsIn(environment: Env = {}) {
 
 describe("the Compose file", () => {
   test("is valid against the schema of the Compose specification", () => {
-    // The schema of 2021: without `name`, and with ids in the format of draft 4 of JSON Schema.
+    // The schema of 2021 lacks `name`, and has ids in the format of draft 4 of JSON Schema.
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
       (key === "id" || key === "$schema") && typeof value === "string" ? undefined : value,
     );
@@ -194,7 +193,6 @@ describe("the Compose file", () => {
       expect(new Set(Object.keys(environment)), name).toEqual(asked);
       expect(environment["NATS_NAME"]).toBe(name);
       const conf = path.join(root, "deploy/nats/cluster.conf");
-      // Replaces the folder, because the configured folder exists only in the container.
       const env = { ...process.env, ...environment, NATS_STORE: root };
       expect(
         execFileSync(findNatsServer(), ["-t", "-c", conf], {

@@ -18,10 +18,6 @@ const ignoreLines = readDeploy("container/Dockerfile.dockerignore")
     ),
   }));
 
-/**
- * The last matching line decides. `*` does not match a slash, and a folder includes all paths below
- * it.
- */
 function isSent(file: string): boolean {
   return ignoreLines.reduce(
     (sent, { sends, pattern }) => (pattern.test(file) ? sends : sent),

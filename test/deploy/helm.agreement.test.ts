@@ -24,7 +24,6 @@ const values = chartValues();
 const mebibyte = 1_048_576;
 const portsSecret = { secretName: "penstock-ports" };
 const natsSecret = { name: "penstock-nats", key: "token" };
-/** What the Secrets of the value files contain. */
 const secrets: Env = {
   PENSTOCK_NATS_TOKEN: "from the secret",
   PENSTOCK_SINK_TO: "postgres://user:password@postgresql/warehouse",
@@ -43,7 +42,6 @@ function matches(selector: Labels, labels: Labels = {}): boolean {
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
-/** The settings that the container starts with; files in mounted Secrets are left out. */
 function configOf({ env }: Container): Config {
   const variables = env.flatMap(({ name, value, valueFrom }) => {
     if (value?.startsWith("/etc/penstock/")) return [];

@@ -1,4 +1,4 @@
-// The schemas of the API allow unknown fields; their TypeScript types do not.
+// The schemas of the API allow unknown fields, so their TypeScript types are checked too.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -17,16 +17,12 @@ import { type Manifest, root } from "./files-kit.ts";
 import { render, runHelm, valueFiles, valuesOption } from "./helm-kit.ts";
 
 interface Known {
-  /** Its validate() throws the errors. */
-  readonly model: new (
-    manifest: never,
-  ) => { validate(): void };
+  readonly model: new (manifest: never) => { validate(): void };
   readonly from: string;
 }
 
 const operator = "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
 
-/** By apiVersion and kind. */
 const known: Readonly<Record<string, Known>> = {
   "v1 PersistentVolumeClaim": { model: PersistentVolumeClaim, from: "kubernetes-models/v1" },
   "v1 Service": { model: Service, from: "kubernetes-models/v1" },

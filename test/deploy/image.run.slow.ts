@@ -1,5 +1,3 @@
-// The image, built from the Dockerfile and run. `npm run test:deploy`.
-
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

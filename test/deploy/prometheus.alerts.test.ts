@@ -67,7 +67,7 @@ describe("the alerts", () => {
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
       expect(annotations?.["runbook"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
-      // Alertmanager would show this annotation as a link, and a relative link would be broken.
+      // Alertmanager would show a relative link, which is broken.
       expect(annotations?.["runbook_url"]).toBeUndefined();
       const sections = runbook.split(/^#+ /m);
       const section = sections.find((text) => text.startsWith(`${alert}\n`)) ?? "";

@@ -1,5 +1,5 @@
-// The npm packages as a user gets them: written once, installed into a clean folder with the PATH of
-// a user, and run as in the guides. The network is used for packages that npm has not cached.
+// The npm packages as a user gets them: installed into a clean folder with the PATH of a user, and
+// run as in the guides. The network is used for packages that npm has not cached.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -39,7 +39,6 @@ const release = path.join(parent, "release");
 const app = path.join(parent, "app");
 const modules = path.join(app, "node_modules");
 const installed = path.join(modules, "penstock");
-/** The programs that a user has: no python, make or compiler. */
 const userPath = path.join(parent, "bin");
 const userPrograms = ["env", "node", "npm", "npx", "sh", "dirname", "readlink", "sleep"];
 const user = { PATH: userPath, HOME: process.env["HOME"] ?? "" };
@@ -49,7 +48,6 @@ function isOwn(folder: string): boolean {
   return path.resolve(folder).startsWith(`${root}/`);
 }
 
-/** Runs a program in the app's folder, and returns its output. */
 function run(program: string, args: readonly string[], cwd = app): string {
   const done = spawnSync(path.join(userPath, program), args, { cwd, env: user, encoding: "utf8" });
   if (done.status !== 0)
@@ -84,7 +82,6 @@ afterAll(async () => {
   rmSync(parent, { recursive: true, force: true, maxRetries: 10 });
 });
 
-/** 3 MB, which is scanned in the background. */
 function largeBody(event: string): string {
   const batch = Array.from({ length: largeBodyEvents }, (_, index) => ({
     event,

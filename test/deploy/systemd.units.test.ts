@@ -3,7 +3,6 @@ import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./file
 
 type Unit = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
-/** The values by section and name. Throws on an invalid line. */
 function unitOf(name: string): Unit {
   const unit: Record<string, Record<string, string[]>> = {};
   let section: Record<string, string[]> = {};
@@ -99,7 +98,6 @@ describe("the systemd unit", () => {
     expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
       1.1 * streamBytesTotal(config),
     );
-    // The only writable folder of the service.
     expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
     expect(nats["Service"]?.["ExecStart"]).toEqual([
       "/usr/sbin/nats-server --config /etc/nats/nats.conf",

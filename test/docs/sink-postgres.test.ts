@@ -44,7 +44,6 @@ test("the guide's PostgreSQL sink writes events for the guide's queries", async 
   expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
   expect(await shown("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
 
-  // Another sink, whose target is in a variable, stands by.
   const other = penstockWith({ PENSTOCK_SINK_TO: postgres.url }, "sink", "postgres", ...nats);
   await expect.poll(() => other.said.err, slow).toContain("standing by");
   sink.kill("SIGTERM");

@@ -14,8 +14,8 @@ interface DriverOptions {
   readonly mayLoseConnections: boolean;
   readonly mayRefuse: boolean;
   /**
-   * If two 200 answers of a sender are this many milliseconds apart, they count as two runs, unless
-   * similar pauses occurred before the fault.
+   * A longer interval between 200 answers of a sender breaks a run, unless the sender had similar
+   * pauses before the fault.
    */
   readonly breakMs: number;
 }
@@ -26,8 +26,8 @@ interface DriverCounts {
   readonly unknown: number;
   readonly answers: ReadonlyMap<string, number>;
   /**
-   * The times at which requests without an answer were written to their sockets, in milliseconds
-   * since the epoch. Excludes refused connections.
+   * When requests without an answer were written to their sockets, in ms since the epoch. Excludes
+   * refused connections.
    */
   readonly lostMs: readonly number[];
 }
@@ -35,22 +35,20 @@ interface DriverCounts {
 export interface Driver {
   readonly counts: DriverCounts;
   readonly strange: readonly string[];
-  /** Resolves when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   untilRefused(label: string): Promise<void>;
   /**
-   * Call this when the fault begins. Until the fault has ended, rejections do not break a run. The
-   * time before the fault is the control.
+   * Must be called when the fault begins. Until the fault has ended, rejections do not break a run.
    */
   faultBegun(): void;
   /**
-   * Call this when the fault has ended. From then on, a rejected request ends the current run of
-   * 200 answers.
+   * Must be called when the fault has ended. From then on, a rejected request ends the current run
+   * of 200 answers.
    */
   faultEnded(): void;
   /**
-   * The time in milliseconds from the fault's end until every steady sender gets only 200 answers
-   * for at least `settledMs`. Undefined if this does not happen within `withinMs`.
+   * The time from the fault's end until every steady sender gets only 200 answers for at least
+   * `settledMs`. undefined if this does not happen within `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
   stop(): Promise<void>;
@@ -79,7 +77,6 @@ export function startDriver(options: DriverOptions): Driver {
   const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
-  // The time before the fault is the control: a busy machine also delays 200 answers.
   let calm = true;
   let calmGapMsMax = 0;
 
@@ -107,7 +104,6 @@ export function startDriver(options: DriverOptions): Driver {
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
       const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
-      // The request has reached its socket, unless the connection is not open yet.
       const writtenMs = Date.now();
       const answer = await answered;
       if (isLost(answer)) lostMs.push(writtenMs);
@@ -146,7 +142,6 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  /** Records every answer that the gateway must never give. */
   function judge({ expected }: FaultRequest, answer: Answer): void {
     const { label, retryAfter } = answer;
     // On a busy machine the gateway reads the registry late. Until then, an unknown key may be a
@@ -193,7 +188,6 @@ export function startDriver(options: DriverOptions): Driver {
 
   const senders = createSenders(events, options.load, shape);
   const running = Promise.all(senders.map(run));
-  // stop() reports a rejection; until then `running` is not awaited.
   running.catch(() => {});
 
   function answersLike(start: string): number {

@@ -34,8 +34,8 @@ export async function startGatewayProcess({
   const workers = new Map<number, number>();
   const closings: { fromMs: number; toMs: number }[] = [];
   let past = "";
-  // The ports are not 0: an assigned port cannot be reused while old connections of the listener
-  // linger.
+  // The ports are not 0, because an assigned port cannot be reused while old connections of the
+  // listener linger.
   let ports = { port: await freePort(), adminPort: await freePort() };
   let child = await start();
 
@@ -104,7 +104,6 @@ export async function startGatewayProcess({
   };
 }
 
-/** The process's exit code, or the signal that ended it. */
 function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);
@@ -118,9 +117,6 @@ function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<numbe
   });
 }
 
-/**
- * Reads the ports from the log line of the whole gateway, not from the log lines of its workers.
- */
 function portsOf(line: string): { port: number; adminPort: number } | undefined {
   const { msg, port, adminPort } = parsed(line);
   if (msg !== "gateway listening" && msg !== "all workers listen") return undefined;

@@ -18,10 +18,8 @@ export const receivedAt = new Date(receivedAtMs).toISOString();
 export type StoredRecord = Record<string, unknown>;
 
 interface Taken {
-  /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** For each line, the upper bound of its bytes that was computed before the line was written. */
   readonly measured: readonly number[];
   readonly warnings: readonly string[];
   readonly details: readonly string[];
@@ -48,7 +46,6 @@ const items = new ItemTaker({
   },
 });
 
-/** Processes a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {
     historical = false,

@@ -40,7 +40,6 @@ async function effectsPort(): Promise<string> {
   return new URL(await effectsHttp(reader, { status })).port;
 }
 
-/** A port that accepts connections and never answers. */
 async function silentPort(): Promise<string> {
   const silent = createServer((socket) => onTestFinished(() => void socket.destroy()));
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));

@@ -28,7 +28,6 @@ describe("a viewer of the live page", () => {
     const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
     await until(() => names(all).includes("before") && names(one).includes("before"));
 
-    // The properties of the hostile project's events contain the id of the other project.
     const fake = { project_id: alpha.id, text: `"project_id":"${alpha.id}"` };
     await Promise.all([post(alpha, "alpha small"), post(beta, "beta small", {}, fake)]);
     await post(alpha, "alpha old", { historical_migration: true });

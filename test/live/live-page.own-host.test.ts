@@ -40,7 +40,6 @@ describe("the live page", () => {
       expect(texts.at(-1)?.length).toBeGreaterThan(1_000);
       expect(await statusOf(`/page/${name}`, { Host: "evil.example:9464" })).toBe(403);
     }
-    // The page must create text nodes from event text, and fetch only these files.
     const own = String.raw`metrics"|readyz"|data:|page/page\.(?:css|js)"`;
     for (const text of texts) {
       expect(text).not.toMatch(

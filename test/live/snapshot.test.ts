@@ -249,7 +249,7 @@ interface Sent {
   readonly method?: string;
 }
 
-/** Sends on a new connection, because the User-Agent is read once per connection. */
+/** The User-Agent is read once per connection, so each request has a new connection. */
 async function alone(
   port: number,
   path: string,

@@ -87,7 +87,6 @@ describe("a viewer who joins later", () => {
     await until(async () => (await consumersOn(gateway.nats)) === 1);
     let isAdded = false;
     onTake = () => {
-      // The feed may read the time more than once per event.
       if (isAdded) return;
       isAdded = true;
       expect(first.events).toEqual([]);

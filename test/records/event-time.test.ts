@@ -1,5 +1,3 @@
-// The stored time of an event, for every form of timestamp and clock.
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isZeroTime } from "../../src/records/other-date-forms.ts";

@@ -15,8 +15,7 @@ describe("a busy scanner", () => {
       const refused: Promise<unknown>[] = [];
       expect(() => scanner.finish()).toThrow(/busy/);
       expect(() => scanner.release()).toThrow(/busy/);
-      // Calls with the same body, a different body, and no body. All calls are in one turn, in
-      // which no scan can settle.
+      // No scan can settle between these calls, because they are in one turn.
       for (const other of [body, Buffer.from("{}"), undefined as unknown as Buffer]) {
         expect(() => scanner.scan(other)).toThrow(/busy/);
         expect(() => scanner.scanMore(other)).toThrow(/busy/);

@@ -1,6 +1,3 @@
-// The reader returns what JSON.parse returns, whether it reads a line by the addon's offsets or
-// member by member.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Part, type RecordField, recordFields } from "../../src/records/fields.ts";

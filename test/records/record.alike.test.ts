@@ -1,5 +1,3 @@
-// The text that all records of a request share is written once and copied.
-
 import { describe, expect, test } from "vitest";
 import { JsonRecordWriter } from "../../src/records/record.ts";
 import { uuidAt } from "../../src/records/record-template.ts";

@@ -6,7 +6,7 @@ import { eventLikeJson, mutatedJson } from "../kit/event-like-json.ts";
 import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf, parses } from "../kit/scan-outcome.ts";
 
-// Three rows, so that batches use scanMore as well.
+// Few rows, so that batches use scanMore as well.
 const rows = 3;
 const native = createNativeScanner(rows);
 const reference = createReferenceScanner(rows);

@@ -103,7 +103,6 @@ describe("the scan table", () => {
       const plain = { item: 'Object {"event":"e"}', event: 'PlainString "e"' };
       expect(rowsOf(`[{"event":"e"},${item},{"event":"e"}]`)).toEqual([plain, row, plain]);
       expect(rowsOf(`{"batch":[${item},{"event":"e"},${item}]}`)).toEqual([row, plain, row]);
-      // Only the last occurrence of a repeated part is stored.
       expect(rowsOf('[{"offset":1,"$unset":2,"offset":null}]')).toEqual([
         { item: expect.any(String), Offset: "Null null", Unset: "Number 2" },
       ]);

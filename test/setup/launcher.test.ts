@@ -6,7 +6,6 @@ import { temporaryFolder } from "../kit/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
-/** Runs the clone's launcher through a symbolic link, in a separate folder. */
 function launch(args: readonly string[], env: NodeJS.ProcessEnv): string {
   const folder = temporaryFolder();
   const link = path.join(folder, "penstock");

@@ -29,7 +29,6 @@ mkdir -p "$3/usr/sbin"
 printf '#!/bin/sh\\necho "nats-server: v%s"\\n' "$(cat "$2")" > "$3/usr/sbin/nats-server"
 chmod +x "$3/usr/sbin/nats-server"
 `;
-/** Site, suite and component of each source of the host. */
 const targets = [
   "http://vendor.example/apt stable main",
   "http://mirror.example/security bookworm-security main",

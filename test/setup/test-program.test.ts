@@ -18,10 +18,6 @@ function folderOf(...programs: string[]): string {
   return folder;
 }
 
-/**
- * Runs the script in a separate tree without fetched programs. PATH has only these programs and a
- * shell.
- */
 function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   const tree = temporaryFolder();
   for (const part of ["scripts", script])

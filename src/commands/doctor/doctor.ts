@@ -35,7 +35,6 @@ import {
 } from "./ports.ts";
 
 export interface DoctorOptions {
-  /** Monitoring URLs of nats-server, separated by commas. */
   readonly monitor?: string;
   readonly json: boolean;
   readonly strict: boolean;
@@ -43,7 +42,7 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/** Runs all checks. Throws a CommandError: exit code 1 for a failed check, 2 for a bad setting. */
+/** Throws a CommandError: exit code 1 for a failed check, 2 for a bad setting. */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -117,7 +116,6 @@ async function checkPorts(
   return [open, admin.finding, await effects];
 }
 
-/** Returns the URL of the embedded nats-server; undefined if it does not run. */
 function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
   try {
     return findNats(config, host).natsUrl;
@@ -126,7 +124,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** Parses the URLs. The error does not show an invalid URL, which may contain a password. */
+/** The error does not show an invalid URL, which may contain a password. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

@@ -6,7 +6,6 @@ import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-checks.ts";
 
-/** The storage of one server. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -16,10 +15,9 @@ export interface ServerRoom {
 interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
-  /** The streams of the gateway's buckets, with their reserved bytes, or 0 for no limit. */
+  /** The streams of the gateway's buckets, with their reserved bytes; 0 means no limit. */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /** The JetStream domain of the hub. Only at a leaf node, whose bucket must be a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -28,12 +26,10 @@ interface Room {
   readonly fix: string;
   readonly bytesMax: number;
   readonly usedBytes: number;
-  /** Number of nodes with this storage. Each node stores one copy of a stream. */
   readonly nodes: number;
 }
 
 const check = checkOf("jetstream");
-/** The minimum of PENSTOCK_STREAM_BYTES_MAX. */
 const streamBytesLeast = 1_048_576;
 const enable =
   "add a `jetstream { store_dir: … }` block to nats-server's configuration, and enable it for the account";

@@ -34,9 +34,7 @@ const questionMsMax = 2_000;
 
 export interface NatsFindings {
   readonly findings: readonly Finding[];
-  /** Number of bytes in all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
-  /** The creation time of the first live stream; null if it is unknown. */
   readonly streamCreated: string | null;
 }
 
@@ -72,7 +70,6 @@ export async function checkNats(
 interface ServerChecks extends Connected {
   readonly timeoutMs: () => number;
   readonly monitors: readonly MonitorFacts[];
-  /** The findings of checks that do not need the connection. */
   readonly independent: readonly Finding[];
 }
 
@@ -170,7 +167,6 @@ async function open(
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {
-    // A connection that opens after the deadline is closed again.
     opening.then((connection) => connection.close()).catch(() => {});
     if (error instanceof NatsRefusedError)
       return { finding: check.fail(`${error.server}: ${error.reason}`, error.fix) };
@@ -195,7 +191,6 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
   }
 }
 
-/** Returns the embedded server's sync setting; undefined if the settings name another NATS. */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
   return runs ? (readNatsConfig(resolve(dataDir))?.isDurable ?? false) : true;
@@ -226,7 +221,6 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has one account.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

@@ -18,7 +18,6 @@ const replicaCheck = checkOf("replicas");
 interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** The largest message that a stream must accept. */
   readonly messageBytes: number;
   readonly sinkFileSeconds: number;
   readonly atomicBatches: boolean;
@@ -84,7 +83,6 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
-/** Returns a finding for streams that could accept atomic batches but are not configured to. */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
     const lacking = atomicSetting(settings, info.config, settings.version);
@@ -112,11 +110,8 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
 
 interface ReplicaQuestion extends StreamQuestion {
   readonly replicas: number;
-  /** Name of the cluster; undefined outside a cluster. */
   readonly cluster: string | undefined;
-  /** Number of nodes according to a monitoring endpoint. */
   readonly sizeMonitored: number | undefined;
-  /** Number of running servers according to the cluster; 0 if it reports none. */
   readonly sizeReported: number;
 }
 
@@ -131,10 +126,7 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   return [replicaCheck.ok(cluster === undefined ? "1, one server" : `${replicas}${nodes}`)];
 }
 
-/**
- * Returns the number of nodes. The cluster does not report nodes that are down, but it has at least
- * one node per replica.
- */
+/** The cluster does not report nodes that are down, but it has at least one node per replica. */
 function nodesOf({ sizeMonitored, sizeReported }: ReplicaQuestion, pairs: readonly Pair[]): number {
   const replicas = pairs.map(({ info }) => info.config.num_replicas);
   return sizeMonitored ?? Math.max(sizeReported, ...replicas);

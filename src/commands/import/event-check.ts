@@ -53,7 +53,6 @@ export class EventCheck {
     });
   }
 
-  /** Returns the notes that a gateway would report for each event of the batch. */
   check({ items, lines }: Events): Checked {
     if (items.length === 0) return { accepted: 0, notes: [] };
     const body = bodyOf(lineHead, items);
@@ -148,7 +147,6 @@ class AllNotes extends Tally {
   }
 }
 
-/** The event name that the gateway removes without a warning, as PostHog does. */
 export const removed = {
   code: "performance_event",
   detail: "$performance_event, which old browser SDKs sent, is not stored",

@@ -1,6 +1,6 @@
-// `penstock stream backup` and `restore`, with JetStream's snapshot of a stream: messages and
-// configuration at one moment, also under load. A folder per stream has the same two files as a
-// backup of the nats CLI: `backup.json`, written last, and `stream.tar.s2`.
+// `penstock stream backup` and `restore`, with JetStream's snapshot of a stream at one moment. A
+// folder per stream has the files of a backup of the nats CLI: `stream.tar.s2` and, written last,
+// `backup.json`.
 
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
@@ -23,7 +23,6 @@ const formatVersion = 1;
 const manifestFile = "backup.json";
 const dataFile = "stream.tar.s2";
 const chunkBytes = 131_072;
-/** Time without a chunk or an acknowledgement after which a transfer fails. */
 const silenceMsMax = 30_000;
 
 interface Manifest {
@@ -141,7 +140,7 @@ async function backUp(
   }
 }
 
-/** Creates the streams of a backup. Changes nothing if one exists, or if a file is damaged. */
+/** Changes nothing if a stream exists, or if a file is damaged. */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
@@ -262,7 +261,6 @@ function failed(name: string, reason: string): CommandError {
   return new CommandError(`stream restore: the server rejected the data of ${name}: ${reason}`);
 }
 
-/** Sends a request to JetStream's API. Throws a CommandError with the server's error. */
 async function ask<T extends { readonly error?: { readonly description: string } }>(
   connection: NatsConnection,
   what: string,

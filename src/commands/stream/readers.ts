@@ -1,7 +1,5 @@
-// Lists the readers of a stream, and what each reader has not read. The server reports the durable
-// consumers of programs, and the consumers of running effects and sinks. The effects also have a
-// position in their database. A sink that does not run is not listed, because its position is in
-// its target, which is not queried.
+// Lists the readers of a stream, and what each reader has not read. A sink that does not run is not
+// listed, because its position is in its target.
 
 import {
   AckPolicy,
@@ -21,11 +19,9 @@ export interface StreamReader {
   readonly name: string;
   /** The sequence up to which the reader has certainly read all messages that are meant for it. */
   readonly readTo: number;
-  /** Number of messages that the reader has not read, or not acknowledged. */
   readonly unread: number;
 }
 
-/** Selects the messages from a sequence or time on, of one subject or of all subjects. */
 interface Which {
   readonly from: number | Date;
   readonly subject?: string | undefined;
@@ -33,7 +29,6 @@ interface Which {
 
 const countingMs = 10_000;
 
-/** Counts messages of a stream on the server, without reading them. */
 export async function countFrom(
   manager: JetStreamManager,
   stream: string,
@@ -53,7 +48,6 @@ export async function countFrom(
   return pending;
 }
 
-/** Returns the consumers of a stream on the server. */
 export async function readersOf(
   manager: JetStreamManager,
   stream: string,
@@ -81,8 +75,8 @@ function readToOf(
 }
 
 /**
- * Returns the position of the effects database in each stream; none if there is no database.
- * `unless` names the flag without which the database must answer.
+ * Returns no position if there is no database. `unless` names the flag without which the database
+ * must answer.
  */
 export async function effectsPositions(
   config: Pick<Config, "effectsUrl" | "dataDir">,
@@ -110,7 +104,7 @@ interface OfSubject {
   readonly subject: string;
 }
 
-/** Returns the number of a subject's messages and their bytes. Reads only their headers. */
+/** Reads only the headers. */
 export async function messageBytesOf(
   manager: JetStreamManager,
   connection: NatsConnection,
@@ -123,7 +117,6 @@ export async function messageBytesOf(
   const js = jetstream(connection, { timeout: countingMs });
   const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
   const found = await consumer.consume();
-  // Counted messages may expire meanwhile, so that fewer arrive than expected.
   const idle = setTimeout(() => found.stop(), countingMs);
   for await (const message of found) {
     idle.refresh();

@@ -1,5 +1,3 @@
-// `penstock stream show`, `set` and `purge`.
-
 import type { StreamConfig } from "@nats-io/jetstream";
 import {
   metadataWith,
@@ -25,7 +23,6 @@ import {
   requireRead,
 } from "./streams.ts";
 
-/** A purge of a large stream may take the server seconds. */
 const changeTimeoutMs = 60_000;
 
 export async function showStreams(
@@ -67,7 +64,6 @@ function shownStream({ stream, lane, partition, info }: NamedStream, readers: St
     ...{ messages: state.messages, bytes: state.bytes },
     bytes_max: config.max_bytes > 0 ? config.max_bytes : null,
     age_max_seconds: config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null,
-    /** The limits that a gateway does not change, because `stream set` has set them. */
     set_by_command: ownLimitsOf(config),
     first_sequence: state.first_seq,
     last_sequence: state.last_seq,
@@ -105,10 +101,10 @@ export interface SetOptions {
   readonly unread: boolean;
 }
 
-/** Minimum retention, so that readers that restart do not lose events. */
+/** Readers that restart must not lose events. */
 const ageMsMin = 3_600_000;
 
-/** Sets the limits of streams. A limit that is set here is no longer changed by the gateways. */
+/** Gateways no longer change a limit that is set here. */
 export async function setLimits(
   command: ConfiguredCommand,
   which: string,
@@ -208,7 +204,7 @@ export interface PurgeOptions {
   readonly yes: boolean;
 }
 
-/** Removes messages that are stored at the start. Messages that are stored meanwhile stay. */
+/** Messages that are stored meanwhile stay. */
 export async function purge(
   command: ConfiguredCommand,
   which: string,

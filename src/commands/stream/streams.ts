@@ -1,5 +1,3 @@
-// The streams that a `stream` command names, and the check that no reader loses messages.
-
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
@@ -60,7 +58,7 @@ export async function countDoomed(
 
 /**
  * Returns a text for each reader that has not read some of the messages. The streams must not be
- * changed until the promise is fulfilled.
+ * changed meanwhile.
  */
 export async function unreadOf(
   { config }: ConfiguredCommand,
@@ -94,7 +92,6 @@ export async function requireRead(
     doomed,
     isAccepted,
   }: {
-    /** The beginning of the error, such as `stream purge`. */
     readonly doing: string;
     readonly doomed: readonly (readonly [NamedStream, Doomed])[];
     readonly isAccepted: boolean;

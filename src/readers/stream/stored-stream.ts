@@ -11,13 +11,10 @@ export interface StreamName {
 }
 
 export interface StreamState {
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
   /** Sequence of the first message. In an empty stream, the next sequence. */
   readonly firstSequence: number;
-  /** Last assigned sequence, or 0. */
   readonly lastSequence: number;
-  /** The sequence at which the stream began. */
   readonly beginsAt: number;
 }
 
@@ -32,11 +29,10 @@ export interface AskedStream {
   /** Returns the state; undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   message(sequence: number): Promise<StoredMessage | undefined>;
-  /** Returns the first message with this sequence or a greater sequence. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** Returns the id of a message. If there is no id, returns a text with the timestamp. */
+/** If there is no id, returns a text with the timestamp. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -86,7 +82,6 @@ export async function deletedSequences(
   return deleted;
 }
 
-/** Returns the streams of both lanes and all partitions, live first. */
 export async function findStreams(
   manager: JetStreamManager,
   prefix: string,

@@ -4,10 +4,7 @@ import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.ts";
 
-/**
- * The documented limit is ten seconds. Only a server that answers each request at the last moment
- * reaches it.
- */
+/** The documented limit is ten seconds. */
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
 

@@ -75,7 +75,6 @@ test("doctor reports each state of a leaf's registry", async () => {
   expect(expectOne(filled, "registry", "ok").found).toBe("1 project");
   expectOne(filled, "hub", "ok");
 
-  // The registry was recreated at the hub, so the mirror no longer follows it.
   await hub.withClient(removed);
   await hub.gather();
   expect(expectOne(await look(), "hub", "warn").fix).toContain(`nats stream rm ${stream}`);
@@ -89,7 +88,6 @@ test("doctor reports each state of a leaf's registry", async () => {
   const own = await look();
   expect(own.exitCode).toBe(1);
   expect(expectOne(own, "registry", "fail").fix).toContain(`nats stream rm ${stream}`);
-  // For a gateway at another NATS server, the stream is an ordinary registry.
   expectOne(await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "" }), "registry", "ok");
 
   await hub.server.kill();

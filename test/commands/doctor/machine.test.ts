@@ -66,7 +66,6 @@ describe("doctor", () => {
   test.each([["1024", "warn"]] as const)(
     "reports a limit of %s open files",
     async (limit, level) => {
-      // The child inherits the limit of its shell.
       const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
       const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
       const args = [

@@ -56,7 +56,6 @@ describe("doctor", () => {
     expect(found).toContain("only 128.0 MiB of the server's 128.0 MiB are left");
     expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
-    // The suggested size fits.
     const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(fix ?? "")?.[1] ?? "";
     const then = await doctorAt(
       server,
@@ -121,7 +120,6 @@ describe("doctor", () => {
     ["2.10.21", "warn", "can lose a stream when it is killed"],
   ] as const)("reports a known problem of nats-server %s", async (version, level, words) => {
     const server = await serverWith();
-    // The padding keeps the length of the text.
     const relay = await relayTo(server, (text) =>
       text.replace(/"version":"([^"]+)",/, (all) => `"version":"${version}",`.padEnd(all.length)),
     );

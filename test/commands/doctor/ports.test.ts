@@ -13,7 +13,6 @@ const mine = {
   stream_created: "2026-01-01T00:00:00.000000001Z",
 };
 
-/** The findings at the two ports of a gateway of the given installation. */
 async function found(instance: object | undefined) {
   const open = createServer((_, answer) => answer.end(frontPage.body));
   open.listen(0, "127.0.0.1");

@@ -153,7 +153,6 @@ describe("doctor", () => {
     await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow(
       "stream not found",
     );
-    // Markers show that the projects were removed.
     await new Kvm(jetstream(connection))
       .create("penstock_projects")
       .then((kv) => kv.delete("shop"));

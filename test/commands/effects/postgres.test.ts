@@ -75,7 +75,6 @@ test("effects rebuild replaces the tables in PostgreSQL only after a success", a
     (
       await asked(url, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock%' ORDER BY 1")
     ).map((row) => row["nspname"]);
-  // A killed rebuild has left its tables, and a person was erased during another rebuild.
   await asked(
     url,
     "CREATE SCHEMA penstock_effects_rebuilt; CREATE TABLE penstock_effects_rebuilt.x ()",

@@ -17,7 +17,6 @@ const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A database with usage of these days, in which one message of the stream is applied. */
 async function databaseOf(days: readonly string[], created: string): Promise<string> {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
@@ -58,7 +57,6 @@ async function exported(
 }
 
 test("usage --export stops before the first day with an unapplied message", async () => {
-  // The second message arrived two days ago.
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));
   const [behind, applied] = [await natsOf(2), await natsOf(1)];

@@ -22,7 +22,6 @@ async function withFrames(frames: readonly (readonly Person[])[]): Promise<NatsC
   return connection;
 }
 
-/** `end`: the step at which the erasure is killed, or loses its lock once. */
 async function erasing(id: Person, end?: EraseStep, by: "kill" | "lock" = "kill"): Promise<void> {
   let isDue = end !== undefined;
   const stepped = (step: string): void => {

@@ -20,7 +20,6 @@ const postgres = await postgresForFile();
 const stream = "PENSTOCK_LIVE_0";
 const ids = ["person-to-erase"];
 const within = { timeout: 20_000 };
-/** One event per batch. */
 const single = { eventsMax: 1, bytesMax: 1_048_576, ageMsMax: 20 };
 
 const frameWith = (...names: string[]) =>
@@ -47,7 +46,6 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
     await untilWritten(schema, ["ann"], connection);
-    // The next message is erased, and the message after it expires unread.
     await storeFrames(connection, [frameWith("bob"), frameOf([eventOf("cid")]), frameWith("joe")]);
     await erased({ natsUrl, ids });
     await expireBefore(connection, 5);
@@ -130,7 +128,6 @@ interface SinkSettings extends Partial<SinkWriterOptions> {
   readonly breaks?: BreakingTarget["breaks"];
 }
 
-/** Commits fail once before or after their write; or all commits after the first event fail. */
 class BreakingTarget extends PostgresTarget {
   breaks: "before" | "behind" | "after one" | undefined;
   #isNext = true;

@@ -95,7 +95,6 @@ test("a sink and an export report an expired rewritten copy and continue", async
   expect((await exported(nats.url)).lines.length).toBe(5);
   expect((await exported(nats.url)).err).not.toContain("missing");
 
-  // The message with bob's event.
   const stream = "PENSTOCK_LIVE_0";
   await manager.streams.deleteMessage(stream, 5);
   const { lines, err: said } = await exported(nats.url);

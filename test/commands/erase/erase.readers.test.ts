@@ -66,7 +66,6 @@ test("an event is not lost if its message is rewritten during processing", async
   await before.take(2);
   await erased({ natsUrl: nats.url, ids });
   await storeFrames(connection, [frameOf([third])]);
-  // The consumer has skipped the rewritten message.
   expect(idsOf(await before.takeAndAck(1))).toEqual([third.uuid]);
   await before.consumer.stop({ timeoutMs: 0 });
   const after = reader(nats, { lanes: ["live"], durable });
@@ -81,7 +80,6 @@ test("a lagging consumer receives all other events after an erasure", async () =
   const { take, takeAndAck, notices } = reader(nats, { maxAckPending: 1 });
   const [frame] = await take(1);
   await erased({ natsUrl: nats.url, ids });
-  // The consumer reads the start of the stream again.
   await nats.restart();
   frame!.ack();
   expect(idsOf(await takeAndAck(1))).toEqual([second.uuid]);

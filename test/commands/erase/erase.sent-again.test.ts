@@ -13,7 +13,6 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** A body large enough for frames with names. All events of the first frames are of one person. */
 function bodyOf({ key }: TestProject): object {
   const batch = Array.from({ length: 2_000 }, (_, n) => ({
     event: "seen",

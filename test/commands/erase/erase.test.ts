@@ -99,7 +99,6 @@ function tests(rig: WriterRig): void {
     const frames = [
       frameOf([identify(secret, `anon-${secret}`), grouped(secret, { plan: "enterprise" })]),
       frameOf([grouped("cid", { seats: 3 }), identify("dan", "anon-dan")]),
-      // A device that the person had used. The link is refused, and makes "bob" known.
       frameOf([identify("bob", secret, { set: { bobs_plan: "pro" } })]),
       frameOf([
         eventOf("dan", {
@@ -167,8 +166,7 @@ function tests(rig: WriterRig): void {
     const applied = await appliedOf(await rig.openReader(place));
     await rebuild({ connection, prefix: "penstock", applied, into: again });
     expect(apart(await dumpOf(again.reader), dump)).toEqual([]);
-    // A rebuild from a database that had applied all messages omits the erased events, and reports
-    // nothing missing.
+    // The erased events are not reported as missing.
     const all = await appliedOf(store.reader);
     const rebuilt = await rig.openStore();
     const { missing } = await rebuild({
@@ -198,7 +196,7 @@ function tests(rig: WriterRig): void {
       await erased({ natsUrl: nats.url, ids: [id] });
       await expect.poll(() => onDisk(id)).toBe(0);
       expect((await exported(nats.url)).lines).toHaveLength(
-        1 + 3 * (secrets.length - 1 - secrets.indexOf(id)), //
+        1 + 3 * (secrets.length - 1 - secrets.indexOf(id)),
       );
     }
     const store = await rig.openStore();
@@ -214,7 +212,6 @@ function tests(rig: WriterRig): void {
   });
 }
 
-/** Returns the number of files below the folder that contain the text. */
 function filesWith(folder: string, text: string): number {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true });
   return files.filter(
@@ -226,7 +223,6 @@ function peopleOf(dump: readonly string[]): string[] {
   return dump.filter((line) => /^\{"table":"(?:persons|group|person_links)/.test(line));
 }
 
-/** The streams that would have been stored without the person. */
 function withoutPerson(frames: readonly TestFrame[]): TestFrame[] {
   return frames.flatMap((frame) => {
     const text = String(frame.text ?? "");

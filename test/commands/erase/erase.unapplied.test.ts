@@ -22,7 +22,6 @@ function tests(rig: WriterRig): void {
   const linesIn = async (stream: string) =>
     (await messagesIn(connection, stream)).flatMap(({ lines }) => lines);
 
-  /** Applies all messages of the streams. Afterwards no process has the database open. */
   async function apply(place: Awaited<ReturnType<typeof databases.newDatabase>>): Promise<void> {
     const store = await rig.openStore(place);
     const writer = rig.startWriter({ store });

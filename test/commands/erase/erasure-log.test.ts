@@ -75,7 +75,7 @@ test("an erasure records rewritten messages between the heartbeats of its lock",
 });
 
 test("an erasure records nothing if it lost its lock during a pause", async () => {
-  // The erasure cannot detect the loss of its lock in time, because its heartbeats are rare.
+  // The heartbeats are rare, so the erasure cannot detect the loss of its lock in time.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));

@@ -33,10 +33,6 @@ test.each([
   });
 });
 
-/**
- * The expected line of "bob" after the erasure: the value that named another id is the event's own
- * id.
- */
 function withOwnId(line: string): string {
   return line.replace(
     /("(?:\$anon_distinct_id|(?:\\u0061|a)lias)":)(?:"(?:ada|x{300})"|\{"n":1\}|\d{20})/,
@@ -84,7 +80,6 @@ test.each([
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
   expect(lines).toEqual([before, withOwnId(line), behind]);
   expect(lines[1]).not.toBe(line);
-  // So a second cut does not find the id again.
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 

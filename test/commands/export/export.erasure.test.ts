@@ -23,9 +23,6 @@ async function freshProject(): Promise<NatsConnection> {
   return connection;
 }
 
-/**
- * Returns how many events of the other persons are exported once, twice, and so on: `{ 1: all }`.
- */
 function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
   const times = new Map<string, number>();
   for (const line of lines) {

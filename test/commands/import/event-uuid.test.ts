@@ -1,5 +1,3 @@
-// A line keeps the uuid that an older version derived.
-
 import { expect, test } from "vitest";
 import { isUuidText, LineHash, uuidOfSource } from "../../../src/commands/import/event-uuid.ts";
 

@@ -1,5 +1,3 @@
-// The import was killed while its last request was in flight, and the file has grown since.
-
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { answeringServer } from "./answering-server.ts";

@@ -18,7 +18,6 @@ test("a stopped import waits for the pending answer", async () => {
     request.on("end", () => {
       const { batch } = JSON.parse(body) as TakenBatch;
       taken.push(...batch.map(({ properties }) => properties.n));
-      // The import is stopped before the second request is answered.
       if (taken.length > 50) stopping?.abort();
       response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0 }));
     });

@@ -53,5 +53,4 @@ test("import keeps the digits of each number in a list", () => {
   );
 });
 
-/** Keeps the digits of numbers, as imports always have. */
 const isKept = /\d[\d.]{15}|[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?$/;

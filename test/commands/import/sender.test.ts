@@ -16,7 +16,6 @@ interface World {
   readonly atMs: number[];
 }
 
-/** Sends the given answers to the first requests, and "stored" to all later requests. */
 async function gatewayThatSays(...script: Scripted[]): Promise<World> {
   const bodies: string[] = [];
   const atMs: number[] = [];

@@ -17,7 +17,6 @@ async function emptyServer() {
   return other.url;
 }
 
-/** Restores a backup with one stream. */
 async function restored(url: string, folder: string) {
   const env = { PENSTOCK_NATS_URL: url, PENSTOCK_DATA_DIR: temporaryFolder() };
   return await runCommand(env, ["stream", "restore", folder]);

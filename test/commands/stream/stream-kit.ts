@@ -18,15 +18,12 @@ interface StreamRig {
   readonly manager: JetStreamManager;
   readonly js: JetStreamClient;
   readonly env: Readonly<Record<string, string>>;
-  /** Runs `penstock stream`. */
   stream(args: readonly string[], typed?: string): Promise<CommandRun>;
-  /** Does what a gateway does at its start. */
   ensure(): Promise<void>;
   publish(project: string, lane?: "live" | "historical"): Promise<number>;
   messages(stream?: string): Promise<number>;
 }
 
-/** Both lanes without messages, and no effects database. */
 export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
   const connection = await connect({ servers: server.url });
   onTestFinished(() => connection.close());

@@ -56,7 +56,6 @@ test("stream purge fails while a durable reader has unread messages", async () =
 test("stream purge treats messages in a running sink as unread", async () => {
   const { stream, publish, messages, manager, js } = await streamRig(server);
   for (let count = 0; count < 3; count++) await publish("shop");
-  // Like the consumer of a sink (src/readers/stream/pull.ts).
   const name = "penstock_sink_test";
   const start = async (sequence: number) => {
     await manager.consumers.delete("PENSTOCK_LIVE_0", name).catch(() => {});
@@ -70,7 +69,6 @@ test("stream purge treats messages in a running sink as unread", async () => {
   const reading = await js.consumers.get("PENSTOCK_LIVE_0", name);
   for (let count = 0; count < 3; count++) await reading.next();
   expect((await purge()).fault).toContain(`${name} has not read 3 messages`);
-  // A sink starts after the last message that its target has.
   await start(3);
   expect((await purge()).fault).toContain(`${name} has not read 1 message of PENSTOCK_LIVE_0`);
   await start(4);

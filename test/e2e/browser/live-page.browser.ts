@@ -237,7 +237,6 @@ test("the live page truncates no text when wide or narrow", async () => {
       api_key: alpha.key,
       batch: [{ event: "survey sent", distinct_id: "u" }, {}, { event: "x", distinct_id: "u" }],
     });
-    // The lines in the page's tiles show one sample per second.
     await expect.poll(() => looks[0][1].locator("#stored-total").textContent()).not.toBe(drawn);
     drawn = await looks[0][1].locator("#stored-total").textContent();
   }

@@ -11,7 +11,6 @@ beforeAll(async () => {
 });
 afterAll(async () => await browser?.close());
 
-/** True if a click on the centre of the Close button reaches the button. */
 const closeIsWithinReach = `(() => {
   const button = document.getElementById("person-close");
   const { x, y, width, height } = button.getBoundingClientRect();

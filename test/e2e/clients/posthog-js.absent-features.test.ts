@@ -55,7 +55,6 @@ describe("without flags in the gateway", () => {
   });
 });
 
-/** A host with one flag, for pages of other origins. Counts its requests. */
 async function startFlags(): Promise<{ url: string; asked(): number }> {
   let asked = 0;
   const server = createServer((request, response) => {

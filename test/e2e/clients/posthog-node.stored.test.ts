@@ -13,7 +13,6 @@ function named(events: StoredEvent[], name: string): StoredEvent {
   return found[0] as StoredEvent;
 }
 
-/** The difference to the clock that the SDK sends with every batch. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }

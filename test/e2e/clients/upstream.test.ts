@@ -51,7 +51,6 @@ interface Upstream {
   isAway: boolean;
 }
 
-/** A host that has one flag, reports it in its configuration, and accepts no events. */
 async function startUpstream(): Promise<Upstream> {
   const state = { url: "", isAway: false };
   const flag = { key: "new-checkout", enabled: true, variant: null };

@@ -48,7 +48,6 @@ describe("acknowledged events", () => {
     await expectKept(dataDir, result);
   });
 
-  // The fault scenario gateway-killed kills the gateway alone.
   test("are stored exactly once after SIGKILL of gateway and nats-server", async () => {
     const dataDir = temporaryFolder();
     const { child, url } = await upOn(dataDir);

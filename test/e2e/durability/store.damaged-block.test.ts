@@ -51,7 +51,6 @@ function firstNumberIn(file: string): number {
   return Number(/event-(\d+)-/.exec(readFileSync(file, "latin1"))?.[1]);
 }
 
-/** The messages that a reader gets, by sequence number: unreadable ones are skipped. */
 async function numbersIn(server: TestNatsServer, project: string): Promise<number[]> {
   const connection = await connect({ servers: server.url });
   try {

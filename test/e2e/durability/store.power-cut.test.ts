@@ -1,6 +1,5 @@
-// The store as it is on disk immediately after a 200, without data that is only in the page cache.
-// An existing file counts as on disk, because no system call reports whether its directory entry is
-// on disk.
+// The store as it is on disk immediately after a 200. An existing file counts as on disk, because
+// no system call reports whether its directory entry is on disk.
 
 import { describe, expect, test } from "vitest";
 import {

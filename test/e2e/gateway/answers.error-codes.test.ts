@@ -1,4 +1,4 @@
-// Lists the test files of the rows that need a failing store, so that no row is untested.
+// Rows that need a failing store list their test files, so that no row is untested.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";

@@ -21,8 +21,7 @@ function batchOf(key: string, events: number, { text, number }: { text: string; 
 
 test("the expansion of a body is charged once to its project's allowance", async () => {
   const { gateway, key } = await start();
-  // Each request uses almost 8 of the 64 MiB per minute, and its events are processed over many
-  // turns.
+  // Each request uses almost 8 of the 64 MiB per minute.
   const statuses: number[] = [];
   for (let request = 0; request < 8; request++) {
     const body = batchOf(key, 20_000, { text: "", number: request });

@@ -7,7 +7,6 @@ const gateway = await gatewayForFile({ env: { PENSTOCK_REQUEST_EVENTS_MAX: "5000
 let project = await gateway.project();
 const stranger = await gateway.project();
 
-/** As a browser's SDK sends it: the distinct id and the key are properties. */
 function browserEvent(
   name: string,
   key: string,

@@ -18,13 +18,12 @@ beforeAll(async () => {
 
 interface Answer {
   readonly status: number;
-  /** The answer without its date. */
   readonly headers: Record<string, string>;
   readonly json: Record<string, unknown>;
 }
 
 /**
- * A body that is invalid in every other respect, so that a client with a valid key gets a different
+ * The body is invalid in every other respect, so that a client with a valid key gets a different
  * answer.
  */
 async function answer(key: string): Promise<Answer> {

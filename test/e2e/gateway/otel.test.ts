@@ -105,7 +105,7 @@ describe("an OpenTelemetry trace request", () => {
       authorization,
       "content-type": protobufType,
     });
-    // Field 1 of the response with its length; field 1 in it is the number of rejected spans.
+    // Field 1 of the response with its length. Field 1 in it is the number of rejected spans.
     expect([protobuf.body[0], protobuf.body[3], protobuf.body[4]]).toEqual([0x0a, 0x08, 2]);
     expect(await gateway.events(project)).toHaveLength(2);
   });

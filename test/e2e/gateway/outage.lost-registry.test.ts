@@ -55,8 +55,7 @@ describe("while the registry is lost, the gateway", () => {
     await (await openBucket(connection, place())).put(project.id, value);
     await until(async () => (await readiness()).status === 200);
     expect((await capture(project.key)).status).toBe(200);
-    // If a reading of the registry was in progress, keys that it may still return stay uncertain
-    // for a moment.
+    // Keys that a reading in progress may still return stay uncertain for a moment.
     await until(async () => (await capture("phc_other")).status === 401);
   });
 

@@ -41,7 +41,6 @@ async function refusedEvents(lane: string): Promise<number> {
   );
 }
 
-/** A project whose limits the gateway has read. One admitted request has put it into debt. */
 async function limitedProject(): Promise<{ project: TestProject; stored: number }> {
   const project = await gateway.project();
   await gateway.limit(project, hourly);

@@ -66,8 +66,8 @@ describe("a project's share of a stream", () => {
     const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
     onTestFinished(() => larger.stop());
     const [large, other] = [await larger.project(), await larger.project()];
-    // The stored events fill two thirds of the stream. The share is three quarters, which the
-    // complete last request would exceed.
+    // The stored events fill two thirds of the stream. The last request would exceed the share of
+    // three quarters.
     for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
     expect(await send(large, 3_800, larger)).toBe("project_full");
     const client = await connect({ servers: larger.config.natsUrl ?? "" });
@@ -75,7 +75,6 @@ describe("a project's share of a stream", () => {
     const jsm = await jetstreamManager(client);
     const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
     expect(state.bytes).toBeGreaterThan(0.74 * max);
-    // Frames in flight already count.
     expect(state.bytes).toBeLessThan(0.78 * max);
     expect(await send(other, 5, larger)).toBe("stored");
   });
@@ -120,7 +119,6 @@ describe("a project's share of a stream", () => {
     const outcomes: string[] = [];
     while (outcomes.length < 200 && outcomes.at(-1) !== "store_full")
       outcomes.push(await send(quiet, 2));
-    // The project may use its part of the reserve.
     expect(outcomes.length).toBeGreaterThan(10);
     for (let times = 0; times < 20; times++) outcomes.push(await send(quiet, 2));
     expect(new Set(outcomes)).toEqual(new Set(["stored", "store_full"]));

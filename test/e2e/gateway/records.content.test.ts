@@ -38,7 +38,6 @@ interface Item {
   uuid?: string;
 }
 
-/** The stored fields of an item, or undefined if the item is dropped. Written for clarity. */
 function naive(sent: Item): Record<string, unknown> | undefined {
   if (typeof sent.event !== "string" || sent.event.trim() === "") return undefined;
   const id = sent.distinct_id ?? sent.properties?.["distinct_id"] ?? undefined;

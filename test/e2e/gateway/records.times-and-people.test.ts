@@ -8,12 +8,10 @@ const gateway = await gatewayForFile();
 const hourMs = 3_600_000;
 const form = { "content-type": "application/x-www-form-urlencoded" };
 
-/** The difference between the time that the client sent and the stored time. */
 function correctionMs(event: StoredEvent): number {
   return Date.parse(event["timestamp_sent"] as string) - Date.parse(event["timestamp"] as string);
 }
 
-/** The error of the client's clock, computed from the record's own fields. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
@@ -26,7 +24,6 @@ interface Sent {
 
 async function stored(send: (key: string, now: Date) => Sent) {
   const project = await gateway.project();
-  // The client's clock is an hour ahead.
   const { path, body, headers } = send(project.key, new Date(Date.now() + hourMs));
   const answer = await gateway.post(path, body, headers);
   expect(answer.status).toBe(200);

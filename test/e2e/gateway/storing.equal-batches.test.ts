@@ -5,10 +5,6 @@ const gateway = await gatewayForFile();
 
 const count = 1_200;
 
-/**
- * About 1,000 bytes per event, so that a batch fills its own frames. The batches are below and
- * above the size that is processed in slices.
- */
 function batchOf(
   key: string,
   more: { padding: number; hasUuid: (index: number) => boolean },
@@ -48,7 +44,6 @@ describe("two equal batches", () => {
       expect((await gateway.post("/batch/", body)).status).toBe(200);
     const uuids = (await gateway.events(project)).map((event) => String(event["uuid"]));
     expect(uuids.filter((uuid) => !uuid.startsWith("0190f5a8-0000-7000-8000-"))).toHaveLength(2);
-    // The gateway recognises frames without the event that has no uuid.
     expect(uuids.length).toBeLessThan(2 * count);
     expect(new Set(uuids).size).toBe(count + 1);
   });

@@ -42,7 +42,6 @@ describe("a large batch", () => {
 
       const first = await gateway.post("/batch/", body);
       expect(first.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
-      // Some clients update the time of sending.
       const retry = largeBatch(project.key, historical, "2026-01-01T00:00:07.000Z");
       const again = await gateway.post("/batch/", gzipSync(retry), { "content-encoding": "gzip" });
       expect(again.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });

@@ -88,7 +88,6 @@ describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
     const projects = [await gateway.project(), await gateway.project()];
     const expected: number[] = [];
     for (let round = 0; round < 6; round++) {
-      // Every other request is large enough for its own frames.
       const padding = "x".repeat(round % 2 === 0 ? 10 : 6_000);
       const numbers = Array.from({ length: 120 }, (_, index) => round * 120 + index);
       expected.push(...numbers);

@@ -29,7 +29,7 @@ afterAll(async () => {
 type Event = Record<string, unknown>;
 let sentAtSecond = 0;
 
-/** A body as SDKs send it: each attempt has a different `sent_at`. */
+/** As in SDKs, each attempt has a different `sent_at`. */
 function bodyOf({ key }: TestProject, batch: Event[]): string {
   const second = String(sentAtSecond++ % 60).padStart(2, "0");
   return JSON.stringify({ api_key: key, batch, sent_at: `2026-11-26T10:00:${second}.5Z` });
@@ -39,7 +39,6 @@ function send(project: TestProject, batch: Event[]): Promise<Answer> {
   return gateway.post("/batch/", bodyOf(project, batch));
 }
 
-/** Sends while the store is frozen. */
 async function timedOut(attempt: () => Promise<Answer>): Promise<void> {
   gateway.nats.freeze();
   try {

@@ -46,7 +46,8 @@ describe("with an endpoint for OpenTelemetry", () => {
       401,
     );
     const frames = await gateway.frames(project);
-    // The flush at the end, because the spans have not waited long enough for an export.
+    // The spans have not waited long enough for an export, so only the flush at the end exports
+    // them.
     await gateway.close();
 
     const { servers, producers } = spansOf(receiver);
@@ -154,7 +155,6 @@ describe("with an endpoint for OpenTelemetry", () => {
     expect((await gateway.post("/capture/", body, sampled)).status).toBe(200);
     const failed = 'penstock_otel_spans_total{outcome="failed"} 2';
     await until(async () => (await gateway.metrics()).includes(failed));
-    // It reads a request and answers none.
     receiver.answer = () => {};
     expect((await gateway.post("/capture/", body, sampled)).status).toBe(200);
     const beganMs = performance.now();

@@ -23,7 +23,6 @@ async function uuids(project: TestProject): Promise<unknown[]> {
   return (await gateway.events(project)).map(({ uuid }) => uuid);
 }
 
-/** The uuids in the answer with one of these results. */
 function uuidsOf({ json }: V1Answer, ...wanted: string[]): string[] {
   return Object.entries(json.results ?? {})
     .filter(([, { result }]) => wanted.includes(result))
@@ -50,7 +49,6 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
     await postV1(gateway, v1Body(batch), v1Headers(project.key));
     expect(await uuids(project)).toHaveLength(4);
-    // A different body with the same id has different events.
     await postV1(gateway, v1Body([v1Event()]), v1Headers(project.key, requestId));
     expect(await uuids(project)).toHaveLength(5);
   });

@@ -64,7 +64,7 @@ function readerOf() {
 }
 
 /**
- * Makes the event loop inflate up to the limit of one turn, so that later bodies wait in a queue. A
+ * The event loop inflates up to the limit of one turn, so that later bodies wait in a queue. A
  * malformed body counts as a quarter of the limit.
  */
 function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {

@@ -1,5 +1,3 @@
-// The work for all bodies in one turn of the event loop is limited, in chunks and in time.
-
 import { describe, expect, test } from "vitest";
 import {
   ChunkTurns,

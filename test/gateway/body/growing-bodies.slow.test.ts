@@ -67,7 +67,7 @@ describe("the idle timeout", () => {
     keepSlowOpen([...greedy, ...keyless, ...phone, ...keyed], now);
     expect([phone, keyed, keyless].map(keptOf)).toEqual([1, 100, 28]);
     expect(keptOf(greedy)).toBe(slowBodiesMax - 129);
-    // A single address, as behind a proxy that is not configured as trusted, gets all slow bodies.
+    // An address that is a proxy, but not configured as trusted, gets all slow bodies.
     const alone = of("a", true, slowBodiesMax);
     keepSlowOpen(alone, now);
     expect(keptOf(alone)).toBe(slowBodiesMax);

@@ -74,7 +74,6 @@ describe("concurrent inflation", () => {
     decoders[1]!.push(Buffer.alloc(9));
     expect((await third!.reply()).status).toBe(200);
     expect(decoders.map(({ destroyed }) => destroyed)).toEqual([false, true]);
-    // The result does not depend on how the work ends.
     const [fourth, fifth] = [await connectTo(server), await connectTo(server)];
     fourth.write(held);
     await until(() => decoders.length === 3, "the next is at work");
@@ -149,7 +148,7 @@ describe("concurrent inflation", () => {
     const wire = await connectTo(server);
     wire.write(byteByByte(bytes, { "Content-Encoding": "gzip" }));
     expect((await wire.reply()).status).toBe(200);
-    // The complete body, and two peeks at its start, with up to two attempts each.
+    // The complete body and two peeks at its start, with up to two attempts each.
     expect(begun.mock.calls.length).toBeLessThanOrEqual(5);
     expect(looks).toBeLessThanOrEqual(5);
     looks = 0;
@@ -192,7 +191,7 @@ describe("concurrent inflation", () => {
       const inflater = toldOf(way, (_, written) => {
         inflatedIn.set(turn(), (inflatedIn.get(turn()) ?? 0) + written);
       });
-      // Ignores time as work, because a busy machine needs more time.
+      // Time does not count as work, because a busy machine needs more time.
       const settings = { inflightBytesMax: 64_000_000, monotonicMs: () => 0 };
       const server = await startTestServer({ ...settings, inflater });
       const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
@@ -241,10 +240,7 @@ describe("concurrent inflation", () => {
     expect(spy.mock.calls[0]![1]!.chunkSize).toBeGreaterThanOrEqual(16_384);
   });
 
-  /**
-   * Decoded in one step, so that a wrong guess of the window gives a wrong result instead of a slow
-   * one.
-   */
+  /** Decoded in one step, so that a wrong guess of the window gives a wrong result. */
   test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
     "reads a Brotli window of 2^%i bytes, or leaves it to the thread pool",
     (bits) => {

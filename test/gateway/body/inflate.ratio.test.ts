@@ -1,5 +1,3 @@
-// The limits allow the best ratio of deflate and ordinary batches of events.
-
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Peek } from "../../../src/gateway/http/port.ts";

@@ -16,7 +16,6 @@ test("the base64 decoder reads spaces as plus signs and skips line breaks", () =
   const places = fc.array(fc.nat({ max: 260_000 }), { maxLength: 20 });
   fc.assert(
     fc.property(fill, places, fc.constantFrom("\n", "\r\n"), (bytes, breaks, lineBreak) => {
-      // 0xfb 0xef 0xbe are four plus signs in base64; the text is longer than two steps.
       const whole = Buffer.concat([Buffer.alloc(195_000, Buffer.from([0xfb, 0xef, 0xbe])), bytes]);
       let text = whole.toString("base64").replaceAll("+", " ");
       for (const place of breaks) text = text.slice(0, place) + lineBreak + text.slice(place);

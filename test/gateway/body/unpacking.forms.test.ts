@@ -381,7 +381,6 @@ describe("decoding the payloads of PostHog's clients", () => {
         return hint;
       },
     });
-    // The browser's properties precede the key, and no word of them repeats.
     const description = zlib
       .deflateRawSync(Buffer.from(manyEvents))
       .toString("base64")

@@ -91,7 +91,7 @@ test("a deferred answer stops the work on the body immediately", async () => {
   exchange.body.cancelWork = () => void stopped++;
   exchange.answerProblem(problem);
   expect([exchange.isOver, stopped, written]).toEqual([true, 1, []]);
-  // This is a bug, so it is logged. The first answer is still sent.
+  // A second answer is a bug, so it is logged. The first answer is still sent.
   exchange.answerStored(oneStored);
   expect([written, logged.length]).toEqual([[], 1]);
   await nextTurn();

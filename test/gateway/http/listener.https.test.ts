@@ -19,7 +19,6 @@ import {
 const authority = await createAuthority();
 /** uWS closes a stalled connection after 10 s, and checks every 4 s. */
 const cutOffMs = 20_000;
-/** A flood ends after this many handshakes, so that a failing test ends. */
 const floodHandshakesMax = 3_000;
 const floodHandshakesBetween = 20;
 

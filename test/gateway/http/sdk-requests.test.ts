@@ -323,8 +323,8 @@ describe("SDK requests other than events", () => {
     const server = await startTestServer();
     for (const path of ["/e/", "/i/v1/analytics/events", "/flags/", "/nothing"]) {
       const wire = await connectTo(server);
-      // The server always reads the first request of a connection completely. It reads the second
-      // request as a request with a body.
+      // The server always reads the first request of a connection completely, so the second request
+      // is tested.
       wire.write(Buffer.concat([head({ "Content-Length": "2" }, "POST /s/"), Buffer.from("{}")]));
       expect((await wire.reply()).status).toBe(200);
       wire.write(

@@ -80,7 +80,7 @@ describe("a draining server", () => {
       wire.write(post("{}"));
       expect(codeIn(await wire.reply())).toBe("draining");
       nowMs += 60;
-      // In this time a drain that does not count the requests would end, by its own clock.
+      // A drain that does not count the requests would end in this time.
       await new Promise((resolve) => setTimeout(resolve, 120));
     }
     nowMs += 100;

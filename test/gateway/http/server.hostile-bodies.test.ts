@@ -1,6 +1,3 @@
-// Bodies with a wrong type, deep nesting, duplicates, huge size, or names of JavaScript's own
-// properties.
-
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { readFrames } from "../../kit/gateway.ts";
@@ -16,7 +13,6 @@ function encoded(coding: string, body: Uint8Array | string): Buffer {
 
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
-/** RFC 1952: the checksum is followed by the length, 4 bytes each. */
 function withWrongSum(gzipped: Buffer): Buffer {
   return gzipped.fill(1, gzipped.length - 8, gzipped.length - 4);
 }

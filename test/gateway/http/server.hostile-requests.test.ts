@@ -1,6 +1,3 @@
-// Concurrent requests: invalid requests, hundreds of slow requests, and valid requests with random
-// changes.
-
 import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -7,10 +7,6 @@ const wanted = 10_000;
 const otherFiles = 200;
 const bytesEachMax = 4_096;
 
-/**
- * The limit of this process and of a process that it has started. Node raises the soft limit to the
- * hard limit.
- */
 function openFilesMax(): number {
   const report = process.report.getReport() as {
     userLimits?: { open_files?: { soft: number | "unlimited" } };

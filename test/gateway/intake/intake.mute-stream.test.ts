@@ -9,9 +9,6 @@ import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 const server = await natsServerForFile();
 
-/**
- * Replaces the first live stream by a subscriber that takes its subjects and never acknowledges.
- */
 async function muteFirst(rig: Rig): Promise<void> {
   const jsm = await managerOf(rig.link.connection, { timeoutMs: 5_000 });
   const { config } = await jsm.streams.info(liveStream(rig));
@@ -48,7 +45,6 @@ test("large bodies for a silent stream do not block other streams", async () => 
     "stored 6000",
     ...stuck.map(() => undefined),
   ]);
-  // The other project, and two of the muted stream: one has a frame in flight, one has none.
   await until(() => placed().size >= 3);
   aheadMs = withinMs;
   await Promise.all(stuck.map(({ work }) => work));

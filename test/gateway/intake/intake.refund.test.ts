@@ -1,6 +1,3 @@
-// After a 503, the quota is not charged for events that were not stored. It is charged for events
-// that were or may have been stored.
-
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Intake } from "../../../src/gateway/http/port.ts";

@@ -215,7 +215,6 @@ describe("the problem for invalid JSON", () => {
   });
 });
 
-/** Whether each position is inside a string, determined by reading from the start. */
 function placesOf(text: string): boolean[] {
   const places: boolean[] = [];
   let isWithin = false;

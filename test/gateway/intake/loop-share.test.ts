@@ -94,7 +94,7 @@ describe("one turn of the event loop", () => {
     await Promise.all(all.map(({ work }) => work));
     left = 0;
     expect(all.every(({ answer }) => answer !== undefined)).toBe(true);
-    // The maximum in 8 ms, because each body takes at least 0.33 ms.
+    // Each body takes at least 0.33 ms, and a turn has 8 ms.
     expect(atOnce).toBeLessThanOrEqual(25);
     expect(turns).toBeGreaterThan(1);
   });

@@ -22,7 +22,6 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   return refusal && refusedByMeter(refusal, work, caps);
 }
 
-/** The expansion of a real batch of 20,000 events that arrived as `bytesArrived`. */
 function expansionOfBatch(
   event: (index: number) => string,
   given: { bytesArrived: number; lib?: string },

@@ -77,7 +77,6 @@ test("a large frame does not overtake an earlier batched frame of its project", 
   await nextTurn();
   const ids = Array.from({ length: 30 }, (_, at) => `p${at}`);
   const small = ids.map((project) => rig.send("live", `1 ${project}`, { project }));
-  // The line is too long for the frame of the small line, but fits into a separate frame.
   const second = rig.send("live", `2 ${"x".repeat(65_533)}`, { project: "p3" });
   await nextTurn();
   expect(rig.publisher.framesUnacked).toBe(1 + 30 + 1);

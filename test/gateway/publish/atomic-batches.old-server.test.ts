@@ -40,7 +40,6 @@ test("every event is stored once after a downgrade of nats-server", async () => 
   expect(state.takesAtomicBatches).toBe(false);
   expect(await sendEach(rig, "alone")).toEqual(allStored);
 
-  // After the failed batch, frames are sent alone for a while.
   state.takesAtomicBatches = true;
   rig.heard.batches.length = 0;
   const rounds: string[] = [];

@@ -22,7 +22,6 @@ const linesOfEach = projects.map((project) => `line ${project}`);
 
 const ackTimeoutMs = 60_000;
 
-/** The acknowledgement timeout passes only when the test moves the clock. */
 async function startNarrow() {
   const alone = { sent: 0, unackedMax: 0 };
   let aheadMs = 0;
@@ -80,7 +79,7 @@ test("the frames of an unanswered batch are sent one by one", async () => {
 test("waiting frames of a failed batch become unknown at their deadline", async () => {
   const { rig, alone, pass } = await startNarrow();
   server.freeze();
-  // The deadline is between two ack timeouts, so that nothing is due to be sent at that moment.
+  // No ack timeout ends at the deadline, so that nothing is sent at that moment.
   const sends = sendEach(rig, 1.5 * ackTimeoutMs);
   await nextTurn();
   pass(ackTimeoutMs);

@@ -6,9 +6,6 @@ import { nextTurn, type Rig, type Settled, startRig, stored } from "../../kit/pu
 
 const server = await natsServerForFile();
 
-/**
- * Replaces the historical stream by a subscriber that takes its subjects and never acknowledges.
- */
 async function muteHistory({ link, settings }: Rig): Promise<void> {
   const jsm = await managerOf(link.connection, { timeoutMs: 5_000 });
   const name = streamName(settings.subjectPrefix, "historical", 0);

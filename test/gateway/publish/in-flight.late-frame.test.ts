@@ -1,6 +1,3 @@
-// A frame without an acknowledgement: how long it stays in flight, and when its stream counts as
-// silent.
-
 import type { Msg } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { Departures } from "../../../src/gateway/publish/departures.ts";
@@ -101,8 +98,8 @@ function startInFlight() {
   };
 }
 
-// In a cluster, nats-server 2.10 can answer `seq: 0` for 2 minutes: it notes a message id before it
-// proposes the message, and does not forget the id if it loses the leadership before the commit.
+// In a cluster, nats-server 2.10 can answer `seq: 0` for 2 minutes. It notes a message id before
+// the message is committed, and keeps the id if it loses the leadership.
 test.each([
   ["is staged and never committed", 300, { seq: 0, duplicate: true }],
   ["fails in the store", 100, { seq: 0, error: { code: 503, err_code: 10_077 } }],

@@ -1,5 +1,5 @@
-// Two streams may answer a frame, for example two streams with the same name on a leaf node and on
-// its hub.
+// Two streams may answer a frame, for example streams with the same name on a leaf node and on its
+// hub.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";

@@ -15,7 +15,6 @@ describe("requests in a shared frame", () => {
     server.freeze();
     const patient = [rig.send("live", "first"), rig.send("live", "third")];
     const hasty = rig.send("live", "second", { withinMs: 100 });
-    // The deadline of this request passed before its arrival.
     const late = rig.send("live", "fourth", { withinMs: -1 });
     expect(await hasty).toEqual(unknown);
     expect(await late).toEqual(refused);

@@ -15,7 +15,7 @@ test.each([
     const rig = await startRig(server);
     server.freeze();
     const line = `${"x".repeat(lineBytes - 1)}\n`;
-    // A large request allocates the frame in this way, before it knows the number of lines.
+    // A large request allocates the frame before it knows the number of lines.
     const sink = rig.publisher.ownFrame("live", projectOf("alpha"), 262_144);
     sink.commit(sink.buffer.write(line, 0), 1);
     const settled = new Promise((resolve) => {

@@ -40,7 +40,6 @@ function rig() {
     wait: (ms: number): void => {
       now += ms;
     },
-    /** Records that the lines of a request timed out. */
     timeOut(text: string, runs = allUuidless, from = "10.0.0.1"): Frame {
       const frame = frameOf(text);
       timedOut.remember(frame, linesBy(runs, from), { start: 0, end: frame.length });

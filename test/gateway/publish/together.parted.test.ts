@@ -42,7 +42,6 @@ describe("live frames after a failed batch", () => {
     kit.settleAlone(1);
     kit.flush();
     expect(again()).toHaveLength(48);
-    // 66 of 200 frames have been sent.
     for (const left of [64, 64, 200 - 66 - 64 - 64]) {
       kit.settleAlone(Number.POSITIVE_INFINITY);
       kit.flush();

@@ -1,5 +1,4 @@
-// A node of nats-server 2.10 panics on a stream with atomic batches. The test uses three real
-// nodes, including an old node.
+// A node of nats-server 2.10 panics on a stream with atomic batches.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";

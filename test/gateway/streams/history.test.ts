@@ -1,6 +1,3 @@
-// If a stream was recreated, or ends before a sequence that it acknowledged, the loss is reported
-// to the log, the metrics and readiness.
-
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";

@@ -25,7 +25,6 @@ interface Gateway {
   readonly shares: StoredShares;
   readonly state: StreamState;
   add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
-  /** Reads the current content of the stream, as the check of the streams does. */
   read(): Promise<void>;
   code(projectId: string): string | undefined;
 }
@@ -34,7 +33,6 @@ interface Place {
   readonly subjectPrefix: string;
   readonly stream: string;
   gateway(options?: GatewayOptions): Promise<Gateway>;
-  /** Messages that no gateway counts. */
   publish(subject: string, mebibytes: number): Promise<void>;
   purge(subject: string): Promise<void>;
 }
@@ -43,9 +41,7 @@ interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
   readonly projectShare?: number;
   readonly frameScope?: FrameScope;
-  /** Number of initial failures when the bucket is opened. */
   readonly failures?: number;
-  /** The bucket never opens, and never fails. */
   readonly isStuck?: boolean;
 }
 

@@ -32,7 +32,6 @@ class Model {
     return own.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The bytes that the ledger counts for the project. */
   counted(projectId: string): number {
     return this.ledger.holdings.get(projectId)?.stored ?? 0;
   }
@@ -53,7 +52,6 @@ class Model {
     return this.answer();
   }
 
-  /** Requests the leader's current state; `answer` passes it to the ledger. */
   ask(): void {
     const first = this.messages[0]?.sequence ?? this.state.sequence + 1;
     this.#asked = {
@@ -80,7 +78,6 @@ class Model {
     return !this.ledger.isOverReserve(this.ledger.holdings.get(projectId), projects);
   }
 
-  /** Stores messages of this size until the project is refused or the stream is full. */
   flood(projectId: string, share: number, projects: number, bytes = 1_000): void {
     while (
       !this.isOver(projectId, share) &&

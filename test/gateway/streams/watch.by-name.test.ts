@@ -62,8 +62,8 @@ describe("the check of the streams", () => {
   });
 
   test("names a stream that acknowledges no frame", async () => {
-    // Simulates a write error of nats-server 2.14: published messages disappear, and no
-    // acknowledgement arrives.
+    // A write error of nats-server 2.14: published messages disappear, and no acknowledgement
+    // arrives.
     const { rig } = await startWith(
       "silent",
       'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }',
@@ -92,7 +92,6 @@ describe("the check of the streams", () => {
     let rig: Rig;
     let isBack: boolean;
 
-    /** The live stream receives no messages until `back`. */
     beforeEach(async () => {
       server = await startNatsServer({ extraConfig: mapping });
       rig = await startRig(server, {
@@ -220,7 +219,6 @@ describe("the check of the streams", () => {
     const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
-      // The state of a store that was truncated at its start, and a different configuration.
       state: { ...state, last_seq: 0 },
       config: { ...config, discard: "old" },
     }));

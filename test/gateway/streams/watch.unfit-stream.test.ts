@@ -90,7 +90,7 @@ describe("a stream that may lose acknowledged events", () => {
     server.freeze();
     const sent = rig.send("live", "under way");
     await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
-    // Replaces the state, because the stream is usable and a reading in progress would report that.
+    // The stream itself is usable, and a reading in progress would report that.
     const refusal = { code: "unavailable", detail: "it was edited" } as const;
     Object.defineProperty(rig.streams.states.of("live", 0), "refusal", {
       get: () => refusal,

@@ -211,7 +211,6 @@ test("the cache evicts the least recently used entries first", async () => {
   await get(passing, "/static/large.js");
   expect(passing.passThrough.keptBytes).toBeLessThanOrEqual(100_000);
   expect(passing.passThrough.keptBytes).toBeGreaterThan(80_000);
-  // A client can fill only the cache of the script that it requests.
   for (let n = 0; n < 30; n++) await get(passing, `/static/0.js?fill=${n}`);
   const before = passing.asked.length;
   await get(passing, "/static/0.js");

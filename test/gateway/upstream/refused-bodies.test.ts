@@ -21,7 +21,6 @@ function headOf(kind: PassedKind): PassedHead {
   return { kind, method: "POST", path, query: "", headers: {}, ifNoneMatch: "" };
 }
 
-/** The results of this many requests, one after another. */
 async function askTimes(
   client: UpstreamClient,
   kind: PassedKind,

@@ -71,7 +71,7 @@ describe("the fair queue", () => {
     add("b", { group: "b", bytesLeft: 30 });
     add("c", { group: "c" });
     const turns = (await drain()).split(" ");
-    // At most every third turn is of the group with the most work until the other groups are done.
+    // Until the other groups are done, at most every third turn is of the group with the most work.
     expect(turns.filter((name) => name.startsWith("b"))).toEqual(["b", "b", "b!"]);
     expect(turns.indexOf("c!")).toBeLessThan(4);
     expect(turns.indexOf("b!")).toBeLessThan(8);
@@ -164,7 +164,6 @@ describe("the deadline of work in the fair queue", () => {
     expect(said()).toBe("a?");
     vi.advanceTimersByTime(200);
     expect(said()).toBe("");
-    // The work was running at its deadline.
     await endStep();
     expect(said()).toBe("b? c!");
   });

@@ -30,7 +30,6 @@ describe("the memory pool", () => {
     for (const size of sizes) pool.give(Buffer.allocUnsafeSlow(size));
     for (let size = 199; size >= 100; size--) expect(pool.take(size).length).toBe(size);
     expect(pool.keptBytes).toBe(0);
-    // All known sizes are empty now, so a block of a new size is stored like any other block.
     const block = pool.take(1_000);
     pool.give(block);
     expect(pool.take(250)).toBe(block);

@@ -12,7 +12,6 @@ const switched = /101 Switching Protocols/;
 
 interface SwitchingServer {
   readonly url: string;
-  /** The answer to later requests; undefined: 101. */
   answer: string | undefined;
 }
 

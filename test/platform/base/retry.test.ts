@@ -70,7 +70,6 @@ test("an aborted pause ends without an error", async () => {
 test("pauses between restarts double up to a maximum", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
-  // For each run: whether it is long, and whether it fails.
   const runs = ["short", "short", "short", "long", "long failed", "short"];
   await restartLoop(
     async () => {

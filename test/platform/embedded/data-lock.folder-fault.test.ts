@@ -29,7 +29,6 @@ function penstock(...args: string[]): string[] {
   ];
 }
 
-/** Makes the folder read-only, even for root. */
 function readOnly(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   const script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"';
@@ -37,14 +36,12 @@ function readOnly(folder: string, command: readonly string[]): string[] {
 }
 
 /**
- * Runs with only the rights of a folder's owner. Root may write to any folder, except in a user
- * namespace in which the folder's owner is nobody.
+ * Root may write to any folder, except in a user namespace in which the folder's owner is nobody.
  */
 function withoutRoot(command: readonly string[]): string[] {
   return process.getuid?.() === 0 ? ["unshare", "--user", ...command] : [...command];
 }
 
-/** A folder that its owner may read but not write, and the name of a missing folder below it. */
 function unwritable(): { folder: string; missing: string } {
   const folder = path.join(temporaryFolder(), "unwritable");
   mkdirSync(folder);

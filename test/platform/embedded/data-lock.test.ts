@@ -95,7 +95,7 @@ describe("the lock of a data folder", () => {
       return embedded;
     });
     await expect.poll(() => readHolder(dataDir)?.pid, slow).toBe(process.pid);
-    // The next gateway would kill it after some seconds.
+    // The next gateway kills it only after some seconds.
     if (isRunning(pid)) process.kill(pid, "SIGKILL");
     expect((await next).pid).not.toBe(pid);
   }, 60_000);

@@ -1,5 +1,3 @@
-// SIGKILL of the gateway leaves no nats-server, and the next gateway takes over the folder.
-
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { startOnLeash } from "../../../src/platform/embedded/leash.ts";

@@ -49,7 +49,6 @@ async function storedIds(folder: string): Promise<Set<string>> {
   }
 }
 
-/** Uses all free space; returns a function that frees it. */
 function fillBytes(folder: string): () => void {
   const file = path.join(folder, "filler");
   try {

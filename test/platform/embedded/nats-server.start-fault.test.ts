@@ -30,7 +30,6 @@ describe("the embedded nats-server", () => {
     expect(gateway.said.err).toMatch(
       /cannot start nats-server: .*its shell does not start: spawn sh ENOENT/,
     );
-    // The lock of the folder was released.
     await embeddedOn(dataDir);
   });
 

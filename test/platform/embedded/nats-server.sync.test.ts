@@ -82,10 +82,6 @@ function commandLineOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
 }
 
-/**
- * The sockets on which the process listens, with address and port in the hexadecimal notation of
- * /proc/net/tcp.
- */
 function listenersOf(pid: number): string[] {
   const sockets = execFileSync("sh", ["-c", `readlink /proc/${pid}/fd/* || true`], {
     encoding: "utf8",

@@ -30,7 +30,6 @@ async function serverWith(
   return server;
 }
 
-/** Two servers that announce each other to clients. */
 async function clusterWith(extraConfig: string): Promise<[TestNatsServer, TestNatsServer]> {
   const own = 'name: c, listen: "127.0.0.1:-1"';
   const first = await serverWith(`${extraConfig}\ncluster { ${own} }`);
@@ -45,7 +44,6 @@ function routePort(server: TestNatsServer): string {
   return /Listening for route connections on \S+:(\d+)/.exec(server.log())?.[1] ?? "";
 }
 
-/** Returns the URL of a server whose first bytes are late. */
 async function slowlyTo(port: number, lateMs: number): Promise<string> {
   const between = createServer((client) => {
     client.on("error", () => {});

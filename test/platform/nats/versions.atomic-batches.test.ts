@@ -28,7 +28,6 @@ let streams = 0;
 
 interface BatchMessage {
   readonly id: string;
-  /** Replaces or adds headers of a valid batch. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 

@@ -11,10 +11,6 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise((closed) => server.close(closed));
 });
 
-/**
- * Listens at the address, and sends an INFO line first on each connection. `port` may be the port
- * of another server.
- */
 async function listen(address: string, name: string, port = 0): Promise<number> {
   const line = `INFO ${JSON.stringify({ server_name: name, version: "2.15.0" })}\r\n`;
   const server = createServer((socket) => void socket.end(line)).listen(port, address);

@@ -73,7 +73,6 @@ test("a message of several requests is in the first request's trace", () => {
   const { begin, spans } = traced();
   const [first, second] = [begin()!, begin()!];
   const sent = first.publishes(undefined, to);
-  // A large request adds its events in several steps.
   for (const request of [second, first, second]) expect(request.publishes(sent, to)).toBe(sent);
   sent.ended("stored", undefined, message);
   for (const request of [first, second]) request.answered(200, undefined, demo);

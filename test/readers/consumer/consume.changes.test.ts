@@ -48,7 +48,6 @@ test("a consumer reads a recreated stream from its first message", async () => {
   expect(idsOf(frames)).toEqual(ids);
   const expected = { type: "stream_recreated", stream: live, lastRead: 10, sequence: 1 };
   expect(notices).toContainEqual(expected);
-  // The old acknowledgement has no effect in the new stream.
   for (const frame of held) frame.ack();
   for (const frame of frames) frame.ack();
 });

@@ -1,5 +1,5 @@
-// A frame omits events that an earlier frame has delivered. It is acknowledged only after the
-// earlier frame, because it may become the only frame with these events.
+// A frame omits events that an earlier frame has delivered. So it is acknowledged only after the
+// earlier frame.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -194,7 +194,6 @@ test("two frames with duplicates of each other are both acknowledged", async () 
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
   const second = again(first, { events: [...other!.events, ...one!.events] });
   await stored(connection, [first, filler!, second]);
-  // The uuid of the filler evicts the uuid of the first event.
   const deduplication = { maxUuids: 2 };
   const { take } = reader(nats, { lanes, durable: "each_other", deduplication });
   const [a, , b] = await take(3);

@@ -77,7 +77,6 @@ test("a sink reports that its target refuses a batch", async () => {
   target.refuses = "";
   await expect.poll(() => counts.events, { timeout: 10_000 }).toBe(2);
   expect(writer.status(Date.now())).toMatchObject({ state: "writing", hasTarget: true });
-  // Each reason is logged once, whatever the number of attempts is.
   const ofWriting = logged.filter((message) => message.startsWith("sink writ"));
   expect(ofWriting).toEqual([
     "sink writing events",

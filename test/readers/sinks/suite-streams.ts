@@ -9,12 +9,9 @@ import { startSink } from "./sink-kit.ts";
 const live = "PENSTOCK_LIVE_0";
 const within = { timeout: 30_000 };
 
-/** A new schema, database or folder for targets. */
 interface SinkPlace {
   readonly target: () => SinkTarget;
-  /** The uuids of the stored events, in any order. */
   readonly uuids: () => Promise<readonly string[]>;
-  /** The kinds of the incidents, each incident once. */
   readonly kinds: () => Promise<readonly unknown[]>;
 }
 

@@ -42,7 +42,6 @@ test("streams that still read are asked to continue when memory is freed", () =>
   one.release(6);
   expect(asked).toEqual(["one", "other", "other"]);
   expect(bytes.used).toBe(1);
-  // No other stream shares the budget now.
   expect(other.room()).toBe(499);
 });
 
@@ -69,7 +68,7 @@ test("streams hold at most the reading memory plus one frame each", () => {
         one.share.add(taken);
         one.has += taken;
         expect(bytes.used).toBe(streams.reduce((sum, { has }) => sum + has, 0));
-        // The one frame that each stream may always hold has one byte here.
+        // Each stream may always hold one frame, which has one byte here.
         expect(bytes.used).toBeLessThanOrEqual(bytes.max + streams.length);
         expect(one.has).toBeLessThanOrEqual(bytes.max / 2);
       }

@@ -167,7 +167,7 @@ test("a stream that was read to its end may be removed", async () => {
 
 test("a stream that is removed before its end was read causes an error", async () => {
   await freshStreams();
-  // Room for one message in hand. The next one is requested when it is released.
+  // There is room for one message, so the next one is requested when it is released.
   const streams = reading(1);
   await storeFrames(connection, frames(10));
   await expect.poll(() => streams.bytesInHand).toBeGreaterThan(0);

@@ -24,7 +24,6 @@ test("a message id is stored without the characters that a database rejects", ()
   expect(storedText("\u{1f600}".slice(0, 1))).toBe("\ufffd");
 });
 
-// An estimate replaces impossible values.
 test.each([
   ["12", 12],
   ["3000", 3_000],

@@ -76,7 +76,6 @@ test("a pull delivers no more than its memory budget allows", async () => {
 test("a closed pull releases its memory and deletes its consumer", async () => {
   const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
-  // These messages arrive while the test does not read.
   await storeFrames(connection, [frameOf(2), frameOf(3)]);
   await vi.waitFor(() => expect(bytes.used).toBe(2 * text.length), { timeout: 20_000 });
   pull.close();

@@ -20,8 +20,8 @@ interface Held {
 }
 
 /**
- * A stream whose messages have these ids, beginning at sequence `from`. One message is stored per
- * second. The messages after the first `shared` messages are stored `laterMs` later.
+ * A stream whose messages have these ids, from sequence `from` on, one per second. The messages
+ * after the first `shared` messages are stored `laterMs` later.
  */
 function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: Held) {
   const { shared = Number.POSITIVE_INFINITY, laterMs = 0 } = rest;

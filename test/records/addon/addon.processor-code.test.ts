@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// simdjson reads this variable when it selects the code for the processor. For an unknown name, it
+// simdjson reads this variable to select the code for the processor. For an unknown name, it
 // rejects every text.
 const source = `
   ${startScansSource}

@@ -53,7 +53,6 @@ test("a gateway waits until its cluster has a leader", async () => {
 });
 
 test("a gateway raises the replicas of existing streams and buckets", async () => {
-  // A gateway that closes writes, and so creates, the usage record.
   await gateways[0]!.close();
   expect(await replicas()).toEqual([1, 1, 1, 1]);
   const gateway = await gatewayWith(3);

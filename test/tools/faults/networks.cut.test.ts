@@ -49,11 +49,9 @@ interface Ends {
   readonly network: NetworkOfNodes;
   readonly nodes: readonly [Talker, Talker, Talker];
   readonly gateway: Talker;
-  /** Node 1 dials node 0. */
   dial(): void;
 }
 
-/** Node 1 and node 2 are connected to node 0, and so is the gateway. */
 async function start(kind: (typeof kinds)[number]): Promise<Ends> {
   const routePorts = [await freePort(), await freePort(), await freePort()];
   const network = await createClusterNetwork(kind, routePorts);
@@ -161,7 +159,6 @@ describe("the network of the fault scenarios", () => {
       gateway.tell("say passed");
       await received(nodes[0], "heard passed");
       expect(nodes[0].said()).not.toContain("heard held");
-      // A second kind of cut begins before the first cut is healed.
       network.isolate([0], "reset");
       for (const talker of [nodes[1], nodes[2], gateway]) await received(talker, "ended");
       network.heal();

@@ -3,31 +3,23 @@
 
 import { frameMsMax } from "../../../src/gateway/publish/in-flight.ts";
 
-/** How often something was: never, at least once, or more than 100 times. */
+/** Never, at least once, or more than 100 times. */
 export type Count = "none" | "some" | "over 100";
 
 export interface ShortRun {
-  /** The name of the scenario in test/faults. */
   readonly scenario: string;
   readonly shows: string;
-  /** Default: single events, batches and large requests together. */
   readonly load?: "projects";
-  /** Default: the newest nats-server on this host. */
   readonly server?: "oldest";
   /**
-   * The method by which nodes are cut off. Proxies work everywhere. Namespaces, if available, cut
-   * like a real network. Default: proxies.
+   * Proxies work everywhere. Namespaces, if available, cut like a real network. Default: proxies.
    */
   readonly network?: "proxies" | "namespaces where they can be made";
-  /** Default: the timeout of other tests. */
   readonly timeoutMs?: number;
-  /** For each prefix of an answer, the number of requests that must get such an answer. */
   readonly answers?: Readonly<Record<string, Count>>;
-  /** For each state of an event, the number of events that must have this state. */
   readonly events?: Readonly<
     Partial<Record<"lost" | "duplicated" | "unknown" | "storedThoughUnknown", Count>>
   >;
-  /** The number of notes that the scenario must report. */
   readonly notes?: number;
 }
 
@@ -192,8 +184,8 @@ export const clusterRuns: readonly ShortRun[] = [
     network: "proxies",
     timeoutMs: 180_000,
   },
-  // Runs on the oldest nats-server, which reports a frame as already stored although it has
-  // replicated the frame to no node.
+  // The oldest nats-server reports a frame as already stored although it has replicated the frame
+  // to no node.
   {
     scenario: "cluster-leader-cut-with-gateway",
     shows: "an answer of a leader without a quorum acknowledges no event",
@@ -209,10 +201,7 @@ export const clusterRuns: readonly ShortRun[] = [
   },
 ];
 
-/**
- * Scenarios that only `npm run faults` runs: they take too long, or another scenario,
- * test/e2e/durability or test/platform/embedded covers them.
- */
+/** These scenarios take too long, or another test covers them. */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",
   "cluster-follower-killed",

@@ -154,7 +154,6 @@ describe("a numeric time in an imported line", () => {
     expect(err).toContain(`${file}:1: stored: missing_timestamp`);
   });
 
-  // The texts are a day, a day with a time, and numbers of ambiguous unit.
   test.each(["20240706", "20240706120000", "2024", "50000000000"])(
     "is milliseconds if its unit is ambiguous: %s",
     async (at) => {

@@ -165,8 +165,7 @@ describe("the metrics endpoint", () => {
   test("reports the event loop delay since the previous scrape", async () => {
     metrics = new Metrics();
     const max = async () => (await scrape()).get('penstock_event_loop_delay_seconds{stat="max"}')!;
-    // Node records the time between two ticks of a timer, so it misses a stall before the first
-    // tick, which happens on a busy machine.
+    // Node misses a stall before the first tick of its timer.
     const elapsed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
     await vi.waitFor(async () => {
       await elapsed(50);

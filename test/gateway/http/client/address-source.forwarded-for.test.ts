@@ -105,7 +105,6 @@ describe("the X-Forwarded-For header", () => {
     expect(await seen(server, wire, { "X-Forwarded-For": "" })).toBe(proxy);
   });
 
-  // HAProxy adds a header line; a client may already have sent some.
   test.each([
     [["6.6.6.6", "203.0.113.7"], "203.0.113.7"],
     [["", "203.0.113.7"], "203.0.113.7"],

@@ -1,5 +1,3 @@
-// PROXY protocol version 2: the first header of a connection from a trusted proxy names its client.
-
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
 import {

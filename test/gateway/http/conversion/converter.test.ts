@@ -1,5 +1,3 @@
-// Bodies in other formats are converted in a thread, one at a time and in turn by project.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import type { RequestBody } from "../../../../src/gateway/body/request-body.ts";

@@ -27,8 +27,6 @@ describe("the results of a v1 request", () => {
       for (const uuid of uuids)
         said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
     }
-    // After a frame is refused, or times out like the eighth frame, the remaining events are not
-    // published and get its outcome.
     const expected = batch.map(({ uuid, event: name }) =>
       name === "" && results?.[uuid]?.result === "drop"
         ? { result: "drop", details: "no_event" }
@@ -136,7 +134,7 @@ describe("the results of a v1 request", () => {
     expect(stored).toBeGreaterThan(0);
     expect(stored).toBeLessThan(20);
     expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
-    // Computes the remaining tokens from the wait of a request of two bursts.
+    // The wait of a request of two bursts shows the remaining tokens.
     const leftOf = (rate: "events" | "bytes", perSecond: number) => {
       const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;

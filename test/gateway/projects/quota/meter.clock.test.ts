@@ -33,7 +33,7 @@ describe("a quota meter", () => {
     (events) => {
       meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 2 });
       const admitted = offer(600_000, 1, events);
-      // The limit for 600 s: the burst, the rate, and one request that may exceed them.
+      // The burst, the rate for 600 s, and one request that may exceed them.
       expect(admitted).toBeGreaterThanOrEqual(600_000);
       expect(admitted).toBeLessThanOrEqual(602_000 + events);
     },

@@ -34,7 +34,7 @@ describe("a project that exceeds its quota", () => {
     const admitted = flood(10_000, 5);
     expect(sumOf(admitted)).toBeGreaterThanOrEqual(4_950);
     expect(sumOf(admitted)).toBeLessThanOrEqual(5_050);
-    // Without portions, admissions would be spread over 5,000 of the milliseconds.
+    // Without portions, admissions would be spread over 5,000 milliseconds.
     expect(admitted.filter((events) => events > 0).length).toBeLessThan(2_000);
   });
 

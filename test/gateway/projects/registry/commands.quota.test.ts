@@ -110,7 +110,6 @@ describe("a project's quota", () => {
     });
     const registry = await registryOn(rig, place);
     const before = registry.byKey("phc_shop")!;
-    // Two bursts: one of tokens, one of debt.
     const { eventsPerSecond = 0 } = quota;
     expect(waitMsOf(before.meter, costOf(eventsPerSecond * 3_600 * 2, 1))).toBe(0);
     await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });

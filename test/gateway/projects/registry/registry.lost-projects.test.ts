@@ -1,5 +1,3 @@
-// Known projects continue, other keys get 503, and only deletion markers remove projects.
-
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { describe, expect, test } from "vitest";
@@ -114,8 +112,6 @@ describe("a registry that lost projects", () => {
   test("keeps newer entries after a rollback of the bucket", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     const manager = await jetstreamManager(rig.connection);
-    // Recreates the bucket like a restored older copy, without the second project and the first
-    // project's new key.
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("shop", entryOf("shop", ["phc_shop", "phc_newer"]));
     await expect.poll(() => registry.byKey("phc_newer")?.id, soon).toBe("shop");

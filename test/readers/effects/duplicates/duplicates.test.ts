@@ -103,7 +103,7 @@ test("each stream is deduplicated independently within one budget", () => {
     expect(budget.bytes).toBeLessThanOrEqual(bytesMax);
   }
   expect(together).toEqual(apart);
-  // The memory was full; otherwise every repeated uuid would be reported.
+  // The memory was full. Otherwise, every repeated uuid would be reported.
   expect(apart.map((said) => said.flat().filter(Boolean).length)).not.toContain(5_500);
 });
 
@@ -144,7 +144,6 @@ describe("deduplication that was stopped, restored or rolled back", () => {
           const at = applied.length;
           applied.push(feed(duplicates, at + 1, frames[at]!));
           const next = nexts[at]!;
-          // If the frame is read again, no later step follows.
           nexts[at] = "nothing";
           if (next === "changes" || next === "commit") {
             if (next === "commit") [sent, inFlight] = [duplicates.changes(), at + 1];

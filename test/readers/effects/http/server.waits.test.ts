@@ -23,7 +23,6 @@ test("a request with wait_for waits for every stream that it names", async () =>
     return (await response.json()) as { as_of: object };
   });
   liveAt = 5;
-  // The port answers another request during the wait.
   expect((await fetch(`${url}/projects/shop/persons?distinct_id=ada`)).status).toBe(200);
   expect(isAnswered).toBe(false);
   historicalAt = 3;
@@ -138,7 +137,7 @@ test("a client that does not read its answer is disconnected", async () => {
 });
 
 test("an answered request leaves nothing in memory", async () => {
-  // A signal that is derived from a signal with the lifetime of the port is never collected.
+  // A signal derived from a signal of the port would never be freed.
   const any = vi.spyOn(AbortSignal, "any");
   onTestFinished(() => any.mockRestore());
   const { url, http } = await openEffectsHttp(readerOf({}));

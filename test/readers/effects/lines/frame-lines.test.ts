@@ -61,7 +61,6 @@ describe("a line of a stored frame", () => {
 
   test("has the same hash for upper and lower case of its uuid", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
-    // A different event with the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
       const other = readLine(good.replace(part, (begin) => `${begin}x`));
       expect([other.uuidHashHigh, other.uuidHashLow]).not.toEqual([uuidHashHigh, uuidHashLow]);

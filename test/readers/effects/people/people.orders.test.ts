@@ -60,10 +60,6 @@ function histories(kinds: readonly LinkKind[]): fc.Arbitrary<EventEffect[]> {
     );
 }
 
-/**
- * The conditions under which a history is applied: splits, the number of pending commits, and the
- * commits that fail.
- */
 const ways = fc.record({
   cut: fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
   next: fc.infiniteStream(

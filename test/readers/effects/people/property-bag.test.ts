@@ -27,7 +27,6 @@ const writes: fc.Arbitrary<PropertyWrites> = fc.record({
   set: fc.array(named, { maxLength: 2 }),
   unset: fc.array(name, { maxLength: 1 }),
 });
-/** Events in the order of their stamps. Each name occurs once among the writes of a kind. */
 const events = fc.array(writes, { maxLength: 12 }).map((some) =>
   some.map((one, n) => ({
     stamp: stampOf(n),

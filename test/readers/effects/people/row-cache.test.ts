@@ -16,7 +16,6 @@ function write(cache: RowCache<CachedRow>): string[] {
   }
 }
 
-/** Fills the younger generation with other rows, and evicts the excess. */
 function fill(cache: RowCache<CachedRow>, name: string): void {
   for (const id of [`${name}-1`, `${name}-2`]) cache.put(row(id));
   cache.trim();

@@ -8,7 +8,6 @@ interface Written {
   readonly rejections: readonly Rejection[];
 }
 
-/** Reads an event whose `$set`, next to `properties`, has these members (JSON text). */
 function written(members: string, more: Readonly<Record<string, unknown>> = {}): Written {
   return readLine(recordOf({ $set: {}, ...more }).replace('"$set":{}', `"$set":{${members}}`))
     .effect;

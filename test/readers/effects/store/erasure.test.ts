@@ -70,7 +70,6 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     });
     expect(remains.length).toBeGreaterThan(0);
 
-    // A writer that has the earlier last commit cannot write.
     const late = commitOf(1, { members: [personRow("anon", { projectId })] });
     await expect(store.commit(late)).rejects.toThrow(FencedError);
     expect(await store.members(projectId, ["ada", "anon", "older"])).toEqual([]);
@@ -92,7 +91,6 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     await store.close();
   });
 
-  // Each id has a project of its own, because creating a database takes much longer.
   test("keeps the rejections of other persons", async () => {
     const ids = ["t", "%", "_", "1", "of", "e", "\\", '"', "'", "u0041", "ü"].concat(
       "😀".slice(0, 1).toWellFormed(),

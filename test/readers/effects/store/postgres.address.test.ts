@@ -12,7 +12,6 @@ const authority = await createAuthority();
 const stranger = await createAuthority("another authority");
 const server = await postgresForFile({ tls: await authority.server() });
 
-/** Returns the error of opening a store; undefined if it opens. */
 async function faultOf(url: string): Promise<string | undefined> {
   let store: PostgresStore | undefined;
   try {

@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import type { PageOf } from "../../../../src/readers/effects/store/port.ts";
 import { cutPage } from "../../../../src/readers/effects/store/postgres/people.ts";
 
-/** A page of rows named a, b, c, …, with this many bytes each. */
 async function pageOf(
   sizes: readonly number[],
   bounds: { limit: number; bytesMax: number },

@@ -53,14 +53,12 @@ async function newStore(): Promise<{ url: string; store: PostgresStore; other: P
 const annCommit = commitOf(0, { members: [personRow("ann")], positions: [positionRow(1)] });
 const bobCommit = commitOf(1, { members: [personRow("bob")], positions: [positionRow(2)] });
 
-/** Waits until a writer's connection waits for this event. */
 async function untilWaiting(url: string, event: string): Promise<void> {
   const sql = `SELECT count(*)::int AS waiting FROM pg_stat_activity
     WHERE application_name LIKE 'penstock effects %' AND '${event}' IN (wait_event_type, wait_event)`;
   await expect.poll(async () => (await asked(url, sql))[0]).toEqual({ waiting: 1 });
 }
 
-/** Begins the commit, which then waits for a lock within its transaction. */
 async function halfWay(
   url: string,
   store: PostgresStore,
@@ -198,7 +196,6 @@ test("a lost connection fails only the read that used it", async () => {
   expect(await store.reader.applied()).toMatchObject([{ sequence: 1 }]);
 });
 
-/** A network that can drop the client's end of a connection without the server noticing. */
 async function startRelay(target: number): Promise<{ port: number; cut(): void }> {
   const clients = new Set<Socket>();
   const relay = createServer((client) => {
@@ -230,7 +227,6 @@ test("the PostgreSQL store looks up rows by index", async () => {
   expect(await store.members(project, ids)).toEqual([]);
   const members = ids.map((id) => mergedRow(id, "ann"));
   await store.commit(commitOf(0, { members: [personRow("ann"), ...members] }));
-  // A session reports its counts at its end.
   await store.close();
   const sql = `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS rows
     FROM pg_stat_user_tables WHERE relname = 'members'`;

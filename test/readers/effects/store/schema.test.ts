@@ -1,5 +1,3 @@
-// The stored schema is an interface that people query.
-
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

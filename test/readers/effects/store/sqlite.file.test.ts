@@ -43,7 +43,6 @@ function inProcess(role: string, file: string): unknown[] {
     .map((line) => JSON.parse(line) as unknown);
 }
 
-/** Makes all folders that SQLite would use for temporary files read-only, except this folder. */
 function inOneFolder(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   // Subfolders must stay readable: this project may be there.

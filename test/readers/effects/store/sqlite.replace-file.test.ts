@@ -58,7 +58,7 @@ async function numberOf(file: string): Promise<number> {
   return number;
 }
 
-/** Like numberOf, but faster, because it starts no threads of a store. */
+/** Faster than numberOf, because it starts no threads of a store. */
 function numberIn(file: string): unknown {
   const database = new DatabaseSync(file, { readOnly: true });
   try {

@@ -172,7 +172,6 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     const trails: Position["trail"][] = [
       trail,
       [...trail.slice(1), entry(9, "m-9")],
-      // The stream has lost its newest messages and reused their sequences.
       [trail[1]!, entry(8, "new-8")],
       [],
     ];
@@ -184,9 +183,14 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
       expect(await now.rig.store.reader.positions()).toEqual([other, position]);
     }
     const { stream, lane, partition, epoch, sequence, watermarkMs } = other;
-    expect((await now.rig.store.reader.applied())[0]).toEqual(
-      { stream, lane, partition, epoch, sequence, watermarkMs }, //
-    );
+    expect((await now.rig.store.reader.applied())[0]).toEqual({
+      stream,
+      lane,
+      partition,
+      epoch,
+      sequence,
+      watermarkMs,
+    });
   });
 
   test("retains the newest rejections of each project", async () => {

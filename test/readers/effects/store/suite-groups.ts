@@ -51,7 +51,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     const member = { projectId: project, type: "company", key: "acme", distinctId: "ann" };
     for (const [after, time] of [noon, noon + 5, noon - 5].entries())
       await now.rig.store.commit(
-        commitOf(after, { groupMembers: [{ ...member, firstSeenAtMs: time }] }), //
+        commitOf(after, { groupMembers: [{ ...member, firstSeenAtMs: time }] }),
       );
     const lines = await all(now.rig.store.reader.dump());
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ first_seen_at_ms: noon - 5 }]);

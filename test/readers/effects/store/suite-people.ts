@@ -168,7 +168,6 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       mergedRow("old", "anon"),
       personRow("bob"),
     ];
-    // A repetition of a link with the same outcome adds nothing.
     const again = [linkRow(5, "anon", "ann"), linkRow(6, "anon", "ann", { kind: "alias" })];
     links.push(again[1]!);
     await now.rig.store.commit(commitOf(0, { members, links: [...links].reverse() }));

@@ -50,13 +50,11 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const { store } = now.rig;
     const [early, late] = [personRow("early"), personRow("late")];
     const names = { projectId: project, type: "company", key: "acme" };
-    // The store has created its threads and connections now.
     expect(await store.members(project, ["early"])).toEqual([]);
     await store.positions();
     const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
     await store.commit(commitOf(0, part));
     const more = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
-    // The first piece has a row that points to a row of a later piece.
     const members = [mergedRow("early", "late"), late, ...more];
     const groupTypes = [{ projectId: project, type: "company" }];
     const committed = store.commit(commitOf(0, { number: 1, members, groupTypes }));
@@ -143,7 +141,6 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const { type, key } = groupRow("acme");
     expect(await store.groups([{ projectId: project, type, key }])).toEqual([groupRow("acme")]);
     expect(await store.groupTypes([project])).toEqual(groupTypes);
-    // Publications during the transaction are recorded in the same transaction.
     await store.published(["m"]);
     expect(await store.outbox(10, 0)).toEqual([]);
     expect(await store.reader.personByDistinctId(project, "bob")).toBeUndefined();

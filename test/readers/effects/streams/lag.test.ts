@@ -43,7 +43,6 @@ test("the lag of a recreated stream is all its messages", async () => {
     trail: [{ sequence: 1_000, messageId: "z", storedAtMs: 1_000 }],
   };
   expect(await status({ ...position, ...old })).toEqual({ epoch: 2, messages: 2, isLate: true });
-  // A copy that still contains all applied messages.
   expect(await status({ ...position, created: old.created })).toMatchObject({ messages: 0 });
 });
 

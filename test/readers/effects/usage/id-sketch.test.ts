@@ -55,7 +55,6 @@ test("the estimate of a sketch is exact for few ids", () => {
 });
 
 test("joined sketches equal the sketch of all ids", () => {
-  // Parts below and above the size at which a sketch stops being a list.
   const parts = fc.array(fc.tuple(fc.nat(1_000), fc.nat(600)), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(parts, (ranges) => {

@@ -141,7 +141,6 @@ export function batchTests(rig: WriterRig): void {
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, commitEveryMs: 3_600_000 });
-      // New streams are committed first.
       await expect.poll(() => writer.commits).toBeGreaterThan(0);
       const frames = Array.from({ length: 9 }, (_, nth) => setFrame({ nth }, ["anna"], nth));
       await storeFrames(connection, frames.slice(0, 6));
@@ -250,7 +249,6 @@ export function batchTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store, ...full });
       const frames = Array.from({ length: 80 }, (_, nth): TestFrame => {
         const partition = nth % partitions;
-        // Each uuid repeats after 2,000 events of its stream.
         const events = Array.from({ length: 100 }, (_, at) => {
           const uuid = `${(1e9 + ((50 * (nth - partition) + at) % 2_000)).toString(16).padStart(12, "0")}`;
           const base = { uuid: `00000000-0000-4000-8000-${uuid}`, distinctId: "anna" };
@@ -334,10 +332,7 @@ export function batchTests(rig: WriterRig): void {
   );
 }
 
-/**
- * The order of several links determines which link merges persons, and which link has the outcome
- * `already_one`.
- */
+/** The order of several links determines which link has the outcome `already_one`. */
 function withoutOrderOfLinks(line: string): string {
   return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');
 }

@@ -26,8 +26,7 @@ function disturb(
 }
 
 /**
- * Several requests of a batch fail at the same time, so that code that waits for only one of them
- * fails.
+ * Several requests of a batch fail at the same time, so code that waits for only one of them fails.
  */
 function failTogether(store: EffectsStore): void {
   const members = store.members.bind(store);
@@ -45,10 +44,7 @@ function failTogether(store: EffectsStore): void {
   };
 }
 
-/**
- * A frame with enough links for its rows to be written in parts. If the frame were applied again to
- * its own results, each refused link would have the outcome `already_one`, and set the main id.
- */
+/** With enough links, the rows of the frame are written in parts. */
 function manyLinks(lane: TestFrame["lane"], count: number): TestFrame {
   const identify = { event: "$identify", kind: "identify" } as const;
   const events = Array.from({ length: count }, (_, at): TestEvent => {
@@ -93,8 +89,7 @@ export function failureTests(rig: WriterRig): void {
     }
   }
 
-  // This test must be the first, because it copies all databases of a server, and each test leaves
-  // a database.
+  // This test must be the first, because it copies all databases of a server.
   test("continues after the database is restored to an older copy", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(14);
@@ -255,7 +250,6 @@ export function failureTests(rig: WriterRig): void {
   test("reduces the size of later transactions if one takes too long", async () => {
     const place = await databases.newDatabase();
     const store = await rig.openStore(place);
-    // Simulates a server that ends a slow statement.
     await asked(
       urlOf(place),
       `CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -43,7 +43,6 @@ export function streamTests(rig: WriterRig): void {
     return apart(await rig.undisturbed(), without);
   }
 
-  /** Copies nats-server's store. The returned function restores it. */
   async function copyOfStreams(): Promise<() => Promise<void>> {
     const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
     await nats.stop();
@@ -85,7 +84,6 @@ export function streamTests(rig: WriterRig): void {
     const before = randomFrames(random, { count: 30 });
     const lost = randomFrames(random, { count: lostCount });
     const later = randomFrames(random, { count: 30 });
-    // The clock of a gateway is ahead.
     const base = { uuid: "00000000-0000-4000-8000-00000000ffff", distinctId: "ahead" };
     const ahead = { ...base, receivedAtMs: Date.now() + 1_800_000 };
     const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;
@@ -118,7 +116,7 @@ export function streamTests(rig: WriterRig): void {
       const store = await rig.openStore();
       const random = numbersFrom(18);
       const before = randomFrames(random, { count: 40 });
-      // The number of messages exceeds the length of a position's trail.
+      // More messages than a position's trail holds.
       const lost = liveFrames(random, 800);
       const later = randomFrames(random, { count: 40 });
       expect(lost.length).toBeGreaterThan(1_000);
@@ -134,7 +132,6 @@ export function streamTests(rig: WriterRig): void {
       const unknown = [live, "place_unknown", expect.any(Number)];
       await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
-      // The next process continues the count.
       const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
       await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
       await accepting.close();

@@ -1,5 +1,3 @@
-// A client with an https address connects to a server that supports only HTTP.
-
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";

@@ -76,7 +76,6 @@ test("a Parquet sink waits for a folder that was moved away", async () => {
     .poll(reasons, within)
     .toMatch(/is not the folder that the sink opened: restore the original folder/);
   expect(existsSync(folder)).toBe(false);
-  // The sink does not use a new folder of the same name either.
   mkdirSync(folder);
   await expect.poll(reasons, within).toMatch(/is not the folder that the sink opened/);
   rmSync(folder, { recursive: true });
@@ -114,7 +113,6 @@ test("a Parquet sink holds events while it cannot create files", async () => {
   await expect
     .poll(() => existsSync(path.join(folder, "_penstock/folder.json")), within)
     .toBe(true);
-  // A file has the name of a required folder.
   writeFileSync(path.join(folder, "events"), "");
   const frames = await stored();
   await expect.poll(reasons, within).toMatch(/Parquet files in .*warehouse/);
@@ -143,7 +141,6 @@ const sequencesOf = (positions: readonly SinkPosition[]) =>
 const uuidsIn = async (folder: string) =>
   (await askedOfParquet(folder, "SELECT uuid FROM events ORDER BY 1")).map(({ uuid }) => uuid);
 
-/** Returns a folder with two commits, the files of the second and the manifest of the first. */
 async function twoCommits() {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 1 });

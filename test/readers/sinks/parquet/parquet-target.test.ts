@@ -245,7 +245,6 @@ test("a Parquet sink reads only its folder if its name is a pattern", async () =
     await untilWritten(folder);
     await writer.close();
     await target.close();
-    // The test's DuckDB also reads the name as a pattern.
     const plain = path.join(newFolder(), "plain");
     cpSync(folder, plain, { recursive: true });
     written.push(await eventsOfParquet(plain));

@@ -42,7 +42,6 @@ function tests(rig: WriterRig): void {
     return { ...startSink(connection, target, { persons, log }), persons, target, warned };
   }
 
-  /** The person of each event, as written to the target and as the effects return it at the end. */
   async function personsAt(url: string, place: StorePlace) {
     const rows = await asked(
       url,
@@ -97,7 +96,6 @@ function tests(rig: WriterRig): void {
     await storeFrames(connection, first);
     const sink = await startWithPersons(url, place);
     const reasons = () => sink.writer.status(Date.now()).reasons.join();
-    // There is no database yet.
     await expect
       .poll(reasons, within)
       .toMatch(/^waiting until `penstock effects` has applied .*: cannot read /);

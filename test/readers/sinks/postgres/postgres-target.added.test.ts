@@ -21,7 +21,6 @@ async function opened(url: string): Promise<PostgresTarget> {
 
 const table = `${schema}.events`;
 
-/** The SQL of a trigger that runs the PL/pgSQL `raise` to reject events with the price "free". */
 function triggerOf(raise: string, kind = "TRIGGER", when = "BEFORE INSERT"): string {
   const late = kind === "TRIGGER" ? "" : "DEFERRABLE INITIALLY DEFERRED";
   return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS

@@ -72,7 +72,7 @@ test("the PostgreSQL sink accepts columns altered to another compatible type", a
   );
   await target.open();
   expect(await target.write(batchOf(eventsOf(3), 0))).toMatchObject({ written: 3, refused: 0 });
-  // One by one, the events give the same result.
+  // The constraint makes the sink insert the events one by one.
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
   const [free, ...good] = eventsOf(3).map((event) => ({
     ...event,

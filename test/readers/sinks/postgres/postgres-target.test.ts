@@ -87,7 +87,6 @@ test("the PostgreSQL sink writes two different events with the same uuid", async
   expect(await names()).toEqual(["ad", "ae", "bd"]);
   expect(sink.counts).toMatchObject({ events: 3, duplicates: 4 });
 
-  // An older release has recorded the uuids of the events that it wrote.
   const older = { uuid: uuid(), receivedAtMs, event: "old", distinctId: "d" };
   await asked(
     url,
@@ -226,7 +225,6 @@ test("the PostgreSQL sink stands by while another sink writes", async () => {
   await storeFrames(connection, more);
   await untilWritten(url);
   expect(second.counts.events).toBe(0);
-  // The first sink loses its connection and therefore its lock.
   await asked(
     url,
     `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted

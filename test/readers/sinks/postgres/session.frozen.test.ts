@@ -21,7 +21,6 @@ test("a frozen PostgreSQL sink loses its lock to another sink", async () => {
   expect(await one.run("open", work)).toBe("done");
   const sinceMs = performance.now();
   let refused = 0;
-  // The loop runs for several times the limit of an idle session.
   while (performance.now() - sinceMs < 4 * idleMsMax) {
     await expect(other.run("open", work)).rejects.toThrow(StandbyError);
     refused++;

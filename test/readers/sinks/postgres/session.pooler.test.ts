@@ -21,7 +21,6 @@ async function opened(url: string, schema: string): Promise<PostgresTarget> {
   return target;
 }
 
-/** After the first commit into the schema `one`, the session has these settings. */
 async function changeSession(url: string, settings: Record<string, string>): Promise<void> {
   const changes = Object.entries(settings).map(
     ([name, value]) => `PERFORM set_config('${name}', '${value}', false);`,
@@ -76,7 +75,6 @@ test("the PostgreSQL sink writes to its schema despite another search path", asy
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-/** Returns two sessions of a schema. A pooler has changed the session of the first one. */
 async function pooled() {
   const address = readAddress(await newDatabase(postgres));
   const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];

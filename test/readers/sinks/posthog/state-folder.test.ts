@@ -102,7 +102,6 @@ test("the PostHog sink records the rejections of an unfinished batch once", asyn
       .split("\n")
       .map((line) => JSON.parse(line)),
   ).not.toThrow();
-  // An operator has handled the rejected events and removed the file.
   rmSync(aside);
   await storeFrames(connection, [frameOf("shop", [{ event: "bad" }, {}])]);
   await untilDone(folder, 2);
