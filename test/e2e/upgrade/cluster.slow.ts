@@ -23,12 +23,15 @@ import {
   effectsTotals,
   ledgerFaults,
   lightLoad,
+  matches,
   newEvents,
+  refusalOf,
   sendPeople,
   sinkColumns,
   sinkFaults,
   startReader,
   untilCaughtUp,
+  usageOfPeople,
 } from "./upgrade-kit.ts";
 
 const eventsOfStep = 1_500;
@@ -66,6 +69,7 @@ test("a cluster is upgraded from 0.1.0 under load: readers first, then one gatew
     ...{ urls, events, load: "mixed", shape: lightLoad },
     ...{ mayLoseConnections: true, mayRefuse: true, breakMs: 2_000 },
   });
+  onTestFinished(() => driver.stop());
   const people = sendPeople(urls);
   const connection = await connectReader(store);
   onTestFinished(() => connection.close());
@@ -119,11 +123,19 @@ test("a cluster is upgraded from 0.1.0 under load: readers first, then one gatew
   await untilCaughtUp(connection, () => effectsPositions(url));
   await untilCaughtUp(connection, () => positionsAt(url));
   const { usage, persons, copies } = await countStreams(connection, users);
+  expect(usage.join("\n")).toContain(usageOfPeople(users));
   expect(await effectsTotals(url)).toEqual({ usage, persons, groups: companies });
   const rows = await asked(url, `SELECT ${sinkColumns} FROM ${sinkSchema}.events`);
   expect(sinkFaults(rows, copies, { isUnique: true })).toEqual([]);
-  const verified = await run(newer, ["effects", "verify"], env);
-  expect(verified.output).toMatch(/^the database matches the streams \(\d+ messages\)\n$/);
+  const [read, readByOlder] = [
+    await run(newer, ["export", "web"], env),
+    await run(older, ["export", "web"], env),
+  ];
+  expect(readByOlder.stdout === read.stdout && read.stdout.includes("\n")).toBe(true);
+  await effects.end();
+  const message = /its tables are of version \d+, and this release knows 3: run a newer release/;
+  await refusalOf(older, ["effects", "run"], { env, message });
+  expect((await run(newer, ["effects", "verify"], env)).output).toMatch(matches);
   process.stdout.write(
     `mixed for ${mixedMs} ms: ${acknowledged} events acknowledged, ${copies.size} stored, ${rows.length} in the sink, ${users} users\n`,
   );

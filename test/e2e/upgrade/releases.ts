@@ -5,6 +5,7 @@ import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
+import { type Child, startChild } from "../../../bench/harness/child.ts";
 import { findNatsServer } from "../../kit/nats-server.ts";
 
 export interface Release {
@@ -55,23 +56,39 @@ export function buildOlder(): void {
   writeFileSync(builtMark, "");
 }
 
-const commandMsMax = 60_000;
-
-/** Runs a command of the release. Returns its exit code and its whole output. */
-export async function run(
-  { program }: Release,
+/** Starts a command that runs until it is ended. */
+export function start(
+  { program: [file = "", ...first] }: Release,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-): Promise<{ readonly code: number; readonly output: string }> {
-  const [file = "", ...first] = program;
-  const options = { env: environment(env), timeout: commandMsMax };
+): Child {
+  return startChild({ program: file, args: [...first, ...args], env });
+}
+
+const commandMsMax = 60_000;
+const outputBytesMax = 2 ** 29;
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  /** Standard output and standard error. */
+  readonly output: string;
+}
+
+/** Runs a command of the release, for at most a minute. */
+export async function run(
+  { program: [file = "", ...first] }: Release,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Ran> {
+  const options = { env: environment(env), timeout: commandMsMax, maxBuffer: outputBytesMax };
   try {
     const { stdout, stderr } = await promisify(execFile)(file, [...first, ...args], options);
-    return { code: 0, output: stdout + stderr };
+    return { code: 0, stdout, output: stdout + stderr };
   } catch (error) {
     const { code, stdout, stderr } = error as { code: unknown; stdout: string; stderr: string };
     if (typeof code !== "number") throw error;
-    return { code, output: stdout + stderr };
+    return { code, stdout, output: stdout + stderr };
   }
 }
 

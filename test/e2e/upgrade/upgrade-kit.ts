@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type Child, startChild } from "../../../bench/harness/child.ts";
+import type { Child } from "../../../bench/harness/child.ts";
 import { readMessages } from "../../../bench/load/stored.ts";
 import { lanes } from "../../../src/platform/nats/names.ts";
 import type { Driver } from "../../faults/driver.ts";
@@ -17,7 +17,7 @@ import type { LoadShape } from "../../faults/senders.ts";
 import { createStreamReader } from "../../faults/settle.ts";
 import { freePort } from "../../kit/free-port.ts";
 import { asked } from "../../kit/postgres-rows.ts";
-import { type Release, run } from "./releases.ts";
+import { type Release, run, start } from "./releases.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -54,11 +54,10 @@ export async function addProject(release: Release, id: string, env: Env): Promis
 
 /** `penstock effects run` or `penstock sink …` of either release. */
 export interface Reader {
-  /** SIGTERM must end the process with exit code 0. Default: SIGTERM. */
+  /** Default: SIGTERM, after which the exit code must be 0. */
   end(signal?: NodeJS.Signals): Promise<void>;
   /** Starts a release in place of the ended one. Resolves when it is ready. */
   start(release: Release): Promise<void>;
-  log(): string;
 }
 
 /** Resolves when the reader is ready. `env` names the NATS and the database. */
@@ -68,29 +67,25 @@ export async function startReader(
   env: Env,
 ): Promise<Reader> {
   const port = await freePort();
-  let past = "";
-  const start = async ({ program }: Release): Promise<Child> => {
-    const [file = "", ...first] = program;
-    const own = { PENSTOCK_EFFECTS_PORT: String(port), PENSTOCK_SINK_PORT: String(port) };
-    const child = startChild({ program: file, args: [...first, ...args], env: { ...env, ...own } });
-    await untilReady(child, port);
-    return child;
-  };
-  const end = async (signal: NodeJS.Signals): Promise<void> => {
-    await child.end(signal);
-    past += child.said();
-    const { exitCode } = child.process;
-    if (signal === "SIGTERM" && exitCode !== 0)
-      throw new Error(`end ${args.join(" ")}: exit ${exitCode}\n${child.said()}`);
-  };
-  let child = await start(release);
+  const ports = portsOf(port);
+  let child = start(release, args, { ...env, ...ports });
+  await untilReady(child, port);
   return {
-    end: (signal = "SIGTERM") => end(signal),
-    async start(other) {
-      child = await start(other);
+    async end(signal = "SIGTERM") {
+      await child.end(signal);
+      const { exitCode } = child.process;
+      if (signal === "SIGTERM" && exitCode !== 0)
+        throw new Error(`end ${args.join(" ")}: exit ${exitCode}\n${child.said()}`);
     },
-    log: () => past + child.said(),
+    async start(other) {
+      child = start(other, args, { ...env, ...ports });
+      await untilReady(child, port);
+    },
   };
+}
+
+function portsOf(port: number): Env {
+  return { PENSTOCK_EFFECTS_PORT: String(port), PENSTOCK_SINK_PORT: String(port) };
 }
 
 async function untilReady(child: Child, port: number): Promise<void> {
@@ -104,6 +99,25 @@ async function untilReady(child: Child, port: number): Promise<void> {
   }
 }
 
+interface Refusal {
+  readonly env: Env;
+  readonly message: RegExp;
+}
+
+/** Starts a reader that must not become ready, and ends it when it has logged the message. */
+export async function refusalOf(
+  release: Release,
+  args: readonly string[],
+  { env, message }: Refusal,
+): Promise<void> {
+  const child = start(release, args, { ...env, ...portsOf(0) });
+  try {
+    await child.line((line) => message.test(line) || undefined, readyMsMax);
+  } finally {
+    await child.end();
+  }
+}
+
 export interface PeopleSender {
   /** Sends what is left of the users that were begun. Resolves with the number of users. */
   stop(): Promise<number>;
@@ -112,6 +126,7 @@ export interface PeopleSender {
 /** The users between an anonymous event and its `$identify`, which another release may store. */
 const usersBetween = 20;
 export const companies = 5;
+const eventsOfUser = 4;
 const peoplePauseMs = 20;
 
 /**
@@ -174,6 +189,11 @@ interface Sent {
   readonly answersLostMax: number | undefined;
 }
 
+/** The beginning of the usage of the people project: each user's events are stored. */
+export function usageOfPeople(users: number): string {
+  return `${peopleProject} live: ${users * eventsOfUser},`;
+}
+
 /** Compares every answer of the load with the streams. Returns the broken promises. */
 export async function ledgerFaults(
   store: Store,
@@ -195,8 +215,8 @@ export async function ledgerFaults(
   };
 }
 
-export interface CountedStreams {
-  /** The number of stored copies of each event, by the line that `eventsAt` returns for it. */
+interface CountedStreams {
+  /** The number of stored copies of each event, by project, uuid, name and distinct id. */
   readonly copies: ReadonlyMap<string, number>;
   /** `project lane: events, duplicates` for each project and lane. */
   readonly usage: readonly string[];
@@ -256,12 +276,12 @@ export async function countStreams(
   };
 }
 
-export function keyOfEvent(project: string, uuid: string, event: string, id: string): string {
+function keyOfEvent(project: string, uuid: string, event: string, id: string): string {
   return [project, uuid, event, id].join(" ");
 }
 
 /** The rows of the sink's table `events`. */
-export type SinkRows = readonly Record<string, unknown>[];
+type SinkRows = readonly Record<string, unknown>[];
 export const sinkColumns = "project_id, uuid, event, distinct_id";
 
 /**
@@ -278,10 +298,11 @@ export function sinkFaults(
     found.set(key, (found.get(key) ?? 0) + 1);
   }
   const lost = [...copies.keys()].filter((key) => !found.has(key));
-  const tooOften = [...found].filter(
-    ([key, count]) =>
-      count > (isUnique ? Math.min(1, copies.get(key) ?? 0) : (copies.get(key) ?? 0)),
-  );
+  const allowed = (key: string): number => {
+    const stored = copies.get(key) ?? 0;
+    return isUnique ? Math.min(1, stored) : stored;
+  };
+  const tooOften = [...found].filter(([key, count]) => count > allowed(key));
   return [
     ...(lost.length === 0 ? [] : [`${lost.length} events are not in the sink: ${lost[0]}`]),
     ...(tooOften.length === 0
@@ -290,13 +311,16 @@ export function sinkFaults(
   ];
 }
 
+/** What `penstock effects verify` prints if the database equals one that is built anew. */
+export const matches = /^the database matches the streams \(\d+ messages\)\n$/;
+
 /** The totals of the effects, as `countStreams` returns them. */
-export interface EffectsTotals extends Pick<CountedStreams, "usage" | "persons"> {
+interface EffectsTotals extends Pick<CountedStreams, "usage" | "persons"> {
   readonly groups: number;
 }
 
 /** Runs a query on the database of the effects: a SQLite file, or a URL of PostgreSQL. */
-export async function askEffects(at: string, sql: string): Promise<Record<string, unknown>[]> {
+async function askEffects(at: string, sql: string): Promise<Record<string, unknown>[]> {
   if (at.startsWith("postgres:")) return await asked(at, sql.replaceAll("$", "penstock_effects."));
   const db = new DatabaseSync(at, { readOnly: true });
   try {
