@@ -101,7 +101,7 @@ async function checkSingleNode(
   expect(await effectsTotals(database)).toEqual({ usage, persons, groups: companies });
   const rows = await askedOfParquet(folder, `SELECT ${sinkColumns} FROM events`);
   expect(sinkFaults(rows, copies, { isUnique: false })).toEqual([]);
-  expect((await run(newer, ["effects", "verify"], env)).output).toMatch(matches);
+  expect((await run(newer, ["effects", "verify"], env)).stdout).toMatch(matches);
 }
 
 /** With SIGKILL, the old sink leaves events that are in its journal, but not in a file. */
