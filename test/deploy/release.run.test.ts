@@ -170,6 +170,9 @@ describe("the package penstock", () => {
   });
 
   test("contains the gateway, but no path of this machine", () => {
+    const manifest = JSON.parse(readFileSync(path.join(installed, "package.json"), "utf8"));
+    // npm does not install it on another platform.
+    expect(manifest).toMatchObject({ os: [process.platform], cpu: [process.arch] });
     const found = readdirSync(installed).filter((name) => name !== "runtime");
     expect(found.sort()).toEqual([
       ...["LICENSE", "README.md", "THIRD-PARTY-LICENSES", "bin", "dist", "docs", "node_modules"],

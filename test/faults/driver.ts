@@ -7,7 +7,8 @@ import type { Events, LoadName } from "./event-kinds.ts";
 import { createSenders, type FaultRequest, type LoadShape, type Sender } from "./senders.ts";
 
 interface DriverOptions {
-  readonly url: string;
+  /** The gateways' URLs. Each sender uses one of them, in turn. */
+  readonly urls: readonly string[];
   readonly events: Events;
   readonly load: LoadName;
   readonly shape: LoadShape;
@@ -84,12 +85,13 @@ export function startDriver(options: DriverOptions): Driver {
     return Math.max(options.breakMs, calmGapFactor * calmGapMsMax);
   }
 
-  async function run(sender: Sender): Promise<void> {
+  async function run(sender: Sender, index: number): Promise<void> {
+    const url = options.urls[index % options.urls.length]!;
     if (sender.steady) rows.set(sender.name, { sinceMs: Number.POSITIVE_INFINITY, lastMs: 0 });
     const connections = new Map<string, Connection>();
     try {
       while (!stopping.signal.aborted) {
-        await converse(sender, connections);
+        await converse(sender, url, connections);
         if (sender.pauseMs > 0) await pause(sender.pauseMs);
       }
     } finally {
@@ -97,9 +99,13 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  async function converse(sender: Sender, connections: Map<string, Connection>): Promise<void> {
+  async function converse(
+    sender: Sender,
+    url: string,
+    connections: Map<string, Connection>,
+  ): Promise<void> {
     const request = sender.next();
-    const connection = connectionFor(request, connections);
+    const connection = connectionFor(request, url, connections);
     let onceUnknown = false;
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
@@ -166,6 +172,7 @@ export function startDriver(options: DriverOptions): Driver {
 
   function connectionFor(
     { gzip, events: batch, kind }: FaultRequest,
+    url: string,
     connections: Map<string, Connection>,
   ): Connection {
     const path = kind.kind === "single" ? "/capture/" : "/batch/";
@@ -173,7 +180,7 @@ export function startDriver(options: DriverOptions): Driver {
     const known = connections.get(name);
     if (known !== undefined) return known;
     const made = createConnection({
-      url: new URL(path, options.url),
+      url: new URL(path, url),
       gzip,
       timeoutMs: answerMsMax,
       batch,

@@ -114,7 +114,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const events = createEventsOf(load, form);
   await addProjects(store, gateway, events);
   const driver = startDriver({
-    url: gateway.url,
+    urls: [gateway.url],
     events,
     load,
     shape: scenario.shape ?? loadShapes[form],

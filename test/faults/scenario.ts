@@ -46,7 +46,9 @@ export interface GatewayProcess {
   readonly pid: number;
   workers(): readonly number[];
   kill(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
-  restart(): Promise<void>;
+  /** Starts the gateway again, with the program of another release if it is given. */
+  restart(program?: readonly string[]): Promise<void>;
+  /** The times at which a stopping gateway closed its connections. */
   closings(): readonly Closing[];
   log(): string;
 }

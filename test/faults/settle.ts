@@ -33,13 +33,19 @@ interface Reading {
   readonly events: Events;
   readonly history: Map<string, number[]>;
   readonly damaged: string[];
+  readonly otherProjects: readonly string[];
 }
 
 const damagedMax = 10;
 const subjectPrefix = "penstock";
 
-export function createStreamReader(store: Store, events: Events): StreamReader {
-  const reading: Reading = { events, history: new Map(), damaged: [] };
+/** Events of `otherProjects`, which the load does not send, are ignored. */
+export function createStreamReader(
+  store: Store,
+  events: Events,
+  otherProjects: readonly string[] = [],
+): StreamReader {
+  const reading: Reading = { events, history: new Map(), damaged: [], otherProjects };
   const lastRead = new Map<string, number>();
 
   async function read(): Promise<void> {
@@ -87,6 +93,7 @@ function readLine(
   { at, subject }: { at: string; subject: string[] },
 ): void {
   const record = parsed(line);
+  if (reading.otherProjects.includes(String(record?.["project_id"]))) return;
   const known =
     typeof record?.["uuid"] === "string" ? reading.events.read(record["uuid"]) : undefined;
   if (record === undefined || known === undefined) {

@@ -72,9 +72,9 @@ export async function soak({
   try {
     const events = createEvents(Math.ceil((durationMs / 1_000 + 60) * eventsPerSecondMax));
     await addProjects(store, gateway, events);
-    const url = gateway.url;
+    const { url } = gateway;
     const driver = startDriver({
-      url,
+      urls: [url],
       events,
       load: "mixed",
       shape,

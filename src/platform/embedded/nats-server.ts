@@ -288,7 +288,7 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
   while (isRunning(note, host)) {
     if (performance.now() > deadline)
       throw new EmbeddedError(
-        `cannot start on ${dataDir}: the nats-server of an earlier run (process ${note.pid}) is still running: stop it first`,
+        `cannot start on ${dataDir}: the nats-server of another Penstock (process ${note.pid}) is still running on this folder: stop that Penstock, or that process if its Penstock has ended`,
       );
     await delay(pollMs);
   }

@@ -30,6 +30,12 @@ const manifestName = "manifest.json";
 const makingName = "making";
 /** Matches files of release 0.1, which had a journal for each segment. */
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
+/**
+ * A journal of a version that release 0.1 rejects. Without it, a sink of that release would not
+ * find the positions, and would write all events again.
+ */
+const oldReleaseGuard = "99999999.journal";
+const guardText = '{"version":2,"positions":"in manifest.json, for Penstock 0.2.0 and newer"}\n';
 const pieceBytes = 1_048_576;
 
 /** May be called again after a failure if the segment is unchanged. */
@@ -53,8 +59,11 @@ export async function recover(places: Places): Promise<Manifest> {
     await writeManifest(places, manifest);
   }
   await bringToPlaces(places, manifest);
-  for (const name of readdirSync(places.own))
-    if (oldName.test(name)) await rm(path.join(places.own, name), { recursive: true });
+  for (const name of readdirSync(places.own)) {
+    if (oldName.test(name) && name !== oldReleaseGuard)
+      await rm(path.join(places.own, name), { recursive: true });
+  }
+  await writeWhole(path.join(places.own, oldReleaseGuard), guardText);
   return manifest;
 }
 
@@ -73,6 +82,11 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
 /** A folder of release 0.1 ends at its oldest uncommitted segment. */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
+  if (names.includes(oldReleaseGuard)) {
+    throw new Error(
+      `${path.join(own, manifestName)} is missing, and contains the positions: restore the folder from a copy, or name another folder`,
+    );
+  }
   const numbersOf = (ending: string): string[] =>
     names
       .filter((name) => oldName.test(name) && name.endsWith(ending))

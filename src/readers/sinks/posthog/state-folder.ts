@@ -111,6 +111,10 @@ export class StateFolder {
       throw error;
     }
     const state = stateIn(text);
+    if (state === "newer")
+      throw new StoreError(
+        `cannot read ${this.#file}: it is from a newer release of Penstock: start the sink of that release`,
+      );
     if (state === undefined)
       throw new StoreError(
         `cannot read ${this.#file}: it is not the state of a sink: restore the file, or name another folder in --state to start from the beginning`,
@@ -167,9 +171,10 @@ function emptyState(upstream: string): SinkState {
   return { version: 1, upstream, aside_bytes: 0, incidents: [], streams: [] };
 }
 
-function stateIn(text: string): SinkState | undefined {
+function stateIn(text: string): SinkState | "newer" | undefined {
   try {
-    const value = JSON.parse(text) as Partial<SinkState>;
+    const value = JSON.parse(text) as Partial<Omit<SinkState, "version"> & { version: number }>;
+    if (Number(value.version) > 1) return "newer";
     const isState =
       value.version === 1 &&
       typeof value.upstream === "string" &&

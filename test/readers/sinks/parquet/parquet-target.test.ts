@@ -60,7 +60,14 @@ test("a Parquet sink writes each event to a file of its project and day", async 
       ),
     );
   const own = globSync("_penstock/*", { cwd: folder }).map((file) => path.basename(file));
-  expect(own.sort()).toEqual(["folder.json", "holder.json", "lock", "manifest.json", "rows"]);
+  expect(own.sort()).toEqual([
+    "99999999.journal",
+    "folder.json",
+    "holder.json",
+    "lock",
+    "manifest.json",
+    "rows",
+  ]);
 });
 
 test("a Parquet sink writes the fields of a record as columns", async () => {

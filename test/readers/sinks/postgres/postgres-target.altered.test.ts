@@ -45,6 +45,17 @@ test.each([
   expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
 });
 
+test("the PostgreSQL sink does not open tables of a newer release", async () => {
+  const url = await newDatabase(postgres);
+  await (await opened(url)).close();
+  await asked(url, `UPDATE ${schema}.sink_version SET version = 99`);
+  const target = new PostgresTarget({ url, schema });
+  onTestFinished(() => target.close());
+  await expect(target.open()).rejects.toThrow(
+    "its tables have version 99, and this release supports 1: use a newer release",
+  );
+});
+
 test("the PostgreSQL sink stops at a column of type name", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);

@@ -143,6 +143,8 @@ test("the PostHog sink does not change a folder of another upstream", async () =
   writeFileSync(file, "{}");
   const broken = targetTo(upstream, { folder });
   await expect(broken.open()).rejects.toThrow(/it is not the state of a sink/);
+  writeFileSync(file, state.replace('"version":1', '"version":2'));
+  await expect(broken.open()).rejects.toThrow(/positions\.json: it is from a newer release/);
   await broken.close();
   writeFileSync(file, state);
 });
