@@ -34,6 +34,7 @@ import {
   settingsOf,
   streamSettings,
   testingDefaults,
+  testingSettings,
   upDefaults,
   withSettings,
 } from "../commands/settings.ts";
@@ -114,7 +115,7 @@ function addServing(program: Command, context: CommandContext): void {
       )
       .option("--json", "print the addresses and the key as one line of JSON", false)
       .option("--exit-with-stdin", "stop when standard input closes", false),
-    allSettings,
+    testingSettings,
     testingDefaults,
   ).action(async (options: TestingOptions, command: Command) => {
     const { testing } = await import("./testing.ts");

@@ -74,6 +74,11 @@ export const testingDefaults: Defaults = {
   logLevel: "error",
 };
 
+const elsewhere = /^(?:effects|sink|natsUrl|natsC|natsKey|hubDomain|workers|dataDir)/;
+
+/** `testing` has one gateway, its own nats-server and a temporary store, and no readers. */
+export const testingSettings = allSettings.filter((name) => !elsewhere.test(name));
+
 export const settingsHeading = "Settings:";
 
 export function withSettings(

@@ -66,3 +66,13 @@ test("a correct command exits with code 1 if it finds no NATS", async () => {
   const { exitCode, message } = await faultOf(["project", "add", "shop"]);
   expect([exitCode, message]).toEqual([1, expect.stringContaining("cannot find NATS")]);
 });
+
+test.each(["--data-dir", "--effects-url", "--sink-port", "--workers", "--nats-url"])(
+  "`testing` rejects the setting %s, which has no effect on it",
+  async (flag) => {
+    const run = faultOf(["testing", flag, "1"]);
+    await expect(run).rejects.toMatchObject({
+      cause: { message: `error: unknown option '${flag}'` },
+    });
+  },
+);
