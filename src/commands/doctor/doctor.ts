@@ -52,7 +52,7 @@ export async function doctor(
   const check = checkOf("settings");
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
-    ? [check.ok("all valid"), ...(await checkAll(settings.config, monitors, context))]
+    ? [...checkIgnored(settings.config), ...(await checkAll(settings.config, monitors, context))]
     : settings.faults.map((fault) =>
         check.fail(fault, "see --help, or docs/reference/settings.md"),
       );
@@ -62,6 +62,12 @@ export async function doctor(
   );
   if (!settings.ok) throw new CommandError("", usageExitCode);
   if (counts.fail > 0 || (options.strict && counts.warn > 0)) throw new CommandError("");
+}
+
+function checkIgnored({ ignored = [] }: Config): Finding[] {
+  const check = checkOf("settings");
+  if (ignored.length === 0) return [check.ok("all valid")];
+  return ignored.map((fault) => check.warn(fault, "correct it, unset it, or use its flag"));
 }
 
 async function checkAll(
