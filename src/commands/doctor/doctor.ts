@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { wantedConfigs } from "../../gateway/streams/desired.ts";
-import { ownAuthorization } from "../../platform/base/port-access.ts";
+import { ownSignature } from "../../platform/base/port-access.ts";
 import { folderFix, readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
 import { type Config, variableOf } from "../../platform/settings/config.ts";
@@ -106,14 +106,14 @@ async function checkPorts(
     ...instanceOf({ ...config, natsUrl }),
     stream_created: (await nats).streamCreated,
   });
-  const headers = ownAuthorization(config);
+  const sign = ownSignature(config);
   const { effectsHost, adminHost } = config;
   const effects = checkEffectsPort(
-    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, headers },
+    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, sign },
     mine,
   );
   const adminPort = noted?.adminPort ?? config.adminPort;
-  const asked = { host: adminHost, port: adminPort, timeoutMs, headers };
+  const asked = { host: adminHost, port: adminPort, timeoutMs, sign };
   const admin = await checkAdminPort(asked, mine);
   const isTls = config.tlsCert !== undefined;
   const open = await checkPublicPort(
