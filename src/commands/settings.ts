@@ -35,17 +35,19 @@ export const streamSettings: readonly SettingName[] = [
   "frameBytesMax",
 ];
 
-/** The settings with which a process protects its port. */
-export const accessSettings: readonly SettingName[] = [
+/** The settings with which effects and sinks find NATS, where they only read. */
+export const readerNatsSettings = natsSettings.filter(
+  (name) => name !== "hubDomain" && name !== "replicas",
+);
+
+/** The settings of a reader's process: the tokens of its port, its log and the export of metrics. */
+export const readerProcessSettings: readonly SettingName[] = [
   "adminAuth",
   "adminToken",
   "adminTokenFile",
   "readToken",
   "readTokenFile",
-];
-
-/** The settings of the export of metrics. */
-export const metricExportSettings: readonly SettingName[] = [
+  "logLevel",
   "otelExporterOtlpEndpoint",
   "otelExporterOtlpMetricsEndpoint",
   "otelExporterOtlpProtocol",
