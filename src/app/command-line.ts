@@ -205,7 +205,7 @@ function addRemoval(project: Command, context: CommandContext): void {
     .option("--yes", "do not ask for confirmation", false)
     .option(
       "--no-effects",
-      "keep its people, groups and usage; use it if there is no effects database",
+      "keep its people, groups and usage; use it if you do not run the effects",
     )
     .action(async (id: string, options: RemoveOptions, command: Command) => {
       const { removeProject } = await import("../commands/project-remove.ts");
@@ -220,11 +220,12 @@ function addStreams(program: Command, context: CommandContext): void {
   stream.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   const withReaders = (command: Command) =>
-    withSettings(command, [...natsSettings, "partitions", "effectsUrl"]).option(
-      "--unread",
-      "remove messages even if a reader has not read them",
-      false,
-    );
+    withSettings(command, [...natsSettings, "partitions", "effectsUrl"])
+      .option("--unread", "remove messages even if a reader has not read them", false)
+      .option(
+        "--no-effects",
+        "do not check the effects database; use it if you do not run the effects",
+      );
   withNats(
     stream
       .command("show [stream]")

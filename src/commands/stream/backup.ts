@@ -3,12 +3,14 @@
 // backup of the nats CLI: `backup.json`, written last, and `stream.tar.s2`.
 
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
-import { mkdir, open, writeFile } from "node:fs/promises";
+import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
 import path from "node:path";
 import type { StreamConfig, StreamState } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
+import { limitsBucket } from "../../gateway/streams/own-limits.ts";
+import { sync, writeWhole } from "../../platform/base/files.ts";
 import { streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
@@ -43,7 +45,10 @@ interface SnapshotAnswer {
   readonly state: StreamState;
 }
 
-/** Writes the streams, the project registry and the record of erasures into a new folder each. */
+/**
+ * Writes the streams, the project registry, the limits of `stream set` and the record of erasures
+ * into a new folder each. Everything is on the disk when it returns.
+ */
 export async function backup(
   command: ConfiguredCommand,
   folder: string,
@@ -60,10 +65,16 @@ export async function backup(
         );
     }
     for (const name of names) {
-      const { state, penstock } = await backUp(command, connection, {
-        name,
-        target: path.join(folder, name),
-      });
+      const target = path.resolve(folder, name);
+      const { state, penstock } = await backUp(command, connection, { name, target }).catch(
+        async (error: Error) => {
+          await rm(target, { recursive: true, force: true });
+          const reason = command.context.stop.aborted ? "stopped" : error.message;
+          throw new CommandError(
+            `stream backup: ${name}: ${reason}: the backup is incomplete. Remove ${path.resolve(folder)}, or name another folder, and run the command again`,
+          );
+        },
+      );
       say(
         command,
         `${name}: ${counted(state.messages, "message")} up to ${state.last_seq}, ${shownBytes(penstock.data_bytes)}`,
@@ -79,7 +90,9 @@ async function bucketsOf(
   anyStream: string,
 ): Promise<string[]> {
   const manager = await managerFor(connection);
-  const names = [bucketName(config.subjectPrefix), erasuresBucketOf(anyStream)].map(bucketStream);
+  const { subjectPrefix: prefix } = config;
+  const buckets = [bucketName(prefix), limitsBucket(prefix), erasuresBucketOf(anyStream)];
+  const names = buckets.map(bucketStream);
   const found = await Promise.all(names.map((name) => streamInfoOf(manager, name)));
   return names.filter((_, index) => found[index] !== undefined);
 }
@@ -89,7 +102,7 @@ async function backUp(
   connection: NatsConnection,
   { name, target }: { name: string; target: string },
 ): Promise<Manifest> {
-  await mkdir(target, { recursive: true, mode: 0o700 });
+  const created = await mkdir(target, { recursive: true, mode: 0o700 });
   const file = await open(path.join(target, dataFile), "wx", 0o600);
   const hash = createHash("sha256");
   const inbox = createInbox();
@@ -101,17 +114,15 @@ async function backUp(
     });
     const arrived = chunks[Symbol.asyncIterator]();
     for (;;) {
-      const chunk = await inTime(arrived.next(), `${name}: the server sent no more data`);
+      const chunk = await inTime(arrived.next());
       context.stop.throwIfAborted();
       const message = chunk.value as Msg | undefined;
-      if (message === undefined) throw new CommandError(`stream backup: ${name}: connection lost`);
+      if (message === undefined) throw new CommandError("connection lost");
       const { data } = message;
       if (data.length === 0) {
         const status = message.headers?.code ?? 0;
         if (status >= 400)
-          throw new CommandError(
-            `stream backup: ${name}: the server ended the snapshot: ${message.headers?.description}`,
-          );
+          throw new CommandError(`the server ended the snapshot: ${message.headers?.description}`);
         break;
       }
       // The server sends more only after acknowledgements, so memory is bounded.
@@ -129,11 +140,9 @@ async function backUp(
         ...{ data_bytes: bytes, data_sha256: hash.digest("hex") },
       },
     };
-    const written = path.join(target, `${manifestFile}.part`);
-    await writeFile(written, `${JSON.stringify(manifest, undefined, 2)}\n`, {
-      ...{ mode: 0o600, flush: true },
-    });
-    renameSync(written, path.join(target, manifestFile));
+    const text = `${JSON.stringify(manifest, undefined, 2)}\n`;
+    await writeWhole(path.join(target, manifestFile), text);
+    await syncNames(target, path.dirname(created ?? target));
     return manifest;
   } finally {
     chunks.unsubscribe();
@@ -141,7 +150,17 @@ async function backUp(
   }
 }
 
-/** Creates the streams of a backup. Changes nothing if one exists, or if a file is damaged. */
+/** Flushes the names in the folder and in its parents, up to `last`. */
+async function syncNames(folder: string, last: string): Promise<void> {
+  await sync(folder);
+  if (folder !== last) await syncNames(path.dirname(folder), last);
+}
+
+/**
+ * Creates the streams of a backup. Leaves a stream that already is as in the backup, so a restore
+ * that was interrupted can be repeated. Changes nothing if another stream of the name exists, or if
+ * a file is damaged.
+ */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
@@ -151,27 +170,50 @@ export async function restore(
   for (const { name, manifest } of found) await checkData(folder, name, manifest);
   await withNats(command, async (connection) => {
     const manager = await managerFor(connection);
-    for (const { name } of found)
-      if ((await streamInfoOf(manager, name)) !== undefined)
+    const missing: FoundBackup[] = [];
+    for (const one of found) {
+      const info = await streamInfoOf(manager, one.name);
+      if (info === undefined) missing.push(one);
+      else if (isRestored(info.state, one.manifest.state))
+        say(command, `${one.name}: unchanged: it already ends as in the backup`);
+      else
         throw new CommandError(
-          `stream restore: the stream ${name} exists, and a restore never replaces one. Nothing was changed. Stop the gateways, which create missing streams, and remove it (nats stream rm ${name}), or restore into another NATS`,
+          `stream restore: the stream ${one.name} exists, and a restore never replaces one. Nothing was changed. Stop the gateways, which create missing streams, and remove it (nats stream rm ${one.name}), or restore into another NATS`,
         );
-    for (const { name, manifest } of found) {
-      const { messages, last_seq: last } = manifest.state;
-      await audited(command, { change: "stream restore", stream: name, messages }, () =>
-        restoreOne(command, connection, { data: path.join(folder, name, dataFile), manifest }),
-      );
-      const state = (await streamInfoOf(manager, name))?.state;
-      if (state?.last_seq !== last)
-        throw new CommandError(
-          `stream restore: ${name} ends at ${state?.last_seq}, and its backup at ${last}`,
-        );
-      say(command, `${name}: ${counted(state.messages, "message")} up to ${last}`);
-      // Messages older than the maximum age leave a restored stream immediately.
-      if (state.messages < messages)
-        note(command, `${name}: ${counted(messages - state.messages, "message")} had expired`);
     }
+    for (const [index, one] of missing.entries())
+      await restoreChecked(command, connection, { folder, ...one }).catch((error: Error) => {
+        const reason = command.context.stop.aborted ? "stopped" : error.message;
+        const left = missing.slice(index).map(({ name }) => name);
+        throw new CommandError(
+          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again before a gateway starts: it restores only these. JetStream may need 10 s until it has removed a stream that is half restored`,
+        );
+      });
   });
+}
+
+function isRestored(state: StreamState, { last_seq: last, last_ts, messages }: StreamState) {
+  // A stream without messages has no reliable time.
+  const isSameTime = messages === 0 || state.messages === 0 || state.last_ts === last_ts;
+  return state.last_seq === last && isSameTime;
+}
+
+async function restoreChecked(
+  command: ConfiguredCommand,
+  connection: NatsConnection,
+  { folder, name, manifest }: FoundBackup & { folder: string },
+): Promise<void> {
+  const { messages, last_seq: last } = manifest.state;
+  await audited(command, { change: "stream restore", stream: name, messages }, () =>
+    restoreOne(command, connection, { data: path.join(folder, name, dataFile), manifest }),
+  );
+  const state = (await streamInfoOf(await managerFor(connection), name))?.state;
+  if (state?.last_seq !== last)
+    throw new CommandError(`it ends at ${state?.last_seq}, and its backup at ${last}`);
+  say(command, `${name}: ${counted(state.messages, "message")} up to ${last}`);
+  // Messages older than the maximum age leave a restored stream immediately.
+  if (state.messages < messages)
+    note(command, `${name}: ${counted(messages - state.messages, "message")} had expired`);
 }
 
 interface FoundBackup {
@@ -252,14 +294,14 @@ async function restoreOne(
   };
   for await (const chunk of createReadStream(data, { highWaterMark: chunkBytes })) {
     const answer = (await send(chunk as Buffer)).string();
-    if (/^-ERR|"error":/.test(answer)) throw failed(name, answer);
+    if (/^-ERR|"error":/.test(answer)) throw rejected(answer);
   }
   const ended = (await send(new Uint8Array())).json<{ error?: { description: string } }>();
-  if (ended.error !== undefined) throw failed(name, ended.error.description);
+  if (ended.error !== undefined) throw rejected(ended.error.description);
 }
 
-function failed(name: string, reason: string): CommandError {
-  return new CommandError(`stream restore: the server rejected the data of ${name}: ${reason}`);
+function rejected(reason: string): CommandError {
+  return new CommandError(`the server rejected the data: ${reason}`);
 }
 
 /** Sends a request to JetStream's API. Throws a CommandError with the server's error. */
@@ -272,14 +314,15 @@ async function ask<T extends { readonly error?: { readonly description: string }
   const message = await connection.request(`$JS.API.${what}`, JSON.stringify(request), options);
   const answer = message.json<T>();
   if (answer.error !== undefined)
-    throw new CommandError(`${what.toLowerCase()}: ${answer.error.description}`);
+    throw new CommandError(`JetStream rejected ${what}: ${answer.error.description}`);
   return answer;
 }
 
-async function inTime<T>(work: Promise<T>, late: string): Promise<T> {
+async function inTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
+  const late = new CommandError("the server sent no more data");
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new CommandError(`stream backup: ${late}`)), silenceMsMax);
+    timer = setTimeout(() => reject(late), silenceMsMax);
   });
   return await Promise.race([work, timeout]).finally(() => clearTimeout(timer));
 }

@@ -11,7 +11,9 @@ test("stream purge asks for confirmation, and removes the messages of one projec
   const dry = await stream(["purge", "live", "--project", "shop", "--dry-run"]);
   expect(dry.out).toContain("PENSTOCK_LIVE_0: 3 messages of shop before sequence 6\n");
   expect((await stream(["purge", "live"])).fault).toContain("confirm with --yes");
-  expect((await stream(["purge", "live"], "no")).fault).toBe("stream purge: nothing was changed");
+  expect((await stream(["purge", "live"], "no")).fault).toBe(
+    "stream purge: not confirmed: nothing was changed",
+  );
   expect(await messages()).toBe(5);
   await stream(["purge", "live", "--project", "shop", "--to", "3", "--yes"]);
   expect(await messages()).toBe(3);
