@@ -279,11 +279,26 @@ function addStreams(program: Command, context: CommandContext): void {
   withNats(
     stream
       .command("restore <folder> [stream]")
-      .description("create the streams of a backup; none of them may exist"),
-  ).action(async (folder: string, which: string | undefined, _, command: Command) => {
-    const { restore } = await import("../commands/stream/backup.ts");
-    await restore(of(command), folder, which);
-  });
+      .description(
+        "create the streams of a backup, or those of a lane, or one; other streams of these names must not exist",
+      ),
+  )
+    .option(
+      "--replace-empty",
+      "replace streams that never had a message; stop the gateways first",
+      false,
+    )
+    .action(
+      async (
+        folder: string,
+        which: string | undefined,
+        { replaceEmpty }: { replaceEmpty: boolean },
+        command: Command,
+      ) => {
+        const { restore } = await import("../commands/stream/backup.ts");
+        await restore(of(command), folder, { which, replaceEmpty });
+      },
+    );
 }
 
 function addQuotaAndUsage(project: Command, context: CommandContext): void {

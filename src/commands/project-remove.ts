@@ -114,8 +114,7 @@ class Removal {
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
         ...{ stream, subject: of(id) },
       });
-      if (messages > 0)
-        say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
+      say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
       const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
       const shared = state.subjects?.[of(manyProjects)] ?? 0;
       if (shared > 0)

@@ -12,7 +12,7 @@ import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { limitsBucket } from "../../gateway/streams/own-limits.ts";
 import { sync, writeWhole } from "../../platform/base/files.ts";
 import { streamInfoOf } from "../../platform/nats/api.ts";
-import { bucketStream } from "../../platform/nats/names.ts";
+import { bucketStream, lanes } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -66,9 +66,8 @@ export async function backup(
     }
     for (const name of names) {
       const target = path.resolve(folder, name);
-      const { state, penstock } = await backUp(command, connection, { name, target }).catch(
+      const { state, penstock } = await backUpOne(command, connection, { name, target }).catch(
         async (error: Error) => {
-          await rm(target, { recursive: true, force: true });
           const reason = command.context.stop.aborted ? "stopped" : error.message;
           throw new CommandError(
             `stream backup: ${name}: ${reason}: the backup is incomplete. Remove ${path.resolve(folder)}, or name another folder, and run the command again`,
@@ -97,10 +96,46 @@ async function bucketsOf(
   return names.filter((_, index) => found[index] !== undefined);
 }
 
+interface Target {
+  readonly name: string;
+  readonly target: string;
+}
+
+/**
+ * Backs up a stream with its consumers, or a bucket. If a nats-server is down, JetStream rejects a
+ * snapshot with consumers that were only on this server: then backs up the stream without them.
+ */
+async function backUpOne(
+  command: ConfiguredCommand,
+  connection: NatsConnection,
+  { name, target }: Target,
+): Promise<Manifest> {
+  const attempt = async (hasConsumers: boolean) => {
+    try {
+      return await backUp(command, connection, { name, target, hasConsumers });
+    } catch (error) {
+      await rm(target, { recursive: true, force: true });
+      throw error;
+    }
+  };
+  // The consumers of a bucket are watches of running gateways.
+  if (name.startsWith(bucketStream(""))) return await attempt(false);
+  try {
+    return await attempt(true);
+  } catch (error) {
+    if (!/consumer/.test((error as Error).message)) throw error;
+    note(
+      command,
+      `${name}: backed up without its consumers, so durable readers start again after a restore: ${(error as Error).message}`,
+    );
+    return await attempt(false);
+  }
+}
+
 async function backUp(
   { context }: ConfiguredCommand,
   connection: NatsConnection,
-  { name, target }: { name: string; target: string },
+  { name, target, hasConsumers }: Target & { readonly hasConsumers: boolean },
 ): Promise<Manifest> {
   const created = await mkdir(target, { recursive: true, mode: 0o700 });
   const file = await open(path.join(target, dataFile), "wx", 0o600);
@@ -110,7 +145,12 @@ async function backUp(
   let bytes = 0;
   try {
     const answer = await ask<SnapshotAnswer>(connection, `STREAM.SNAPSHOT.${name}`, {
-      ...{ deliver_subject: inbox, no_consumers: false, chunk_size: chunkBytes, jsck: true },
+      ...{
+        deliver_subject: inbox,
+        no_consumers: !hasConsumers,
+        chunk_size: chunkBytes,
+        jsck: true,
+      },
     });
     const arrived = chunks[Symbol.asyncIterator]();
     for (;;) {
@@ -159,34 +199,45 @@ async function syncNames(folder: string, last: string): Promise<void> {
 /**
  * Creates the streams of a backup. Leaves a stream that already is as in the backup, so a restore
  * that was interrupted can be repeated. Changes nothing if another stream of the name exists, or if
- * a file is damaged.
+ * a file is damaged. `replaceEmpty` removes streams that never had a message.
  */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
-  which: string | undefined,
+  { which, replaceEmpty }: { which?: string | undefined; replaceEmpty: boolean },
 ): Promise<void> {
   const found = manifestsIn(folder, which);
   for (const { name, manifest } of found) await checkData(folder, name, manifest);
   await withNats(command, async (connection) => {
     const manager = await managerFor(connection);
     const missing: FoundBackup[] = [];
+    const empty: FoundBackup[] = [];
     for (const one of found) {
       const info = await streamInfoOf(manager, one.name);
       if (info === undefined) missing.push(one);
       else if (isRestored(info.state, one.manifest.state))
         say(command, `${one.name}: unchanged: it already ends as in the backup`);
+      else if (info.state.last_seq === 0) empty.push(one);
       else
         throw new CommandError(
-          `stream restore: the stream ${one.name} exists, and a restore never replaces one. Nothing was changed. Stop the gateways, which create missing streams, and remove it (nats stream rm ${one.name}), or restore into another NATS`,
+          `stream restore: the stream ${one.name} exists and ends at ${info.state.last_seq}, its backup ends at ${one.manifest.state.last_seq}: a restore never replaces messages. Nothing was changed. Remove the stream (nats stream rm ${one.name}), or restore into another NATS`,
         );
     }
+    if (empty.length > 0 && !replaceEmpty)
+      throw new CommandError(
+        `stream restore: these streams exist and are empty: ${empty.map(({ name }) => name).join(", ")}. Nothing was changed. A gateway has created them, or a restore was interrupted: stop the gateways, and run the command again with --replace-empty`,
+      );
+    for (const { name } of empty)
+      await audited(command, { change: "stream remove", stream: name, messages: 0 }, () =>
+        manager.streams.delete(name),
+      );
+    missing.push(...empty);
     for (const [index, one] of missing.entries())
       await restoreChecked(command, connection, { folder, ...one }).catch((error: Error) => {
         const reason = command.context.stop.aborted ? "stopped" : error.message;
         const left = missing.slice(index).map(({ name }) => name);
         throw new CommandError(
-          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again before a gateway starts: it restores only these. JetStream may need 10 s until it has removed a stream that is half restored`,
+          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again in 10 s, before a gateway starts: it restores only these`,
         );
       });
   });
@@ -223,15 +274,20 @@ interface FoundBackup {
 
 function manifestsIn(folder: string, which: string | undefined): FoundBackup[] {
   const wrong = (what: string) => new CommandError(`stream restore: ${what}`, usageExitCode);
-  let names: string[];
+  let all: string[];
   try {
-    names = readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && (which ?? entry.name) === entry.name)
+    all = readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name);
   } catch (error) {
     throw wrong(`cannot read ${folder}: ${(error as NodeJS.ErrnoException).code}`);
   }
-  const found = names.map((name) => {
+  const wanted = which?.toUpperCase();
+  const isWanted = (name: string) =>
+    wanted === undefined ||
+    name.toUpperCase() === wanted ||
+    (lanes.some((lane) => lane === which) && name.replace(/_\d+$/, "").endsWith(`_${wanted}`));
+  const found = all.filter(isWanted).map((name) => {
     const file = path.join(folder, name, manifestFile);
     if (!existsSync(file))
       throw wrong(`${path.join(folder, name)} has no ${manifestFile}: the backup is incomplete`);
@@ -252,7 +308,11 @@ function manifestsIn(folder: string, which: string | undefined): FoundBackup[] {
     return { name, manifest: { config, state, penstock } };
   });
   if (found.length === 0)
-    throw wrong(`${folder} contains no backup${which === undefined ? "" : ` of ${which}`}`);
+    throw wrong(
+      which === undefined
+        ? `${folder} contains no backup`
+        : `${folder} contains no backup of ${which}: it contains ${all.join(", ") || "no streams"}`,
+    );
   return found;
 }
 

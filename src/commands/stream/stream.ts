@@ -10,7 +10,7 @@ import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { shownBytes } from "../doctor/finding.ts";
 import { managerFor, withNats } from "../nats.ts";
-import { mustBeProjectId } from "../registered-project.ts";
+import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted, table } from "../terminal.ts";
 import { readersOf, type StreamReader } from "./readers.ts";
 import {
@@ -104,6 +104,8 @@ export interface SetOptions {
 
 /** Minimum retention, so that readers that restart do not lose events. */
 const ageMsMin = 3_600_000;
+/** Like the minimum of PENSTOCK_STREAM_BYTES_MAX. */
+const bytesMin = 1_048_576;
 
 /** Sets the limits of streams. A limit that is set here is no longer changed by the gateways. */
 export async function setLimits(
@@ -120,6 +122,11 @@ export async function setLimits(
   if (maxAge !== undefined && maxAge < ageMsMin)
     throw new CommandError(
       "stream set: --max-age must be at least 1h, so that a reader that restarts loses no events",
+      usageExitCode,
+    );
+  if (maxBytes !== undefined && maxBytes < bytesMin)
+    throw new CommandError(
+      `stream set: --max-bytes must be at least ${bytesMin}: a smaller stream would reject most events (503 store_full)`,
       usageExitCode,
     );
   await withNats(command, async (connection) => {
@@ -226,6 +233,8 @@ export async function purge(
   if (project !== undefined) mustBeProjectId(project);
   await withNats(command, async (connection) => {
     const manager = await managerOf(connection, { timeoutMs: changeTimeoutMs });
+    if (project !== undefined)
+      await mustBeKnown(connection, command.config, { command: "stream purge", project });
     const streams = await namedStreams(command, connection, which);
     if (options.to !== undefined && streams.length > 1)
       throw new CommandError(

@@ -62,7 +62,7 @@ export async function countDoomed(
   return Math.max(0, all - (await countFrom(manager, stream, { from: before, subject })));
 }
 
-export interface UnreadCheck {
+interface UnreadCheck {
   /** The command, with which errors begin. */
   readonly doing: string;
   readonly doomed: readonly (readonly [NamedStream, Doomed])[];

@@ -16,7 +16,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
-import { startNatsServer } from "../../kit/nats-server.ts";
+import { startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { runCommand } from "../../kit/run-command.ts";
 import { streamRig } from "./stream-kit.ts";
@@ -132,6 +132,11 @@ describe("stream backup and restore", () => {
     expect(await contentOf(url, "PENSTOCK_LIVE_0")).toEqual(
       await contentOf(server.url, "PENSTOCK_LIVE_0"),
     );
+    const lane = await runCommand(env, ["stream", "restore", folder, "live"]);
+    expect(lane.out).toMatch(/^PENSTOCK_LIVE_0: unchanged: .*\n$/);
+    expect((await runCommand(env, ["stream", "restore", folder, "lve"])).fault).toContain(
+      `${folder} contains no backup of lve: it contains `,
+    );
     const third = await restored(url, folder);
     expect([third.fault, third.audit]).toEqual([undefined, []]);
     expect(third.out.match(/: unchanged: /g)?.length).toBeGreaterThanOrEqual(2);
@@ -192,10 +197,30 @@ describe("stream backup and restore", () => {
     expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
     await publish("shop");
     expect((await stream(["restore", folder])).fault).toContain(
-      "the stream PENSTOCK_LIVE_0 exists, and a restore never replaces one",
+      "the stream PENSTOCK_LIVE_0 exists and ends at 2, its backup ends at 1: a restore never replaces",
     );
     expect(await messages()).toBe(2);
     expect((await stream(["backup", folder, "live"])).fault).toContain("PENSTOCK_LIVE_0 exists");
+  });
+
+  test("a restore replaces empty streams, which a gateway has created, only with --replace-empty", async () => {
+    const { stream, publish, messages, ensure, manager } = await streamRig(server);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    await manager.streams.delete("PENSTOCK_LIVE_0");
+    await untilStreamsGone(server, ["PENSTOCK_LIVE_0"]);
+    await ensure();
+    expect((await stream(["restore", folder])).fault).toContain(
+      "these streams exist and are empty: PENSTOCK_LIVE_0. Nothing was changed.",
+    );
+    expect(await messages()).toBe(0);
+    const replaced = await stream(["restore", folder, "--replace-empty"]);
+    expect([replaced.fault, await messages()]).toEqual([undefined, 1]);
+    expect(replaced.audit).toMatchObject([
+      { change: "stream remove", stream: "PENSTOCK_LIVE_0" },
+      { change: "stream restore", stream: "PENSTOCK_LIVE_0" },
+    ]);
   });
 
   test.each([
