@@ -11,7 +11,7 @@ import { createInbox, type Msg, type NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { limitsBucket } from "../../gateway/streams/own-limits.ts";
 import { sync, writeWhole } from "../../platform/base/files.ts";
-import { streamInfoOf } from "../../platform/nats/api.ts";
+import { ledStreamInfo, NoLeaderError, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream, lanes } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
@@ -111,8 +111,12 @@ async function backUpOne(
   { name, target }: Target,
 ): Promise<Manifest> {
   const attempt = async (hasConsumers: boolean) => {
+    const created = await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
+    await mkdir(target, { mode: 0o700 });
     try {
-      return await backUp(command, connection, { name, target, hasConsumers });
+      const manifest = await backUp(command, connection, { name, target, hasConsumers });
+      await syncNames(target, path.dirname(created ?? target));
+      return manifest;
     } catch (error) {
       await rm(target, { recursive: true, force: true });
       throw error;
@@ -137,7 +141,6 @@ async function backUp(
   connection: NatsConnection,
   { name, target, hasConsumers }: Target & { readonly hasConsumers: boolean },
 ): Promise<Manifest> {
-  const created = await mkdir(target, { recursive: true, mode: 0o700 });
   const file = await open(path.join(target, dataFile), "wx", 0o600);
   const hash = createHash("sha256");
   const inbox = createInbox();
@@ -182,7 +185,6 @@ async function backUp(
     };
     const text = `${JSON.stringify(manifest, undefined, 2)}\n`;
     await writeWhole(path.join(target, manifestFile), text);
-    await syncNames(target, path.dirname(created ?? target));
     return manifest;
   } finally {
     chunks.unsubscribe();
@@ -213,7 +215,12 @@ export async function restore(
     const missing: FoundBackup[] = [];
     const empty: FoundBackup[] = [];
     for (const one of found) {
-      const info = await streamInfoOf(manager, one.name);
+      const info = await ledStreamInfo(manager, one.name).catch((error: Error) => {
+        if (!(error instanceof NoLeaderError)) throw error;
+        throw new CommandError(
+          `stream restore: ${error.message}: a nats-server is down, or was lost during a restore. Nothing was changed. Start it, and run the command again`,
+        );
+      });
       if (info === undefined) missing.push(one);
       else if (isRestored(info.state, one.manifest.state))
         say(command, `${one.name}: unchanged: it already ends as in the backup`);

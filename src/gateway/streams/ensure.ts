@@ -36,7 +36,7 @@ import {
   type WantedConfig,
   wantedConfigs,
 } from "./desired.ts";
-import { limitsBucket, type OwnLimits, readOwnLimits } from "./own-limits.ts";
+import { limitsBucket, type OwnLimits, raiseLimitsReplicas, readOwnLimits } from "./own-limits.ts";
 
 /** An error that waiting cannot resolve. The message states what to change. */
 class StreamError extends Error {
@@ -261,6 +261,8 @@ async function ensureWith(
       { stream: wanted.name, changed, own },
       "stream limits raised to the settings, or set to those of `penstock stream set`",
     );
+    if (changed.num_replicas !== undefined)
+      await raiseLimitsReplicas(jsm, settings.subjectPrefix, changed.num_replicas);
   }
   if (options.isStart) await enableBatches(jsm, current, options);
 }

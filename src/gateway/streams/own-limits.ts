@@ -55,3 +55,15 @@ export async function writeOwnLimits(
   const bucket = isThere ? await kvm.open(name) : await kvm.create(name, { replicas, history: 1 });
   await bucket.put(stream, JSON.stringify(limits));
 }
+
+/** Raises the replicas of the bucket, because the streams may have had fewer when it was created. */
+export async function raiseLimitsReplicas(
+  manager: JetStreamManager,
+  prefix: string,
+  replicas: number,
+): Promise<void> {
+  const stream = bucketStream(limitsBucket(prefix));
+  const info = await streamInfoOf(manager, stream);
+  if (info !== undefined && info.config.num_replicas < replicas)
+    await manager.streams.update(stream, { num_replicas: replicas });
+}

@@ -3,12 +3,15 @@
 
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { ensureStreams } from "../../../src/gateway/streams/ensure.ts";
+import { readConfig } from "../../../src/platform/settings/read-config.ts";
 import { type ClusterStore, createClusterStore } from "../../faults/cluster-store.ts";
 import { readFrames, startTestGateway } from "../../kit/gateway.ts";
 import type { TestNatsServer } from "../../kit/nats-server.ts";
-import { temporaryFolder } from "../../kit/processes.ts";
+import { silent, temporaryFolder } from "../../kit/processes.ts";
 import { type CommandRun, runCommand } from "../../kit/run-command.ts";
 
 const live = "PENSTOCK_LIVE_0";
@@ -85,6 +88,31 @@ async function whileKilled(run: () => Promise<CommandRun>): Promise<CommandRun> 
   return last;
 }
 
+test("the limits that stream set has set have as many replicas as the streams, also if these are raised later", async () => {
+  const env = {
+    ...envOf(cluster),
+    PENSTOCK_SUBJECT_PREFIX: "grown",
+    PENSTOCK_NATS_URL: cluster.readerUrl,
+  };
+  const connection = await connect({ servers: cluster.readerUrl.split(",") });
+  onTestFinished(() => connection.close());
+  const manager = await jetstreamManager(connection);
+  const ensure = async (replicas: string) => {
+    const result = readConfig({ ...env, PENSTOCK_REPLICAS: replicas }, {});
+    if (!result.ok) throw new Error(result.faults.join("; "));
+    await ensureStreams(connection, result.config, silent);
+  };
+  const replicasOf = async (stream: string) =>
+    (await manager.streams.info(stream)).config.num_replicas;
+  await ensure("1");
+  const set = ["stream", "set", "live", "--max-age", "20d", "--no-effects"];
+  expect((await runCommand(env, set)).fault).toBeUndefined();
+  expect(await replicasOf("KV_grown_limits")).toBe(1);
+  await ensure("3");
+  for (const stream of ["GROWN_LIVE_0", "KV_grown_limits"])
+    expect(await replicasOf(stream)).toBe(3);
+}, 60_000);
+
 describe("on a cluster under load, with the leader of the stream killed in the middle", () => {
   test("stream set applies its limits, also if it is repeated, and loses no stored event", async () => {
     const { env, acked, shop, stop } = await loaded();
@@ -160,6 +188,7 @@ describe("on a cluster under load, with the leader of the stream killed in the m
     const first = restore();
     await other.nodes[0]!.kill();
     let last = await first;
+    await other.nodes[0]!.restart();
     const faults: string[] = [];
     const deadline = performance.now() + againMsMax;
     while (last.fault !== undefined && performance.now() < deadline) {
@@ -168,7 +197,6 @@ describe("on a cluster under load, with the leader of the stream killed in the m
       last = await restore();
     }
     expect(last.fault, faults.join("\n")).toBeUndefined();
-    await other.nodes[0]!.restart();
     await Promise.all([live, "PENSTOCK_HISTORICAL_0"].map((stream) => other.whole(stream)));
     const stored = await storedIds(shop, other.readerUrl);
     expect(before.filter((id) => !stored.has(id))).toEqual([]);
