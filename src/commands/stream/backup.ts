@@ -68,7 +68,7 @@ export async function backup(
       const target = path.resolve(folder, name);
       const { state, penstock } = await backUpOne(command, connection, { name, target }).catch(
         async (error: Error) => {
-          const reason = command.context.stop.aborted ? "stopped" : error.message;
+          const reason = reasonOf(command, error);
           throw new CommandError(
             `stream backup: ${name}: ${reason}: the backup is incomplete. Remove ${path.resolve(folder)}, or name another folder, and run the command again`,
           );
@@ -81,6 +81,12 @@ export async function backup(
     }
     say(command, `backup complete: ${path.resolve(folder)}`);
   });
+}
+
+function reasonOf({ context }: ConfiguredCommand, error: Error): string {
+  if (context.stop.aborted) return "stopped";
+  const isSilent = error.name === "TimeoutError" || error.message === "timeout";
+  return isSilent ? `JetStream did not answer within ${silenceMsMax / 1_000} s` : error.message;
 }
 
 async function bucketsOf(
@@ -241,10 +247,10 @@ export async function restore(
     missing.push(...empty);
     for (const [index, one] of missing.entries())
       await restoreChecked(command, connection, { folder, ...one }).catch((error: Error) => {
-        const reason = command.context.stop.aborted ? "stopped" : error.message;
+        const reason = reasonOf(command, error);
         const left = missing.slice(index).map(({ name }) => name);
         throw new CommandError(
-          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again in 10 s, before a gateway starts: it restores only these`,
+          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again in 10 s, with every nats-server running and before a gateway starts: it restores only these`,
         );
       });
   });
