@@ -4,7 +4,7 @@ import { LivePage } from "../live/live-page.ts";
 import type { LiveSource } from "../live/snapshot.ts";
 import type { TailSource } from "../live/tail.ts";
 import { isLoopback, reachable } from "../platform/base/own-host.ts";
-import { ownAuthorization } from "../platform/base/port-access.ts";
+import { ownSignature } from "../platform/base/port-access.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
@@ -44,7 +44,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     access: adminAccess,
     showsEvents,
     effectsUrl: () => effectsUrlOf(config, sources.effectsPort),
-    effectsHeaders: ownAuthorization(config),
+    signEffects: ownSignature(config),
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {

@@ -2,10 +2,9 @@ import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import {
-  accessSettings,
   configOf,
-  metricExportSettings,
-  natsSettings,
+  readerNatsSettings,
+  readerProcessSettings,
   withSettings,
 } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -267,11 +266,9 @@ export async function peopleOf(
 }
 
 const processSettings: readonly SettingName[] = [
-  ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
-  ...(["sinkHost", "sinkPort"] as const),
-  ...accessSettings,
-  ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
-  ...metricExportSettings,
+  ...readerNatsSettings,
+  ...(["sinkHost", "sinkPort", "sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs"] as const),
+  ...readerProcessSettings,
 ];
 
 interface ReadingOptions {

@@ -17,6 +17,10 @@ export async function openTelemetry(
   { name, hasRequests = false, snapshot, log }: TelemetryParts,
 ): Promise<Telemetry | undefined> {
   if (config.otelSdkDisabled) return undefined;
+  // A worker leaves the warning to its supervisor, which exports the metrics.
+  if (snapshot !== undefined)
+    for (const reason of config.ignored ?? [])
+      log.warn({ reason }, "OpenTelemetry setting ignored");
   const base = config.otelExporterOtlpEndpoint;
   const tracesUrl = config.otelExporterOtlpTracesEndpoint ?? (base && `${base}/v1/traces`);
   const metricsUrl = config.otelExporterOtlpMetricsEndpoint ?? (base && `${base}/v1/metrics`);

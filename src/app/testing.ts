@@ -59,7 +59,7 @@ async function run(config: Config, context: CommandContext, json: boolean): Prom
     const key = project?.keys.at(-1) ?? "";
     let pages: TestingPages | undefined;
     const gateway = await startGateway(effective, {
-      ...{ log, signal: stop, tryKey: key },
+      ...{ log, signal: stop, tryKey: key, effectsPort: () => undefined },
       adminPages: (request, response) => pages?.answer(request, response) ?? false,
     });
     closers.push(() => gateway.close());

@@ -15,7 +15,6 @@ import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
 import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
-import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { audited } from "./audit.ts";
 import { confirm } from "./confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say } from "./context.ts";
@@ -112,8 +111,7 @@ class Removal {
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
         ...{ stream, subject: of(id) },
       });
-      if (messages > 0)
-        say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
+      say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
       const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
       const shared = state.subjects?.[of(manyProjects)] ?? 0;
       if (shared > 0)
@@ -132,12 +130,15 @@ class Removal {
           },
         ] as const,
     );
-    const unread = effects ? await unreadOf(command, manager, doomed, "--no-effects") : [];
-    for (const one of unread) note(command, `${one}, and will not receive them`);
-    const place = storePlace(command.config);
+    const check = { doing: "project remove", doomed, effects };
+    for (const one of await unreadOf(command, manager, check))
+      note(command, `${one}, and will not receive them`);
     if (!effects) note(command, "the effects keep its people, groups and usage (--no-effects)");
-    else if (this.#hasEffects)
-      say(command, `${shownPlace(place)}: its people, groups, usage and spikes`);
+    else
+      say(
+        command,
+        `${shownPlace(storePlace(command.config))}: its people, groups, usage and spikes`,
+      );
     note(command, "targets of sinks keep what they have received, and so do backups");
     for (const copy of await copiesOf(this.#connection, streams))
       note(command, `not removed: ${copy}`);
@@ -154,11 +155,7 @@ class Removal {
       : "not in the registry";
   }
 
-  get #hasEffects(): boolean {
-    const place = storePlace(this.#command.config);
-    return place.kind === "postgres" || !isAbsent(place.file);
-  }
-
+  /** Rejects new events, and waits until the events of requests in progress are stored. */
   async #disable(): Promise<void> {
     const command = this.#command;
     try {
@@ -174,7 +171,6 @@ class Removal {
   }
 
   async #removeEffects(): Promise<void> {
-    if (!this.#hasEffects) return;
     const command = this.#command;
     const place = storePlace(command.config);
     try {

@@ -33,15 +33,19 @@ export const streamSettings: readonly SettingName[] = [
   "frameBytesMax",
 ];
 
-export const accessSettings: readonly SettingName[] = [
+/** The settings with which effects and sinks find NATS, where they only read. */
+export const readerNatsSettings = natsSettings.filter(
+  (name) => name !== "hubDomain" && name !== "replicas",
+);
+
+/** The settings of a reader's process: the tokens of its port, its log and the export of metrics. */
+export const readerProcessSettings: readonly SettingName[] = [
   "adminAuth",
   "adminToken",
   "adminTokenFile",
   "readToken",
   "readTokenFile",
-];
-
-export const metricExportSettings: readonly SettingName[] = [
+  "logLevel",
   "otelExporterOtlpEndpoint",
   "otelExporterOtlpMetricsEndpoint",
   "otelExporterOtlpProtocol",
@@ -68,6 +72,11 @@ export const testingDefaults: Defaults = {
   projectShare: "100",
   logLevel: "error",
 };
+
+const elsewhere = /^(?:effects|sink|natsUrl|natsC|natsKey|hubDomain|workers|dataDir)/;
+
+/** `testing` has one gateway, its own nats-server and a temporary store, and no readers. */
+export const testingSettings = allSettings.filter((name) => !elsewhere.test(name));
 
 export const settingsHeading = "Settings:";
 

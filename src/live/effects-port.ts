@@ -3,6 +3,7 @@
 
 import { dayOf } from "../platform/base/day.ts";
 import { get } from "../platform/base/http-request.ts";
+import type { Sign } from "../platform/base/port-access.ts";
 import { reportedStatus } from "../readers/effects/http/client.ts";
 
 export interface EffectsSnapshot {
@@ -16,7 +17,7 @@ export interface EffectsSnapshot {
 
 interface EffectsPort {
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly sign: Sign | undefined;
 }
 
 interface ProjectUsage {
@@ -106,8 +107,9 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
   return { state: "waiting", reasons: [detail], ...nothingKnown };
 }
 
-async function ask({ url, headers = {} }: EffectsPort, path: string, signal: AbortSignal) {
-  const options = { headers, signal, bytesMax: answerBytesMax };
-  const { status, body } = await get(new URL(url + path), options);
+async function ask({ url, sign }: EffectsPort, path: string, signal: AbortSignal) {
+  const target = new URL(url + path);
+  const options = { headers: { ...sign?.(target) }, signal, bytesMax: answerBytesMax };
+  const { status, body } = await get(target, options);
   return { status, text: body.toString("utf8") };
 }

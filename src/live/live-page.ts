@@ -108,7 +108,7 @@ export class LivePage {
 
   /** A person is shown under the same conditions as events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
-    const { showsEvents, effectsUrl, effectsHeaders } = this.#options;
+    const { showsEvents, effectsUrl, signEffects } = this.#options;
     const url = effectsUrl?.();
     if (!showsEvents)
       refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
@@ -123,7 +123,7 @@ export class LivePage {
       this.#personsAsked += 1;
       try {
         const person = await effectsPerson(
-          { url, headers: effectsHeaders },
+          { url, sign: signEffects },
           { project, distinctId },
           gone.signal,
         );

@@ -2,6 +2,7 @@
 // the page shows the part's last value.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
+import type { Sign } from "../platform/base/port-access.ts";
 import { atMost } from "../platform/base/retry.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
 import { type EffectsSnapshot, effectsSnapshot } from "./effects-port.ts";
@@ -21,7 +22,8 @@ export interface LiveSource {
   readonly upMs: () => number;
   readonly showsEvents: boolean;
   readonly effectsUrl?: () => string | undefined;
-  readonly effectsHeaders?: Readonly<Record<string, string>>;
+  /** Headers with the token that the effects port needs, if it needs one. */
+  readonly signEffects?: Sign;
 }
 
 const waitMs = 900;
@@ -55,7 +57,7 @@ export class Snapshots {
     this.#store = new Remembered(() => session.snapshot(), unknownStore);
     this.#effects = new Remembered(async () => {
       const url = source.effectsUrl?.();
-      const port = { url: url ?? "", headers: source.effectsHeaders };
+      const port = { url: url ?? "", sign: source.signEffects };
       return url === undefined ? undefined : await effectsSnapshot(port, this.#projects);
     }, undefined);
   }

@@ -32,7 +32,11 @@ interface ComposeFile {
 }
 
 const folder = path.join(root, "deploy/compose");
-const text = readDeploy("compose/compose.yaml").replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1");
+const source = readDeploy("compose/compose.yaml");
+const required = /\$\{(\w+):\?set it in deploy\/compose\/\.env\}/g;
+const text = source
+  .replaceAll(required, "valueof$1")
+  .replaceAll(/valueof\w+/g, (name) => name.replaceAll("_", ""));
 const file = parse(text, { merge: true }) as ComposeFile;
 const services = Object.entries(file.services);
 const haproxy = readDeploy("compose/haproxy.cfg");
@@ -164,6 +168,16 @@ describe("the Compose file", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
+  test("has no default secret, and the guide writes every secret into .env", () => {
+    const names = [...new Set([...source.matchAll(required)].map(([, name]) => name!))].sort();
+    expect(names).toContain("ADMIN_TOKEN");
+    expect(source.replaceAll(required, "")).not.toContain("${");
+    for (const writer of [source, readDeploy("README.md")]) {
+      const written = /for name in ([A-Z_ ]+); do/.exec(writer)?.[1] ?? "";
+      expect(written.split(" ").sort()).toEqual(names);
+    }
+  });
+
   test("gives Prometheus only the read-only token", () => {
     const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
     const { file: source } = file.secrets["read-token"]!;
@@ -172,7 +186,7 @@ describe("the Compose file", () => {
       expect(secrets, name).toEqual(["read-token"]);
       const { adminToken, readTokenFile } = settingsIn(environment);
       expect({ adminToken, readTokenFile }, name).toEqual({
-        adminToken: "change-this-admin-token",
+        adminToken: "valueofADMINTOKEN",
         readTokenFile: [read],
       });
     }

@@ -9,7 +9,7 @@ import type { ProjectQuota } from "../../src/gateway/projects/project.ts";
 import { addProject, setQuota } from "../../src/gateway/projects/registry/commands.ts";
 import type { Lane } from "../../src/platform/base/lane.ts";
 import { createLog } from "../../src/platform/base/log.ts";
-import { ownAuthorization } from "../../src/platform/base/port-access.ts";
+import { ownSignature } from "../../src/platform/base/port-access.ts";
 import type { Config } from "../../src/platform/settings/config.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
@@ -148,7 +148,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   async function metrics(): Promise<string> {
-    return (await fetch(`${adminUrl}/metrics`, { headers: ownAuthorization(config) })).text();
+    const target = new URL(`${adminUrl}/metrics`);
+    return (await fetch(target, { headers: ownSignature(config)(target) })).text();
   }
 
   return {

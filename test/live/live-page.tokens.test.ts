@@ -1,6 +1,9 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { PortAccess } from "../../src/platform/base/port-access.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
+import { runCommand } from "../kit/run-command.ts";
 import { effectsHttp, readerOf } from "../readers/effects/http/reader-kit.ts";
 import { watch } from "./live-kit.ts";
 
@@ -47,6 +50,31 @@ describe("the live page of a port that needs a token", () => {
     const viewer = await watch(gateway.adminUrl, bearer(read));
     await until(() => viewer.said<State>("state").length > 0);
     expect(viewer.said<State>("state").at(-1)?.showsEvents).toBe(false);
+  });
+
+  test("sends no token to a program that listens on the port of the effects", async () => {
+    const sent: string[] = [];
+    const listener = createServer((request, response) => {
+      sent.push(JSON.stringify([request.url, request.headers]));
+      response.end('{"status":"alive"}');
+    });
+    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void listener.close());
+    const { port } = listener.address() as AddressInfo;
+    const gateway = await gatewayWith({ PENSTOCK_EFFECTS_PORT: String(port) });
+    await watch(gateway.adminUrl, bearer(admin));
+    const person = `${gateway.adminUrl}/live/person?project=shop&distinct_id=a`;
+    expect((await fetch(person, bearer(admin))).status).toBe(200);
+    const doctor = await runCommand({ ...tokens, PENSTOCK_NATS_URL: gateway.nats.url }, [
+      ...["doctor", "--admin-port", String(port), "--effects-port", String(port)],
+    ]);
+    expect(doctor.out).toContain("effects port");
+    for (const path of ["/status", "/projects/shop/persons", "/livez", "/metrics"])
+      expect(
+        sent.some((one) => one.startsWith(`["${path}`)),
+        path,
+      ).toBe(true);
+    for (const one of sent) for (const token of [admin, read]) expect(one).not.toContain(token);
   });
 
   test("queries the effects process with the gateway's token", async () => {

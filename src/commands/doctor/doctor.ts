@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { wantedConfigs } from "../../gateway/streams/desired.ts";
-import { ownAuthorization } from "../../platform/base/port-access.ts";
+import { ownSignature } from "../../platform/base/port-access.ts";
 import { folderFix, readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
 import { type Config, variableOf } from "../../platform/settings/config.ts";
@@ -51,7 +51,7 @@ export async function doctor(
   const check = checkOf("settings");
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
-    ? [check.ok("all valid"), ...(await checkAll(settings.config, monitors, context))]
+    ? [...checkIgnored(settings.config), ...(await checkAll(settings.config, monitors, context))]
     : settings.faults.map((fault) =>
         check.fail(fault, "see --help, or docs/reference/settings.md"),
       );
@@ -61,6 +61,12 @@ export async function doctor(
   );
   if (!settings.ok) throw new CommandError("", usageExitCode);
   if (counts.fail > 0 || (options.strict && counts.warn > 0)) throw new CommandError("");
+}
+
+function checkIgnored({ ignored = [] }: Config): Finding[] {
+  const check = checkOf("settings");
+  if (ignored.length === 0) return [check.ok("all valid")];
+  return ignored.map((fault) => check.warn(fault, "correct it, unset it, or use its flag"));
 }
 
 async function checkAll(
@@ -99,14 +105,14 @@ async function checkPorts(
     ...instanceOf({ ...config, natsUrl }),
     stream_created: (await nats).streamCreated,
   });
-  const headers = ownAuthorization(config);
+  const sign = ownSignature(config);
   const { effectsHost, adminHost } = config;
   const effects = checkEffectsPort(
-    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, headers },
+    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, sign },
     mine,
   );
   const adminPort = noted?.adminPort ?? config.adminPort;
-  const asked = { host: adminHost, port: adminPort, timeoutMs, headers };
+  const asked = { host: adminHost, port: adminPort, timeoutMs, sign };
   const admin = await checkAdminPort(asked, mine);
   const isTls = config.tlsCert !== undefined;
   const open = await checkPublicPort(

@@ -5,9 +5,11 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../gateway/projects/usage/usage.ts";
 import { fullMessageBytes, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { findNatsServer } from "../../platform/embedded/find-nats-server.ts";
 import { isNoteHidden, readNatsConfig } from "../../platform/embedded/nats-config.ts";
 import type { NatsAccess } from "../../platform/nats/access.ts";
+import { managerOf } from "../../platform/nats/api.ts";
 import { bucketStream, streamName } from "../../platform/nats/names.ts";
 import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import type { Config } from "../../platform/settings/config.ts";
@@ -97,7 +99,8 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
   const { atomicBatches, sinkFileSeconds } = config;
   const { version } = facts.server;
-  const question = { wanted, streams, messageBytes, sinkFileSeconds, atomicBatches, version };
+  const own = await ownLimitsOf(config, checks);
+  const question = { wanted, streams, own, messageBytes, sinkFileSeconds, atomicBatches, version };
   const room = checkRoom({
     facts: facts.jetStream,
     ...{ wanted, buckets, hubDomain: config.hubDomain },
@@ -113,6 +116,19 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
     storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
     streamCreated: streams.get(streamName(subjectPrefix, "live", 0))?.created ?? null,
   };
+}
+
+/** Returns no limits of a stream if they cannot be read. */
+async function ownLimitsOf(
+  config: Config,
+  { connection, timeoutMs }: ServerChecks,
+): Promise<ReadonlyMap<string, OwnLimits>> {
+  const manager = await managerOf(connection, { timeoutMs: timeoutMs() });
+  const found = wantedConfigs(config).map(async ({ name: stream }) => {
+    const which = { prefix: config.subjectPrefix, stream };
+    return [stream, await readOwnLimits(manager, which).catch(() => ({}))] as const;
+  });
+  return new Map(await Promise.all(found));
 }
 
 async function checkProjects(

@@ -3,7 +3,7 @@ import { tryListen } from "../../platform/base/http-port.ts";
 import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { connectable, reachable } from "../../platform/base/own-host.ts";
-import { type Exposure, exposureOf, tokensOf } from "../../platform/base/port-access.ts";
+import { type Exposure, exposureOf, type Sign, tokensOf } from "../../platform/base/port-access.ts";
 import {
   type Instance,
   instanceIn,
@@ -19,7 +19,8 @@ interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Authorizes requests to the port, if it needs a token. */
+  readonly sign?: Sign;
 }
 
 interface PortCheck {
@@ -102,7 +103,7 @@ async function otherTokens(
   if ((await answerOf({ ...question, path: "/metrics" }))?.status !== 401) return undefined;
   return checkOf(name).warn(
     `a Penstock responds on ${question.port}, and does not accept the token of these settings`,
-    "run doctor with the PENSTOCK_ADMIN_TOKEN or PENSTOCK_READ_TOKEN of that process",
+    "run doctor with the PENSTOCK_ADMIN_TOKEN or PENSTOCK_READ_TOKEN of that process, on a host whose clock differs by less than a minute",
   );
 }
 
@@ -236,12 +237,13 @@ async function answerOf({
   path,
   isTls = false,
   timeoutMs,
-  headers = {},
+  sign,
 }: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
   const scheme = isTls ? "https" : "http";
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const target = new URL(`${scheme}://${reachable(host)}:${port}${path}`);
+    const headers = { ...sign?.(target) };
     const options = { headers, signal, rejectUnauthorized: false, bytesMax: bodyBytesMax };
     const { status, body } = await get(target, options);
     return { status, body: body.toString("utf8") };

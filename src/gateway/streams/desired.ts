@@ -6,6 +6,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import { headerBytesMax, lanes, streamName, streamSubject } from "../../platform/nats/names.ts";
 import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
+import type { OwnLimits } from "./own-limits.ts";
 
 export interface StreamSettings {
   readonly subjectPrefix: string;
@@ -139,11 +140,6 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-function limitsOfSettings(config: StreamConfig): (typeof limits)[number][] {
-  const own: readonly string[] = ownLimitsOf(config);
-  return limits.filter((limit) => !own.includes(limit));
-}
-
 /** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
@@ -151,34 +147,30 @@ function sizeOf(limit: (typeof limits)[number], value: number): number {
     : value;
 }
 
-/** The limits that `penstock stream set` can take over from the settings. */
-export type OwnLimit = "max_age" | "max_bytes";
-
-const ownMark = "penstock-limits";
-
-export function ownLimitsOf({ metadata }: Pick<StreamConfig, "metadata">): readonly OwnLimit[] {
-  const marked = (metadata?.[ownMark] ?? "").split(",");
-  return (["max_age", "max_bytes"] as const).filter((limit) => marked.includes(limit));
-}
-
-export function metadataWith(
-  { metadata }: Pick<StreamConfig, "metadata">,
-  own: readonly OwnLimit[],
-): Record<string, string> {
-  const { [ownMark]: _, ...rest } = metadata ?? {};
-  return own.length === 0 ? rest : { ...rest, [ownMark]: own.join(",") };
-}
-
-export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
-  const raised: Partial<StreamConfig> = {};
-  for (const limit of limitsOfSettings(config)) {
-    if (sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit])) raised[limit] = wanted[limit];
+/**
+ * Returns the limits to change: those that differ from the stream's own limits, and those that are
+ * below the settings.
+ */
+export function changedLimits(
+  wanted: WantedConfig,
+  config: StreamConfig,
+  own: OwnLimits,
+): Partial<StreamConfig> {
+  const changed: Partial<StreamConfig> = { ...own };
+  for (const limit of limits) {
+    const isOwn = limit in own;
+    const isLower = sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit]);
+    if (!isOwn && isLower) changed[limit] = wanted[limit];
+    else if (changed[limit] === config[limit]) delete changed[limit];
   }
-  return raised;
+  return changed;
 }
 
-export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
-  return limitsOfSettings(config)
-    .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))
+/** Describes the limits that are above the settings. They stay unchanged. */
+export function keptLimits(wanted: WantedConfig, config: StreamConfig, own: OwnLimits): string[] {
+  return limits
+    .filter(
+      (limit) => !(limit in own) && sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]),
+    )
     .map((limit) => `${limit} ${config[limit]} (settings: ${wanted[limit]})`);
 }

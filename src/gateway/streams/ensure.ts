@@ -2,6 +2,7 @@
 // limits, and rejects a stream that would break the promise of a 200. Never shrinks, empties or
 // deletes a stream.
 
+import { isDeepStrictEqual } from "node:util";
 import {
   JetStreamApiError,
   type JetStreamManager,
@@ -19,18 +20,23 @@ import {
   noRoomCodes,
 } from "../../platform/nats/api.ts";
 import { type NatsLink, serverPlaces } from "../../platform/nats/link.ts";
-import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
+import { bucketStream } from "../../platform/nats/names.ts";
+import {
+  violationIn,
+  withoutJetStream as withoutJetStreamAtAll,
+} from "../../platform/nats/sign-in.ts";
 import { clusterVersions, storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import {
   atomicSetting,
   brokenPromises,
+  changedLimits,
   fullMessageBytes,
   keptLimits,
-  raisedLimits,
   type StreamSettings,
   type WantedConfig,
   wantedConfigs,
 } from "./desired.ts";
+import { limitsBucket, type OwnLimits, raiseLimitsReplicas, readOwnLimits } from "./own-limits.ts";
 
 class StreamError extends Error {
   override name = "StreamError";
@@ -160,9 +166,43 @@ export async function ensureStreams(
   return wanted.map(({ name }) => name);
 }
 
+/** Repeats if the stream's own limits have changed meanwhile, because it may have undone them. */
 async function ensureOne(
   jsm: JetStreamManager,
   wanted: WantedConfig,
+  options: EnsureOptions,
+): Promise<void> {
+  const which = { prefix: options.settings.subjectPrefix, stream: wanted.name };
+  let own = await ownLimits(jsm, which);
+  for (;;) {
+    await ensureWith(jsm, { wanted, own }, options);
+    const now = await ownLimits(jsm, which);
+    if (isDeepStrictEqual(now, own)) return;
+    own = now;
+  }
+}
+
+/** Returns undefined if the NATS user may not read them: the limits then stay as they are. */
+async function ownLimits(
+  jsm: JetStreamManager,
+  which: Parameters<typeof readOwnLimits>[1],
+): Promise<OwnLimits | undefined> {
+  try {
+    return await readOwnLimits(jsm, which);
+  } catch (error) {
+    if (violationIn(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+interface Ensured {
+  readonly wanted: WantedConfig;
+  readonly own: OwnLimits | undefined;
+}
+
+async function ensureWith(
+  jsm: JetStreamManager,
+  { wanted, own }: Ensured,
   options: EnsureOptions,
 ): Promise<void> {
   const { settings, messageBytes, log } = options;
@@ -174,7 +214,7 @@ async function ensureOne(
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
     const created = await jsm.streams
-      .add({ ...wanted, ...first, ...atomic })
+      .add({ ...wanted, ...own, ...first, ...atomic })
       .catch((error: unknown) => {
         throw changeError(error, "create", wanted);
       });
@@ -192,20 +232,31 @@ async function ensureOne(
       `cannot use stream ${wanted.name}: it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
     );
   }
-  const raised = raisedLimits(wanted, config);
-  const kept = keptLimits(wanted, config);
+  if (own === undefined)
+    log.warn(
+      { stream: wanted.name, bucket: bucketStream(limitsBucket(settings.subjectPrefix)) },
+      "stream limits not raised: the NATS user may not read the limits of `penstock stream set`",
+    );
+  const { max_age, max_bytes } = config;
+  const known = own ?? { max_age, max_bytes };
+  const changed = changedLimits(wanted, config, known);
+  const kept = keptLimits(wanted, config, known);
   if (kept.length > 0)
     log.warn(
       { stream: wanted.name, kept },
       "stream has larger limits than the settings: the gateway does not change them",
     );
   let current: StreamInfo = existing;
-  if (Object.keys(raised).length > 0) {
-    const change = { ...config, ...raised };
-    current = await jsm.streams.update(wanted.name, change).catch((error: unknown) => {
-      throw changeError(error, "raise the limits of", wanted);
+  if (Object.keys(changed).length > 0) {
+    current = await jsm.streams.update(wanted.name, changed).catch((error: unknown) => {
+      throw changeError(error, "change the limits of", wanted);
     });
-    log.warn({ stream: wanted.name, raised }, "stream limits raised to the settings");
+    log.warn(
+      { stream: wanted.name, changed, own },
+      "stream limits raised to the settings, or set to those of `penstock stream set`",
+    );
+    if (changed.num_replicas !== undefined)
+      await raiseLimitsReplicas(jsm, settings.subjectPrefix, changed.num_replicas);
   }
   if (options.isStart) await enableBatches(jsm, current, options);
 }
@@ -228,7 +279,7 @@ async function enableBatches(
   const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
   if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leaderVersion)) return;
   try {
-    await jsm.streams.update(stream, { ...config, ...atomic });
+    await jsm.streams.update(stream, atomic);
     log.info({ stream }, "stream now accepts atomic batches");
   } catch (error) {
     const reason = (error as Error).message;

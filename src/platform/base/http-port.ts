@@ -1,5 +1,7 @@
-// An HTTP port for operators and readers. Limits the connections, the time to receive a request's
-// head, and the concurrent requests of a connection to one.
+// An HTTP port for operators and readers on node:http. The port limits the number of connections,
+// the time to receive a request's head, and the requests of each connection to one at a time. A new
+// connection beyond the limit replaces the one that has waited for a complete request for the
+// longest time: otherwise, a client could block health checks with idle connections.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
@@ -21,10 +23,12 @@ export class HttpPort {
   readonly #options: HttpPortOptions;
   readonly #server: Server;
   readonly #busy = new WeakSet<Socket>();
+  /** The open connections. Those without a request are in the order of their last answer. */
+  readonly #sockets = new Set<Socket>();
 
   constructor(options: HttpPortOptions) {
     this.#options = options;
-    const { requestMsMax = 10_000, connectionsMax, connected } = options;
+    const { requestMsMax = 10_000, connected } = options;
     const server = createServer({
       maxHeaderSize: headBytesMax,
       headersTimeout: requestMsMax,
@@ -33,7 +37,7 @@ export class HttpPort {
       // Node would answer a request without a Host header itself.
       requireHostHeader: false,
     });
-    server.maxConnections = connectionsMax;
+    server.on("connection", (socket) => this.#open(socket));
     if (connected !== undefined) server.on("connection", connected);
     // The port reads no bodies, so it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
@@ -69,12 +73,29 @@ export class HttpPort {
     });
   }
 
-  /** Pipelined requests would queue without a limit. */
+  #open(socket: Socket): void {
+    const sockets = this.#sockets;
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    if (sockets.size <= this.#options.connectionsMax) return;
+    // The new connection is the last one, so it is closed only if all others have a request.
+    for (const one of sockets) {
+      if (this.#busy.has(one)) continue;
+      sockets.delete(one);
+      one.destroy();
+      return;
+    }
+  }
+
+  /** Answers a request. Rejects pipelined requests, which would queue without a limit. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();
     this.#busy.add(socket);
-    response.once("close", () => this.#busy.delete(socket));
+    response.once("close", () => {
+      this.#busy.delete(socket);
+      if (this.#sockets.delete(socket)) this.#sockets.add(socket);
+    });
     const isOld = request.httpVersionMajor === 1 && request.httpVersionMinor === 0;
     if (request.headers.host === undefined && !isOld)
       response.writeHead(400, { Connection: "close" }).end();

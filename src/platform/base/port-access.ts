@@ -1,7 +1,8 @@
-// Checks the tokens of the ports for operators. The read-only token permits metrics, status and
-// usage; the admin token permits everything.
+// Checks the tokens of the operators' ports: admin, effects and sink. There are two kinds: the
+// read-only token for numbers (metrics, status, usage), and the admin token for everything. A
+// request of this program itself is signed with a token, and does not contain it.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isLoopback } from "./own-host.ts";
 
@@ -47,10 +48,31 @@ export function tokensOf(settings: TokenSettings): Record<NeededToken, readonly 
   };
 }
 
-export function ownAuthorization(settings: TokenSettings): Readonly<Record<string, string>> {
+/** Returns the headers that authorize a GET request of this program. */
+export type Sign = (target: URL) => Readonly<Record<string, string>>;
+
+/**
+ * Returns how a process authorizes its requests to a port of the same settings. Any program of the
+ * host may listen on that port, so it gets a signature of the path and the time in place of the
+ * token. The signature permits only this request, for a minute.
+ */
+export function ownSignature(settings: TokenSettings): Sign {
   const { admin, read } = tokensOf(settings);
   const token = admin[0] ?? read[0];
-  return token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  if (token === undefined) return () => ({});
+  const key = digestOf(token);
+  return ({ pathname, search }) => {
+    const time = Math.floor(Date.now() / 1_000);
+    const signature = signatureOf(key, time, pathname + search).toString("hex");
+    return { Authorization: `${signedScheme} ${time}:${signature}` };
+  };
+}
+
+const signedScheme = "Penstock-Signature";
+const signedSecondsMax = 60;
+
+function signatureOf(key: Buffer, time: number, path: string): Buffer {
+  return createHmac("sha256", key).update(`GET ${path} ${time}`).digest();
 }
 
 export type Exposure =
@@ -67,7 +89,7 @@ export function exposureOf(host: string, settings: TokenSettings): Exposure {
   return settings.adminAuth === "off" ? "open" : "lacks token";
 }
 
-type Authorized = Pick<IncomingMessage, "headers">;
+type Authorized = Pick<IncomingMessage, "headers" | "method" | "url">;
 
 export class PortAccess {
   readonly #digests: Readonly<Record<NeededToken, readonly Buffer[]>>;
@@ -82,20 +104,34 @@ export class PortAccess {
     return !this.#isFree;
   }
 
-  problemOf({ headers }: Authorized, needed: NeededToken): AccessCode | undefined {
+  /** Returns why the token of a request is not sufficient; undefined if it is sufficient. */
+  problemOf(request: Authorized, needed: NeededToken): AccessCode | undefined {
     if (this.#isFree) return undefined;
-    const { authorization } = headers;
-    if (authorization === undefined) return "missing_token";
-    const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-    if (token === undefined) return "invalid_token";
-    const digest = digestOf(token);
-    const isAdmin = isOneOf(digest, this.#digests.admin);
-    const isReader = isOneOf(digest, this.#digests.read);
+    if (request.headers.authorization === undefined) return "missing_token";
+    const isProven = proofIn(request);
+    // `filter` takes the same time for every token.
+    const isAdmin = this.#digests.admin.filter(isProven).length > 0;
+    const isReader = this.#digests.read.filter(isProven).length > 0;
     if (isAdmin || (isReader && needed === "read")) return undefined;
     return isReader ? "read_only_token" : "invalid_token";
   }
 }
 
+/** Returns whether the request proves that its client has the token of a digest. */
+function proofIn({ headers, method, url = "" }: Authorized): (digest: Buffer) => boolean {
+  const [, scheme = "", proof = ""] = /^(\S+) +(\S+) *$/.exec(headers.authorization ?? "") ?? [];
+  if (/^Bearer$/i.test(scheme)) {
+    const sent = digestOf(proof);
+    return (digest) => timingSafeEqual(digest, sent);
+  }
+  const [, time, signature = ""] = /^(\d{1,12}):([0-9a-f]{64})$/.exec(proof) ?? [];
+  const isNow = Math.abs(Date.now() / 1_000 - Number(time)) <= signedSecondsMax;
+  if (scheme !== signedScheme || method !== "GET" || !isNow) return () => false;
+  const sent = Buffer.from(signature, "hex");
+  return (digest) => timingSafeEqual(signatureOf(digest, Number(time), url), sent);
+}
+
+/** Answers a request without a sufficient token. */
 export function refuseAccess(response: ServerResponse, code: AccessCode): void {
   const { status, title, detail } = accessProblems[code];
   const body = { type: "about:blank", title, status, code, detail };
@@ -116,8 +152,4 @@ export function challengeOf(status: number): Readonly<Record<string, string>> {
 /** Digests have equal lengths, so timingSafeEqual can compare them. */
 function digestOf(token: string): Buffer {
   return createHash("sha256").update(token).digest();
-}
-
-function isOneOf(digest: Buffer, digests: readonly Buffer[]): boolean {
-  return digests.filter((known) => timingSafeEqual(known, digest)).length > 0;
 }

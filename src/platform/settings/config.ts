@@ -513,6 +513,9 @@ type ValueOf<Row> =
 
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
+} & {
+  /** Errors of OpenTelemetry's variables, whose values were ignored; absent if there are none. */
+  readonly ignored?: readonly string[];
 };
 
 export function isOfOpenTelemetry(name: string): boolean {

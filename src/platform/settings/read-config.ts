@@ -19,8 +19,10 @@ const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Throws one error for all invalid values. An unknown PENSTOCK_* variable is an error, because a
- * misspelt limit would silently have no effect.
+ * Reads all settings, and returns the errors of all invalid values. A flag has precedence over a
+ * variable. An unknown PENSTOCK_* variable is an error, because a misspelt limit would silently
+ * have no effect. An invalid variable of OpenTelemetry is ignored, as its specification requires:
+ * a platform may set it for all programs.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -28,6 +30,7 @@ export function readConfig(
 ): ConfigResult {
   const names = Object.keys(settings) as SettingName[];
   const faults: string[] = [];
+  const ignored: string[] = [];
   const values: Record<string, unknown> = {};
   for (const name of names) {
     const row = settings[name];
@@ -39,11 +42,16 @@ export function readConfig(
     try {
       values[name] = row.parse(given);
     } catch (error) {
-      faults.push(
-        `${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`,
-      );
+      const { message } = error as Error;
+      if (fromFlag !== undefined) faults.push(`${flagOf(name)}: ${message}`);
+      else if (isOfOpenTelemetry(name)) {
+        if (row.fallback !== undefined) values[name] = row.parse(row.fallback);
+        const instead = row.fallback === undefined ? "" : `, and the default ${row.fallback} used`;
+        ignored.push(`${variableOf(name)}: ${message}: it is ignored${instead}`);
+      } else faults.push(`${variableOf(name)}: ${message}`);
     }
   }
+  if (ignored.length > 0) values["ignored"] = ignored;
   faults.push(...unknownVariables(Object.keys(env), names.map(variableOf)));
   if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
   return faults.length === 0

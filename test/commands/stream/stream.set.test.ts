@@ -42,12 +42,13 @@ test("stream set changes the limits of one lane permanently", async () => {
 });
 
 test("stream set rejects a size below the stored messages", async () => {
-  const { stream, publish, manager } = await streamRig(server);
-  await publish("shop");
+  const { stream, js, manager } = await streamRig(server);
+  for (let count = 0; count < 3; count++)
+    await js.publish("penstock.live.0.shop", new Uint8Array(500_000));
   const { state } = await manager.streams.info("PENSTOCK_LIVE_0");
-  const small = await stream(["set", "live", "--max-bytes", "10"]);
-  expect(small.fault).toContain(`PENSTOCK_LIVE_0 holds ${state.bytes} bytes, more than 10`);
-  expect((await stream(["set", "alive", "--max-bytes", "1000"])).fault).toBe(
+  const small = await stream(["set", "live", "--max-bytes", "1048576"]);
+  expect(small.fault).toContain(`PENSTOCK_LIVE_0 holds ${state.bytes} bytes, more than 1048576`);
+  expect((await stream(["set", "alive", "--max-bytes", "2000000"])).fault).toBe(
     "there is no stream alive: the lanes are live, historical; the streams are PENSTOCK_LIVE_0, PENSTOCK_HISTORICAL_0",
   );
   const { config } = await manager.streams.info("PENSTOCK_LIVE_0");

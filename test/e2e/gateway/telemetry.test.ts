@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { consume } from "../../../src/readers/consumer/consume.ts";
 import { startTestGateway, until } from "../../kit/gateway.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../../kit/otlp-receiver.ts";
 
@@ -91,6 +92,25 @@ describe("with an endpoint for OpenTelemetry", () => {
     for (const secret of [project.key, "phc_x", "secret-plan", "127.0.0.1"])
       expect(all).not.toContain(secret);
     expect(receiver.headers[0]).toMatchObject({ "x-token": "a b" });
+  });
+
+  test("a program that uses the consumer package gets the context of a stored message", async () => {
+    const { receiver, gateway, project } = await start();
+    const body = { api_key: project.key, ...event };
+    expect((await gateway.post("/capture/", body, sampled)).status).toBe(200);
+    expect((await gateway.post("/capture/", body, unsampled)).status).toBe(200);
+    const frames = consume({ nats: { servers: gateway.nats.url }, durable: "traced" });
+    onTestFinished(() => frames.stop({ timeoutMs: 0 }));
+    const contexts: (string | undefined)[] = [];
+    for await (const frame of frames) {
+      contexts.push(frame.traceparent);
+      frame.ack();
+      if (contexts.length === 2) break;
+    }
+    await gateway.close();
+    const { producers } = spansOf(receiver);
+    expect(producers).toHaveLength(1);
+    expect(contexts).toEqual([`00-${traceId}-${producers[0]!.spanId}-01`, undefined]);
   });
 
   test("every kind of request has a producer span with its counts", async () => {
