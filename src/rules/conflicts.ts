@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { coversPattern, matchesPattern } from "./pattern.ts";
 import type { Action, Match, PropertyPath, Rule } from "./rules-file.ts";
 
-export interface Conflict {
+interface Conflict {
   /** The index of the rule to change. */
   readonly index: number;
   /** The member of the rule to change, by its name in the file. */

@@ -41,6 +41,13 @@ export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
 export const keyProperties: readonly string[] = ["api_key", "token"];
 
+/** Properties whose members change people and groups. */
+export const effectProperties: readonly string[] = [
+  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset"],
+];
+/** Actions that would replace such a property by a value without members. */
+const wholeKinds: readonly string[] = ["hash", "cut", "set"];
+
 const fileMembers = ["privacy", "rules", "schemas"];
 const privacyMembers = ["ip", "cut_query", "cut_fragment", "cookieless"];
 const matchMembers = ["event", "sdk", "sdk_version", "lane", "bot", "properties"];
@@ -51,9 +58,19 @@ const actionMembers = [
 const ruleMembers = ["name", "mode", "match", ...actionMembers];
 const schemaMembers = ["event", "version", "mode", "properties"];
 
+const tooLarge: ParsedRules = {
+  errors: [
+    {
+      line: 1,
+      column: 1,
+      message: `the file is larger than ${rulesFileBytesMax} bytes, the maximum of a rules file`,
+    },
+  ],
+};
+
 /** Decodes and reads a rules file. Checks its size before anything else. */
 export function parseRulesBytes(bytes: Uint8Array): ParsedRules {
-  if (bytes.length > rulesFileBytesMax) return tooLarge(bytes.length);
+  if (bytes.length > rulesFileBytesMax) return tooLarge;
   const text = new TextDecoder().decode(bytes);
   // The decoder replaces invalid bytes by U+FFFD.
   const isUtf8 = Buffer.from(text).equals(withoutMark(bytes));
@@ -66,7 +83,7 @@ export function parseRulesBytes(bytes: Uint8Array): ParsedRules {
 /** Reads a rules file. Returns the rules, or all errors in the order of the text. */
 export function parseRules(text: string): ParsedRules {
   const bytes = Buffer.byteLength(text);
-  if (bytes > rulesFileBytesMax) return tooLarge(bytes);
+  if (bytes > rulesFileBytesMax) return tooLarge;
   const reader = new YamlReader(text);
   const root = reader.root();
   const file = root === undefined ? undefined : new RulesReader(reader).file(root);
@@ -75,11 +92,6 @@ export function parseRules(text: string): ParsedRules {
   if (file !== undefined) return { rules: file };
   const message =
     "the file is empty: write `rules: []` for a project without rules, or at least one rule";
-  return { errors: [{ line: 1, column: 1, message }] };
-}
-
-function tooLarge(bytes: number): ParsedRules {
-  const message = `the file has ${bytes} bytes; the maximum is ${rulesFileBytesMax}`;
   return { errors: [{ line: 1, column: 1, message }] };
 }
 
@@ -133,11 +145,17 @@ class RulesReader {
         cutQuery!.value!,
         'cut_query has "*", which cuts all parameters: write only "*"',
       );
+    const cookieless = this.#boolean(members.get("cookieless")) ?? noPrivacy.cookieless;
+    if (cookieless)
+      this.#yaml.fail(
+        members.get("cookieless")!.value!,
+        "cookieless: true is not supported yet: remove it",
+      );
     return {
       ip: this.#choice(members.get("ip"), ipRules) ?? noPrivacy.ip,
       cutQuery: names ?? noPrivacy.cutQuery,
       cutFragment: this.#boolean(members.get("cut_fragment")) ?? noPrivacy.cutFragment,
-      cookieless: this.#boolean(members.get("cookieless")) ?? noPrivacy.cookieless,
+      cookieless,
     };
   }
 
@@ -355,7 +373,7 @@ class RulesReader {
     if (this.#bounded(member, [...members.keys()]) === undefined) return undefined;
     const found = new Map<PropertyPath, T>();
     for (const [path, one] of members) {
-      this.#checkPath(path, one.key);
+      this.#checkPath(path, one.key, name);
       const result = read(one);
       if (result !== undefined) found.set(path, result);
     }
@@ -366,26 +384,31 @@ class RulesReader {
     const texts = this.#textNodes(member) ?? [];
     const paths = new Set<string>();
     for (const { text, node } of texts) {
-      this.#checkPath(text, node);
+      this.#checkPath(text, node, member.name);
       if (paths.has(text)) this.#yaml.fail(node, `${member.name} has ${shown(text)} twice`);
       paths.add(text);
     }
     return [...paths];
   }
 
-  #checkPath(path: string, node: ParsedNode): void {
-    const names = path.split(".");
+  /** Checks a path: a name, or a name in `$set` or `$set_once`. Other names may have dots. */
+  #checkPath(path: string, node: ParsedNode, kind: string): void {
     const fail = (message: string) => void this.#yaml.fail(node, message);
+    const isInSet = /^\$set(?:_once)?\./.test(path);
     if (path.length > ruleTextCharsMax)
       fail(`a path has ${path.length} characters; the maximum is ${ruleTextCharsMax}`);
-    else if (names.length > 2)
-      fail(`${shown(path)} has ${names.length} names: a path has at most two, as in $set.email`);
-    else if (names.includes(""))
+    else if (path === "" || (isInSet && path.endsWith("$set.")) || path === "$set_once.")
       fail(`${shown(path)} has an empty name: a path is email or $set.email`);
-    else if (names.some((name) => name.includes("*")))
+    else if (path.includes("*"))
       fail(`${shown(path)} has a *: a path is the exact name of a property`);
     else if (keyProperties.includes(path))
       fail(`${path} is the project's key, which rules never see or change`);
+    else if (kind === "keep_only" && isInSet)
+      fail(
+        `keep_only is for properties, and never removes members of $set: name ${shown(path)} in remove to remove it`,
+      );
+    else if (wholeKinds.includes(kind) && effectProperties.includes(path))
+      fail(`${path} has an effect as a whole: ${kind} one of its members, as in $set.email`);
   }
 
   #patterns(member: Member): string[] | undefined {

@@ -8,7 +8,7 @@ export const schemaTypes: readonly string[] = [
   ...["object", "array", "string", "number", "integer", "boolean", "null"],
 ];
 
-type KeywordKind =
+export type KeywordKind =
   | "types"
   | "names"
   | "schemas"

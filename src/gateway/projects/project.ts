@@ -5,6 +5,8 @@ export interface Project {
   readonly keys: readonly string[];
   readonly enabled: boolean;
   readonly quota?: ProjectQuota | undefined;
+  /** The version of its rules; undefined if the project has no rules. */
+  readonly rulesVersion?: number | undefined;
 }
 
 /** Rates per gateway process, and a share of a stream. An absent rate means no limit. */

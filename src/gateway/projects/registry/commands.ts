@@ -36,7 +36,7 @@ import {
   storedEvents,
 } from "./loss-mark.ts";
 
-interface OfProject extends BucketPlace {
+export interface OfProject extends BucketPlace {
   readonly id: string;
 }
 
@@ -95,12 +95,13 @@ export async function listProjects(
   return [...(await onceLed(() => readRegistry(connection, place))).projects];
 }
 
+/** Returns the project. Throws an UnknownProjectError or a DamagedEntryError. */
 export async function requireExisting(
   connection: NatsConnection,
   options: OfProject,
-): Promise<void> {
+): Promise<Project> {
   const { entries } = await onceLed(() => readRegistry(connection, options));
-  projectOfEntry(options.id, entries.get(options.id));
+  return projectOfEntry(options.id, entries.get(options.id)).project;
 }
 
 export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
@@ -148,14 +149,14 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
 
 /** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
 export async function retireKeys(connection: NatsConnection, options: OfProject): Promise<Project> {
-  return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
+  return await changeProject(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
 export async function setEnabled(
   connection: NatsConnection,
   options: OfProject & { enabled: boolean },
 ): Promise<Project> {
-  return await change(connection, options, () => ({ enabled: options.enabled }));
+  return await changeProject(connection, options, () => ({ enabled: options.enabled }));
 }
 
 /** Replaces the whole quota. Undefined means no quota. */
@@ -163,7 +164,7 @@ export async function setQuota(
   connection: NatsConnection,
   options: OfProject & { quota: ProjectQuota | undefined },
 ): Promise<Project> {
-  return await change(connection, options, () => ({ quota: options.quota }));
+  return await changeProject(connection, options, () => ({ quota: options.quota }));
 }
 
 /** Changes the given fields of the quota. Throws a ProjectError if there is a burst but no rate. */
@@ -172,7 +173,7 @@ export async function changeLimits(
   options: OfProject & { limits: Partial<ProjectQuota> },
 ): Promise<Project> {
   const { id, limits } = options;
-  return await change(connection, options, ({ quota: before }) => {
+  return await changeProject(connection, options, ({ quota: before }) => {
     const quota = { burstSeconds: burstSecondsDefault, ...before, ...limits };
     const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
     if (limits.burstSeconds !== undefined && !hasRate)
@@ -242,7 +243,7 @@ export async function removeEntry(connection: NatsConnection, options: OfProject
 }
 
 /** Changes a project, without assigning a key, by compare-and-set on its entry. */
-async function change(
+export async function changeProject(
   connection: NatsConnection,
   options: OfProject,
   edit: (project: Project) => Partial<Project>,
