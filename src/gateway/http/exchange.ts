@@ -16,6 +16,7 @@ import type { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { ChunkedBody, ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
 import type { GrowingBodies } from "../body/growing-bodies.ts";
 import { RequestBody, type RequestPhase } from "../body/request-body.ts";
+import { isKnownBot } from "../../rules/bots.ts";
 import type { Admission } from "../intake/admission.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
@@ -144,6 +145,13 @@ export class HttpExchange implements Exchange {
 
   get hint(): BodyHint | undefined {
     return this.body.hint;
+  }
+
+  get isBot(): boolean {
+    const connection = this.#connection;
+    return connection === undefined || connection.isShared
+      ? isKnownBot(this.userAgent)
+      : connection.isBot;
   }
 
   /** The SDK's own name has precedence over the User-Agent, which may name its HTTP library. */
