@@ -93,7 +93,8 @@ export class MemberNames {
     this.hasPersonPaths = names.some(
       ({ level }) => level === MemberLevel.Set || level === MemberLevel.SetOnce,
     );
-    const bytes = names.map(({ name }) => Buffer.from(name));
+    // The names of plain items have the spelling of JSON.stringify.
+    const bytes = names.map(({ name }) => Buffer.from(JSON.stringify(name).slice(1, -1)));
     this.text = Buffer.concat(bytes);
     const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
     this.slots = new Uint32Array(slotCount * NameSlot.Words);

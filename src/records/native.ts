@@ -58,8 +58,9 @@ export function loadAddon(): Addon {
 
 function ofThisVersion(addon: Addon): Addon {
   const { NotNormal: _, ...ofTable } = table;
-  const here = Object.entries({ ...ofTable, ...lines, ...members, Part }).flatMap(([group, numbers]) =>
-    Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
+  const here = Object.entries({ ...ofTable, ...lines, ...members, Part }).flatMap(
+    ([group, numbers]) =>
+      Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
   );
   if (isDeepStrictEqual(addon.layout, Object.fromEntries(here))) return addon;
   throw new Error(

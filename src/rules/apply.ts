@@ -20,8 +20,8 @@ import {
 import { EventMembers, scalarOf } from "./event-members.ts";
 import { sampleHash } from "./hashing.ts";
 import type { Scalar } from "./rules-file.ts";
-import type { TextPatterns } from "./text-patterns.ts";
 import { TextEdits } from "./text-edits.ts";
+import type { TextPatterns } from "./text-patterns.ts";
 
 export const Outcome = {
   /** The event is stored as it is. */
@@ -197,12 +197,7 @@ export class RuleApplier {
     switch (members.typeOf(entry)) {
       case TokenType.PlainString:
       case TokenType.EscapedString:
-        return stringBeginning(
-          body,
-          members.startOf(entry),
-          members.endOf(entry),
-          matchedBytesMax,
-        );
+        return stringBeginning(body, members.startOf(entry), members.endOf(entry), matchedBytesMax);
       case TokenType.EmptyString:
         return "";
       case TokenType.Number:
@@ -320,11 +315,7 @@ export class RuleApplier {
     }
   };
 
-  #shortened(
-    changed: string | undefined,
-    entry: number,
-    bytesMax: number,
-  ): string | undefined {
+  #shortened(changed: string | undefined, entry: number, bytesMax: number): string | undefined {
     if (changed !== undefined) {
       const value = scalarOf(changed);
       return typeof value === "string" ? shortenedText(Buffer.from(value), bytesMax) : undefined;

@@ -319,7 +319,8 @@ class Paths {
     ["$set_once", MemberLevel.SetOnce],
   ]);
 
-  of(path: PropertyPath): number {
+  of(sent: PropertyPath): number {
+    const path = storableText(sent);
     const known = this.#numbers.get(path);
     if (known !== undefined) return known;
     this.names.push(this.#nameOf(path));

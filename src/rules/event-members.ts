@@ -174,12 +174,12 @@ export class EventMembers {
   replace(entry: number, text: string): void {
     this.#states[entry - 1] = State.Replaced;
     this.#texts[entry - 1] = text;
-    const level = this.#innerLevelOf[this.#found[(entry - 1) * Found.Words + Found.Path]!]!;
-    if (level !== 0) this.#removeLevel(level);
+    this.#removeInside(this.#found[(entry - 1) * Found.Words + Found.Path]!);
   }
 
   add(path: number, text: string): void {
     this.#added.set(path, text);
+    this.#removeInside(path);
   }
 
   isAdded(path: number): boolean {
@@ -192,8 +192,7 @@ export class EventMembers {
     this.#added.delete(path);
     const top = this.#topOf(path);
     if (top !== undefined) top.isRemoved = true;
-    const level = this.#innerLevelOf[path]!;
-    if (level !== 0) this.#removeLevel(level);
+    this.#removeInside(path);
   }
 
   /** Removes all properties except those for which `isKept`. Returns whether there were others. */
@@ -206,7 +205,7 @@ export class EventMembers {
       removes = true;
       if (isObserved) continue;
       this.#states[entry] = State.Removed;
-      if (this.#innerLevelOf[path] !== 0) this.#removeLevel(this.#innerLevelOf[path]!);
+      this.#removeInside(path);
     }
     for (const path of this.#added.keys()) {
       if (this.#levelOf[path] !== MemberLevel.Properties || isKept(path)) continue;
@@ -220,6 +219,7 @@ export class EventMembers {
   edit(members: string[]): void {
     const edits = this.#edits;
     const { table, row } = this.#item;
+    if (this.#added.size > 0) this.#addObjects();
     const containers = this.#editMembers();
     if (this.#added.size > 0) {
       for (let level = this.#levelNames.length - 1; level >= 0; level--)
@@ -293,25 +293,34 @@ export class EventMembers {
       this.#edits.replace(container.start + 1, container.start + 1, added.join(",") + comma);
       return;
     }
-    const name = this.#levelNames[level]!;
     const object = `{${added.join(",")}}`;
-    if (level > MemberLevel.SetOnce) {
-      const path = this.#rules.pathOf(name);
-      const entry = this.entryOf(path);
-      if (entry === 0) this.#added.set(path, object);
-      else this.#edits.replace(this.startOf(entry), this.endOf(entry), object);
-      return;
-    }
     const { type, start, end } =
       level === MemberLevel.Properties ? this.#propertiesField() : this.#top[level - 1]!;
     if (type === TokenType.Absent) {
-      members.push(`"${name}":${object}`);
+      members.push(`"${this.#levelNames[level]}":${object}`);
     } else if (level !== MemberLevel.Properties) {
       this.#edits.replace(start, end, object);
       this.#top[level - 1]!.isRemoved = false;
     } else if (type === TokenType.Null || isEmptyArray(this.#item.body, start, end)) {
       // The guards reject an event whose properties have another type.
       this.#edits.replace(start, end, object);
+    }
+  }
+
+  /** Adds the objects inside of `properties` in which members were added. */
+  #addObjects(): void {
+    for (let level = MemberLevel.SetOnce + 1; level < this.#levelNames.length; level++) {
+      const added = this.#addedTexts(level);
+      const path = this.#rules.pathOf(this.#levelNames[level]!);
+      const entry = this.entryOf(path);
+      const isObject =
+        entry !== 0 &&
+        this.typeOf(entry) === TokenType.Object &&
+        this.changedText(path, entry) === undefined;
+      if (added.length === 0 || isObject) continue;
+      const object = `{${added.join(",")}}`;
+      if (entry === 0) this.add(path, object);
+      else this.replace(entry, object);
     }
   }
 
@@ -338,11 +347,13 @@ export class EventMembers {
   #isRemovedWhole(level: number): boolean {
     if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
       return this.#top[level - 1]!.isRemoved;
-    if (level === MemberLevel.Properties) return false;
-    return this.entryOf(this.#rules.pathOf(this.#levelNames[level]!)) === 0;
+    return false;
   }
 
-  #removeLevel(level: number): void {
+  /** Removes the members of an object that was removed or replaced. */
+  #removeInside(path: number): void {
+    const level = this.#innerLevelOf[path]!;
+    if (level === 0) return;
     for (let entry = this.#first; entry < this.#end; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (path !== FoundPath.Container && this.#levelOf[path] === level)

@@ -19,7 +19,7 @@ import {
 import { dropDetail, mayHaveHint, type Typos, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
-import { RuledItems, Ruling } from "./ruled-items.ts";
+import { type RequestRules, RuledItems, Ruling } from "./ruled-items.ts";
 import type { FilterCode } from "./tally.ts";
 import type { Work } from "./work.ts";
 import { rowsAtOnceMax } from "./work-size.ts";
@@ -87,10 +87,21 @@ export class ItemTaker {
     cursor.table = job.scanner.table;
     const firstItem = cursor.table[Header.FirstItem]!;
     this.#beforeRow = 0;
-    if (job.rules !== undefined) this.#ruled.takeRows(job.rules, cursor, { first: start, end });
+    if (job.rules !== undefined) this.#applyRules(job.rules, start, end);
     for (let row = start; row < end; row++) {
       cursor.row = Header.Words + row * Row.Words;
       this.#takeItem(job, firstItem + row, row);
+    }
+  }
+
+  #applyRules(rules: RequestRules, first: number, end: number): void {
+    try {
+      this.#ruled.takeRows(rules, this.#cursor, { first, end });
+    } catch (bug) {
+      if (bug instanceof OutOfMemoryError) throw bug;
+      // The items are then given to the rules one by one, so that only the faulty one fails.
+      this.#reportOnce(bug);
+      this.#ruled.forget();
     }
   }
 

@@ -93,6 +93,11 @@ export class RuledItems {
     this.#slice.scan();
   }
 
+  /** Forgets what `takeRows` decided, so that `take` is called for each item. */
+  forget(): void {
+    this.#rulings.fill(Ruling.None);
+  }
+
   /** Returns what `takeRows` decided about the item of a row. */
   rulingOf(row: number): Ruling {
     const at = row - this.#first;
@@ -143,8 +148,8 @@ function rulingBefore({ table, row }: ItemView, plan: Plan | undefined): Ruling 
 class ChangedItems {
   readonly #scanner: Scanner;
   readonly #cursor: Cursor;
-  #text = Buffer.alloc(0);
-  #end = 0;
+  #text = Buffer.from(opening);
+  #end = opening.length;
   #count = 0;
 
   constructor(scanner: Scanner) {
@@ -183,8 +188,7 @@ class ChangedItems {
 
   #grow(bytes: number): void {
     const text = Buffer.allocUnsafeSlow(Math.max(textBytesMin, 2 * bytes));
-    text.write(opening, 0, "latin1");
-    this.#text.copy(text, opening.length, opening.length, this.#end);
+    this.#text.copy(text, 0, 0, this.#end);
     this.#text = text;
   }
 }
