@@ -3,12 +3,14 @@
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import { isIPv4, isIPv6 } from "node:net";
+import { dayMs } from "../platform/base/day.ts";
 import type { IpRule } from "./rules-file.ts";
 
 /** Returns the secret salt of a day, as days since 1970 in UTC; undefined if there is none. */
 export type SaltOf = (day: number) => Uint8Array | undefined;
 
-const dayMs = 86_400_000;
+/** Number of hexadecimal digits of a hashed address. */
+const hashDigits = 32;
 
 export class AddressRule {
   readonly #rule: Exclude<IpRule, "keep">;
@@ -29,7 +31,9 @@ export class AddressRule {
         return truncated(address);
       case "hash": {
         const salt = this.#saltOf(Math.floor(receivedAtMs / dayMs));
-        return salt === undefined ? "" : createHmac("sha256", salt).update(address).digest("hex");
+        if (salt === undefined) return "";
+        const hash = createHmac("sha256", salt).update(address).digest("hex");
+        return hash.slice(0, hashDigits);
       }
     }
   }
