@@ -4,7 +4,7 @@
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
-import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
+import { replacedBytesMax, replacedCharactersMax, schemaErrorsMax } from "./verdict.ts";
 
 /** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
 export type FieldType =
@@ -201,6 +201,14 @@ export const recordFields = {
     most: "",
     description:
       "The version of the rules, if they changed the event or its `ip`. Sinks do not write it.",
+  },
+  schema: {
+    type: "object",
+    isOptional: true,
+    from: "a [schema](../guides/schemas.md) of the project in mode `stamp`",
+    most: `${schemaErrorsMax} errors`,
+    description:
+      "The `version` of the schema, whether the properties are valid (`ok`), and the `errors` if they are not. Sinks do not write it.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

@@ -24,6 +24,7 @@ const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
 const beforeRules = ascii(',"rules":');
+const beforeSchema = ascii(',"schema":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 /** Maximum digits of a version of rules. */
@@ -104,6 +105,7 @@ export class JsonRecordWriter implements RecordWriter {
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
     if (verdict.rules !== 0) bytes += beforeRules.length + rulesDigitsMax;
+    if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
@@ -147,6 +149,10 @@ export class JsonRecordWriter implements RecordWriter {
     if (verdict.rules !== 0) {
       at += beforeRules.copy(target, at);
       at += target.write(String(verdict.rules), at, "latin1");
+    }
+    if (verdict.schema !== "") {
+      at += beforeSchema.copy(target, at);
+      at += target.write(verdict.schema, at, "utf8");
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

@@ -92,6 +92,8 @@ export class Verdict {
   replaced = "";
   /** The version of the rules that changed the event; 0 if no rule did. */
   rules = 0;
+  /** The result of the event's schema, as JSON; "" if the record does not have it. */
+  schema = "";
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
@@ -101,6 +103,8 @@ export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
+/** Maximum number of errors of a schema that a record has. */
+export const schemaErrorsMax = 5;
 /** Maximum bytes of a value that is stored unchanged. */
 export const replacedBytesMax = 512;
 /** Maximum characters that are stored, as text, of a longer value. */

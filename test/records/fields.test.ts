@@ -34,7 +34,8 @@ test("the consumer's event type has the fields of the field table, and the same 
 
 const rules = compileRules(
   {
-    ...{ privacy: noPrivacy, schemas: [] },
+    privacy: noPrivacy,
+    schemas: [{ event: "e", version: 1, mode: "stamp", properties: {} }],
     rules: [
       {
         ...{ name: "r", mode: "enforce", match: {} },

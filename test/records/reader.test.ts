@@ -200,6 +200,18 @@ test("the reader finds the members by their offsets in a record with the version
   ]);
 });
 
+test("the reader finds the members by their offsets in a record with the result of its schema", () => {
+  const line = recordOf();
+  const withSchema = (text: string): string => `${line.slice(0, -1)},"schema":${text}}`;
+  const results = [
+    '{"version":1,"ok":true}',
+    '{"version":2,"ok":false,"errors":["a: \\"}] is required"]}',
+    "null",
+    "[]",
+  ];
+  expect(agreed(results.map(withSchema))).toEqual([true, true, false, false]);
+});
+
 test("the reader finds the members by their offsets in every kind of record, in either stream, with or without a person profile", () => {
   const lines = kinds.flatMap((kind) =>
     [true, false].flatMap((person_profile) =>

@@ -157,6 +157,7 @@ export class ItemTaker {
     verdict.drop = undefined;
     verdict.error = undefined;
     verdict.rules = job.addressRules ?? 0;
+    verdict.schema = "";
     let ruling: Ruling = rules === undefined ? Ruling.None : this.#ruled.rulingOf(row);
     let item: ItemView = cursor;
     if (ruling === Ruling.None) {
@@ -172,7 +173,7 @@ export class ItemTaker {
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
     }
-    if (ruling === Ruling.Same) return item;
+    if (ruling === Ruling.Same) return this.#checkSchema(job, item);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       refuse(verdict, "event_too_large", detail);
@@ -180,19 +181,38 @@ export class ItemTaker {
     }
     if (ruling !== Ruling.Changed) {
       this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
-      if (ruling === Ruling.Quarantined) this.#quarantine(job);
+      if (ruling === Ruling.Quarantined)
+        this.#quarantine(job, { reason: "rule", detail: "", rule: this.#ruled.rule?.name });
       return undefined;
     }
     verdict.rules = rules!.rules.version;
-    return isPlain(item) ? item : (this.#plainForm.of(item, verdict, job.tally) ?? item);
+    const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
+    if (changed === undefined) return item;
+    this.#ruled.checkChanged(changed);
+    return this.#checkSchema(job, changed);
+  }
+
+  /**
+   * Applies the mode of the event's schema to the errors that were found. Returns undefined if the
+   * item goes into quarantine.
+   */
+  #checkSchema(job: Job, item: ItemView): ItemView | undefined {
+    const { schema, errors } = this.#ruled;
+    if (schema === undefined) return item;
+    const isValid = errors.length === 0;
+    job.tally.checked(schema.mode, isValid ? "valid" : "invalid");
+    if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
+    if (isValid || schema.mode !== "quarantine") return item;
+    this.#filterCode = "quarantined";
+    this.#quarantine(job, { reason: "schema", detail: errors.join("; "), rule: schema.event });
+    return undefined;
   }
 
   /** Puts the current item of the body into quarantine, as the client sent it. */
-  #quarantine(job: Job): void {
+  #quarantine(job: Job, why: Pick<QuarantinedItem, "reason" | "detail" | "rule">): void {
     const { body, table, row } = this.#cursor;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
-    const [rule, rulesVersion] = [this.#ruled.rule?.name, job.rules?.rules.version];
-    job.quarantine?.({ ...{ body, start, end, reason: "rule", detail: "" }, rule, rulesVersion });
+    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.rules.version });
   }
 
   /** Judges the item, unless it has an error. Returns the item. */

@@ -13,6 +13,7 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
+import type { SchemaMode } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
@@ -43,7 +44,12 @@ export interface IntakeMetrics {
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void;
 }
+
+export const schemaResults = ["valid", "invalid"] as const;
+/** The result of the schema of an event. */
+export type SchemaResult = (typeof schemaResults)[number];
 
 // Most requests share this array, so it must never be written to.
 const noNotes: ItemNote[] = [];
@@ -63,6 +69,8 @@ export class Tally implements IntakeReport {
   #distinctIdsCut = 0;
   #removed = 0;
   #quarantined = 0;
+  /** Events that were checked by a schema. The key is `<mode> <result>`. */
+  #schemaResults: Map<`${SchemaMode} ${SchemaResult}`, number> | undefined = undefined;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -105,6 +113,13 @@ export class Tally implements IntakeReport {
   filter(_index: number, code: FilterCode): void {
     this.filtered++;
     if (code === "quarantined") this.#quarantined++;
+  }
+
+  /** Counts an event that a schema has checked. */
+  checked(mode: SchemaMode, result: SchemaResult): void {
+    this.#schemaResults ??= new Map();
+    const key = `${mode} ${result}` as const;
+    this.#schemaResults.set(key, (this.#schemaResults.get(key) ?? 0) + 1);
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -165,6 +180,10 @@ export class Tally implements IntakeReport {
     if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
     const droppedByRule = this.filtered - this.#quarantined;
     if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
+    for (const [key, count] of this.#schemaResults ?? []) {
+      const [mode, result] = key.split(" ") as [SchemaMode, SchemaResult];
+      metrics.schemaResults(mode, result, count);
+    }
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);

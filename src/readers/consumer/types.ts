@@ -56,6 +56,8 @@ export interface StoredEvent {
   readonly replaced?: Readonly<Record<string, unknown>>;
   /** The version of the project's rules, if they changed the event or its `ip`. */
   readonly rules?: number;
+  /** The `version` of the event's schema, whether the event is `ok`, and its `errors` if not. */
+  readonly schema?: Readonly<Record<string, unknown>>;
 }
 
 export type EventKind =

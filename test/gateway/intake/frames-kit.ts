@@ -99,7 +99,7 @@ export function intakeOnFrames(
     metrics: {
       events: (_lane, reason, events) => count(reason, events),
       warnings: count,
-      ...{ slowPathItems() {}, distinctIdsCut() {} },
+      ...{ slowPathItems() {}, distinctIdsCut() {}, schemaResults() {} },
     },
     ...more,
     monotonicMs,

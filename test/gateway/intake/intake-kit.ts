@@ -109,7 +109,13 @@ export class IntakeKit {
           records.write(...given);
         },
       },
-      metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+      metrics: {
+        events() {},
+        warnings() {},
+        slowPathItems() {},
+        distinctIdsCut() {},
+        schemaResults() {},
+      },
       monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,
       ...(options.clientWarnings === undefined ? {} : { clientWarnings: options.clientWarnings }),

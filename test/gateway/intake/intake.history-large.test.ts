@@ -69,7 +69,13 @@ beforeEach(() => {
     records: new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
-    metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    metrics: {
+      events() {},
+      warnings() {},
+      slowPathItems() {},
+      distinctIdsCut() {},
+      schemaResults() {},
+    },
     monotonicMs: () => performance.now(),
     async nextTurn() {
       turns++;

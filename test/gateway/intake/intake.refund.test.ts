@@ -96,6 +96,7 @@ beforeEach(() => {
       warnings() {},
       slowPathItems() {},
       distinctIdsCut() {},
+      schemaResults() {},
     },
     monotonicMs: () => 0,
     nextTurn: async () => {},

@@ -40,6 +40,7 @@ const recordFields = [
   "$unset",
   "replaced",
   "rules",
+  "schema",
 ];
 
 function expectRecord(record: StoredEvent | undefined, outcome: Outcome, projectId: string): void {

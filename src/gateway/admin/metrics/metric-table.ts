@@ -40,6 +40,9 @@ export const metricTable = {
     "Events by lane, outcome (stored, duplicate, removed, dropped, error, refused, unknown) and reason.",
   ),
   penstock_warnings_total: counter("Warnings on stored events, by code."),
+  penstock_schema_results_total: counter(
+    "Events that a schema of their project checked, by mode (observe, stamp, quarantine) and result (valid, invalid).",
+  ),
   penstock_slow_path_items_total: counter(
     "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   ),

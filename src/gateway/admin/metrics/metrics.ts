@@ -14,9 +14,10 @@ import {
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
+import { type SchemaMode, schemaModes } from "../../../rules/rules-file.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
-import type { EventReason } from "../../intake/tally.ts";
+import { type EventReason, type SchemaResult, schemaResults } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -116,6 +117,11 @@ export class Metrics extends MetricSet<MetricName> {
     return { lane, outcome: outcomeOfReason[reason], reason };
   });
   readonly #warnings = this.tally("penstock_warnings_total", ["code", warningCodes]);
+  readonly #schemaResults = this.tally(
+    "penstock_schema_results_total",
+    ["mode", schemaModes],
+    ["result", schemaResults],
+  );
   readonly #slowPathItems = this.counter("penstock_slow_path_items_total");
   readonly #distinctIdsCut = this.counter("penstock_distinct_ids_cut_total");
   readonly #frames = this.tally("penstock_frames_total", ["lane", lanes]);
@@ -181,6 +187,10 @@ export class Metrics extends MetricSet<MetricName> {
 
   warnings(code: WarningCode, count: number): void {
     this.#warnings.add(count, code);
+  }
+
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void {
+    this.#schemaResults.add(count, mode, result);
   }
 
   slowPathItems(count: number): void {
