@@ -35,7 +35,8 @@ export const Part = {
   NestedUnset: 13,
   /** The groups of the properties. The addon returns only their type. */
   Groups: 14,
-  Count: 15,
+  Schema: 15,
+  Count: 16,
 } as const;
 export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
@@ -204,11 +205,12 @@ export const recordFields = {
   },
   schema: {
     type: "object",
+    part: Part.Schema,
     isOptional: true,
     from: "a [schema](../guides/schemas.md) of the project in mode `stamp`",
     most: `${schemaErrorsMax} errors`,
     description:
-      "The `version` of the schema, whether the properties are valid (`ok`), and the `errors` if they are not. Sinks do not write it.",
+      "The `version` of the schema, whether the properties are valid (`ok`), and the `errors` if they are not. Sinks write it as `$schema` in `properties`.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

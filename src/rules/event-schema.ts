@@ -26,7 +26,7 @@ export interface SchemaMembers {
 }
 
 /** Maximum characters of a property's path, and of a rule, in an error. */
-const shownCharsMax = 100;
+export const pathCharsShownMax = 100;
 const shownValuesMax = 5;
 
 /** Properties that SDKs add. They are never additional properties. */
@@ -166,8 +166,8 @@ class ErrorList {
 
 function shortened(text: string): string {
   const whole = text.toWellFormed().replaceAll("\0", "\ufffd");
-  if (whole.length <= shownCharsMax) return whole;
-  return `${whole.slice(0, shownCharsMax).toWellFormed()}…`;
+  if (whole.length <= pathCharsShownMax) return whole;
+  return `${whole.slice(0, pathCharsShownMax).toWellFormed()}…`;
 }
 
 const tokensOf: Readonly<Record<string, readonly TokenType[]>> = {

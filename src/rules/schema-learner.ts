@@ -4,15 +4,19 @@
 import { isSdkProperty } from "./event-schema.ts";
 import type { Scalar } from "./rules-file.ts";
 
-/** Minimum number of events in which a property must be for `required` and `enum`. */
-const eventsMin = 20;
+export const enumForm = {
+  /** Minimum number of events for `required` and for an `enum`. */
+  eventsMin: 20,
+  valuesMax: 10,
+  wordCharsMax: 40,
+  /** Minimum number of people who sent a value. */
+  peopleMin: 3,
+} as const;
+const { eventsMin, valuesMax, wordCharsMax, peopleMin } = enumForm;
 /** Maximum properties of a proposal. */
 export const learnedPropertiesMax = 100;
 const nameCharsMax = 100;
-const valuesMax = 10;
-/** Minimum number of people who sent a value of an `enum`. */
-const peopleMin = 3;
-const wordForm = /^[A-Za-z][\w.-]{0,39}$/;
+const wordForm = /^[A-Za-z][\w.-]*$/;
 /** Parts of the names of properties whose values may be personal data. */
 const personalNames =
   /address|birth|city|email|first|last|login|mail|name|pass|person|phone|secret|street|surname|tel|token|user|zip|(?:^|_)ip(?:$|_)/i;
@@ -102,7 +106,7 @@ class PropertyLearner {
     const people = this.#texts.get(text);
     if (people !== undefined) {
       if (people.size < peopleMin) people.add(person);
-    } else if (wordForm.test(text) && this.#texts.size < valuesMax) {
+    } else if (isWord(text) && this.#texts.size < valuesMax) {
       this.#texts.set(text, new Set([person]));
     } else {
       this.#texts = undefined;
@@ -130,6 +134,10 @@ class PropertyLearner {
     const sorted = [...types].sort();
     return { type: sorted.length === 1 ? sorted[0]! : sorted };
   }
+}
+
+function isWord(text: string): boolean {
+  return text.length <= wordCharsMax && wordForm.test(text);
 }
 
 function typeOf(value: unknown): string {

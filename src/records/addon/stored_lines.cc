@@ -185,7 +185,7 @@ class LineReader {
         !read_origin(reader, field_start(row, kProperties), line, flags) ||
         !read_field(reader, "", row, kProperties, line, kPartProperties) ||
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
-        !read_rules(reader) || !read_schema(reader) || !reader.take("}") || reader.left() != 0) {
+        !read_rules(reader) || !read_schema(reader, line) || !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
       origin_ = Part{};
       return;
@@ -379,8 +379,12 @@ class LineReader {
   }
 
   /** Reads the result of the event's schema. */
-  static bool read_schema(Reader& reader) {
-    return !reader.take(",\"schema\":") || reader.take_object();
+  static bool read_schema(Reader& reader, uint32_t* line) {
+    if (!reader.take(",\"schema\":")) return true;
+    const size_t start = reader.at();
+    if (!reader.take_object()) return false;
+    put_part(line, kPartSchema, kObject, start, reader.at());
+    return true;
   }
 
   static bool read_field(Reader& reader, std::string_view name, const uint32_t* row, Field field,
