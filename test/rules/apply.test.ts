@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
 import { take } from "../kit/items.ts";
-import { compiled, ruleOf, secret } from "./rules-kit.ts";
+import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
 const noEmails = compiled([ruleOf({}, { kind: "remove", paths: ["email", "$set.email"] })]);
 

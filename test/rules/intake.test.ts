@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bodyOf, IntakeKit, until } from "../gateway/intake/intake-kit.ts";
-import { compiled, ruleOf } from "./rules-kit.ts";
+import { compiled, ruleOf } from "./compiled-rules.ts";
 
 const manyRules = compiled([
   ...Array.from({ length: 96 }, (_, index) =>
