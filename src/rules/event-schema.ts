@@ -235,10 +235,9 @@ class ValueSchema {
       case TokenType.EscapedString:
         return this.#values === undefined && this.#strings === undefined;
       case TokenType.Number: {
-        const [start, end] = [members.startOf(entry), members.endOf(entry)];
-        if (this.#values === undefined && this.#numbers === undefined)
-          return !this.#needsInteger || isDigits(members.body, start, end);
-        const value = Number(members.body.toString("latin1", start, end));
+        if (this.#values === undefined && this.#numbers === undefined && !this.#needsInteger)
+          return true;
+        const value = numberAt(members.body, members.startOf(entry), members.endOf(entry));
         if (this.#needsInteger && !Number.isInteger(value)) return false;
         if (this.#values?.has(value) === false) return false;
         return this.#numbers === undefined || this.#numbers.errorOf(value) === undefined;
@@ -284,11 +283,20 @@ function isSameText(text: Buffer, body: Buffer, start: number, end: number): boo
   return true;
 }
 
-/** Returns whether a number token has only digits. Other integers, such as 1e3, return false. */
-function isDigits(body: Buffer, start: number, end: number): boolean {
+/** Maximum digits of an integer that is exact in every step of its conversion. */
+const exactDigitsMax = 15;
+
+/** Returns the value of a number token. Short integers are converted without creating a text. */
+function numberAt(body: Buffer, start: number, end: number): number {
   const first = body[start] === 0x2d ? start + 1 : start;
-  for (let at = first; at < end; at++) if (body[at]! < 0x30 || body[at]! > 0x39) return false;
-  return end - first <= 300;
+  if (end - first > exactDigitsMax) return Number(body.toString("latin1", start, end));
+  let value = 0;
+  for (let at = first; at < end; at++) {
+    const digit = body[at]! - 0x30;
+    if (digit < 0 || digit > 9) return Number(body.toString("latin1", start, end));
+    value = 10 * value + digit;
+  }
+  return first === start ? value : -value;
 }
 
 function typeName(value: unknown): string {

@@ -21,7 +21,7 @@ const wordForm = /^[A-Za-z][\w.-]*$/;
 const personalNames =
   /address|birth|city|email|first|last|login|mail|name|pass|person|phone|secret|street|surname|tel|token|user|zip|(?:^|_)ip(?:$|_)/i;
 
-export interface LearnedProperty {
+interface LearnedProperty {
   readonly name: string;
   /** Number of events that have the property. */
   readonly events: number;

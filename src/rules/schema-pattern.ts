@@ -7,7 +7,7 @@
 /** Maximum bytes of a string that is compared with a pattern. A longer string does not match. */
 export const patternBytesMax = 4_096;
 /** Maximum of a repetition, as in `{1,200}`. */
-export const patternRepeatMax = 1_000;
+const patternRepeatMax = 1_000;
 
 export type TextTest = (text: string) => boolean;
 

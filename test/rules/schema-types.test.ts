@@ -34,7 +34,7 @@ schemas:
 const use = `
 import posthogJs from "posthog-js";
 import { PostHog } from "posthog-node";
-import type { BrowserClient, NodeClient } from "./events";
+import type { BrowserClient, NodeClient, PropertiesOf } from "./events";
 
 const browser: BrowserClient<typeof posthogJs> = posthogJs;
 const node: NodeClient<PostHog> = new PostHog("key");
@@ -43,6 +43,8 @@ browser.capture("order completed", { total: 1, 'a "b"': 0, plan: "pro", $lib: "x
 browser.capture("viewed");
 browser.capture("viewed", { page: "/", more: 1 });
 browser.capture("other", { anything: 1 });
+const viewed: PropertiesOf<"viewed"> = { page: "/" };
+browser.capture("viewed", viewed);
 browser.identify("me");
 node.capture({ distinctId: "u", event: "order completed", properties: { total: 1, 'a "b"': "", items: [{ sku: "s", n: 1 }] } });
 node.capture({ distinctId: "u", event: "viewed" });

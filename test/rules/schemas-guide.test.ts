@@ -35,8 +35,11 @@ test("the guide has the maximum size of a checked event", () => {
 test("the guide lists every keyword and every type", () => {
   const table = guide.slice(guide.indexOf("| Keyword |"), guide.indexOf("These differ from"));
   const named = [...table.matchAll(/`([A-Za-z]+)`/g)].map(([, name]) => name);
-  for (const name of [...Object.keys(schemaKeywords), ...schemaTypes]) expect(named).toContain(name);
-  expect(named.filter((name) => !(name! in schemaKeywords || schemaTypes.includes(name!)))).toEqual([]);
+  for (const name of [...Object.keys(schemaKeywords), ...schemaTypes])
+    expect(named).toContain(name);
+  expect(named.filter((name) => !(name! in schemaKeywords || schemaTypes.includes(name!)))).toEqual(
+    [],
+  );
 });
 
 test("the examples of the guide are as the code has them", () => {
