@@ -35,7 +35,9 @@ const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 // The folders of src from which a folder may import, besides itself. The longest matching name
 // applies.
 const base = "platform/base";
-const everythingButApp = ["commands", "gateway", "live", "platform", "readers", "records"];
+const everythingButApp = [
+  ...["commands", "gateway", "live", "platform", "readers", "records", "rules"],
+];
 // The contracts between the gateway's folders: types that their owner defines in these files.
 const contracts = [
   "gateway/http/port.ts",
@@ -58,13 +60,14 @@ const mayImport: Record<string, string[]> = {
   "platform/settings": [base, "platform/nats"],
   "platform/embedded": [base],
   records: [base],
+  rules: [base, "records"],
   "gateway/http": ofHttp,
   "gateway/body": ofHttp,
   "gateway/upstream": ofHttp,
   "gateway/intake": [base, ...contracts, "records"],
   "gateway/publish": [base, ...contracts, "platform/nats"],
   "gateway/streams": [base, ...contracts, "platform/nats"],
-  "gateway/projects": [base, ...contracts, "platform/nats"],
+  "gateway/projects": [base, ...contracts, "platform/nats", "rules"],
   // Workers need the settings type, and the table of metrics that a supervisor adds up.
   "gateway/workers": [base, "gateway/admin/metrics/metric-table.ts"].concat(
     ["metrics", "settings"].map((folder) => `platform/${folder}`),

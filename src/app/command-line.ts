@@ -48,6 +48,7 @@ import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
+import { addRules } from "./rules-commands.ts";
 import { addSinks } from "./sink-commands.ts";
 import type { TestingOptions } from "./testing.ts";
 
@@ -66,6 +67,7 @@ export function commandLine(context: CommandContext): Command {
   addServing(program, context);
   addDoctor(program, context);
   addProjects(program, context);
+  addRules(program, context);
   addStreams(program, context);
   addReading(program, context);
   addImport(program, context);

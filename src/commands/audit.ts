@@ -6,14 +6,18 @@ import { createLog } from "../platform/base/log.ts";
 import type { ConfiguredCommand } from "./context.ts";
 import { userOf } from "./erase/receipt.ts";
 
-/** `what` must not contain a key or another secret. */
+/** Returns the author of a change: `user@host`. */
+export function authorOf({ context }: Pick<ConfiguredCommand, "context">): string {
+  return `${userOf(context.host)}@${hostname()}`;
+}
+
 export async function audited<T>(
-  { context }: ConfiguredCommand,
+  command: ConfiguredCommand,
   { change, ...what }: { readonly change: string; readonly [field: string]: unknown },
   work: () => Promise<T>,
 ): Promise<T> {
-  const log = createLog("info", context.stderr);
-  const entry = { change, actor: `${userOf(context.host)}@${hostname()}`, ...what };
+  const log = createLog("info", command.context.stderr);
+  const entry = { change, actor: authorOf(command), ...what };
   try {
     const result = await work();
     log.info({ ...entry, result: "done" }, `audit: ${change}`);

@@ -1,5 +1,6 @@
-// `penstock project remove` disables a project, removes its stored events, and then removes the
-// project itself. Each step can be repeated. If the command was killed, the operator runs it again.
+// `penstock project remove` makes gateways reject new events of a project, removes its stored
+// events, and then removes the project itself and its rules. Each step can be repeated. If the command was
+// killed, the operator runs it again.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -10,6 +11,7 @@ import {
   UnknownProjectError,
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
+import { removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
@@ -97,6 +99,8 @@ class Removal {
       // Gateways that have read the removal write no usage of the project.
       await delay(gatewaysReadMs + usageWriteMsMax);
       await this.#removeUsage(manager);
+      const entries = await removeRules(this.#connection, this.#place);
+      if (entries > 0) say(command, "its rules and the secret of their hashes: erased");
     });
     say(command, `project ${id} removed`);
   }
@@ -120,6 +124,8 @@ class Removal {
           `${stream}: ${counted(shared, "message")} of several projects may contain its events, and stay until they expire (PENSTOCK_FRAME_SCOPE)`,
         );
     }
+    const versions = await versionsOf(this.#connection, this.#place);
+    if (versions.length > 0) say(command, `rules: ${counted(versions.length, "version")}`);
     const doomed = streams.map(
       (one) =>
         [

@@ -1,15 +1,17 @@
-// Errors for a project id that is invalid or unknown. They list the known projects, most similar
-// first.
+// Runs commands on the registry, with errors for a project id that is invalid or unknown. They list
+// the known projects, most similar first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { type BucketPlace, UnknownProjectError } from "../gateway/projects/registry/bucket.ts";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import { lettersApart } from "../platform/base/near-name.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { findStreams } from "../readers/stream/stored-stream.ts";
-import { CommandError, usageExitCode } from "./context.ts";
-import { managerFor } from "./nats.ts";
+import { audited } from "./audit.ts";
+import { CommandError, type ConfiguredCommand, usageExitCode } from "./context.ts";
+import { managerFor, withNats } from "./nats.ts";
 
 const namedMax = 10;
 const typosMax = 2;
@@ -23,6 +25,43 @@ export function mustBeProjectId(text: string): void {
   if (isProjectId(text)) return;
   const what = `the project's id must match [A-Za-z0-9_-]{1,64} (got "${text}")`;
   throw new CommandError(what, usageExitCode);
+}
+
+/** Runs a check of arguments, whose errors become usage errors. */
+export function requireArguments(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw new CommandError((error as Error).message, usageExitCode);
+  }
+}
+
+/** Runs a change like `atRegistry`, with an entry in the audit log. */
+export function changedRegistry<T>(
+  command: ConfiguredCommand,
+  entry: Parameters<typeof audited>[1],
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  return atRegistry(command, (connection, place) =>
+    audited(command, entry, () => work(connection, place)),
+  );
+}
+
+/** Runs `work` on the registry. The error of an unknown project lists the known projects. */
+export async function atRegistry<T>(
+  command: ConfiguredCommand,
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = command.config;
+  return await withNats(command, async (connection) => {
+    try {
+      return await work(connection, { prefix, replicas, hubDomain });
+    } catch (error) {
+      if (!(error instanceof UnknownProjectError)) throw error;
+      const known = await registeredProjects(connection, command.config);
+      throw new CommandError(unknownText(error.message, error.projectId, known));
+    }
+  });
 }
 
 /**

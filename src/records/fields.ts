@@ -4,10 +4,18 @@
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
-import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
+import { replacedBytesMax, replacedCharactersMax, schemaErrorsMax } from "./verdict.ts";
 
 /** `object` and `names` (an array of strings) are JSON. `time` is UTC. */
-export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
+export type FieldType =
+  | "id"
+  | "uuid"
+  | "text"
+  | "time"
+  | "boolean"
+  | "integer"
+  | "object"
+  | "names";
 
 export const Part = {
   Uuid: 0,
@@ -25,7 +33,8 @@ export const Part = {
   NestedSetOnce: 12,
   NestedUnset: 13,
   Groups: 14,
-  Count: 15,
+  Schema: 15,
+  Count: 16,
 } as const;
 export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
@@ -179,6 +188,23 @@ export const recordFields = {
     most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,
     description:
       "The sent values of fields that were changed or not stored: a `timestamp`, `uuid`, `offset`, `sent_at`, `session_id`, `window_id` or `options` that is invalid; a `distinct_id` that was shortened; a `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type. If the top level and `properties` both have the field, the value is that of the top level. Sinks write `replaced` as `$replaced` in `properties`.",
+  },
+  rules: {
+    type: "integer",
+    isOptional: true,
+    from: "the [rules](../concepts/rules.md) of the project",
+    most: "",
+    description:
+      "The version of the rules, if they changed the event or its `ip`. Sinks do not write it.",
+  },
+  schema: {
+    type: "object",
+    part: Part.Schema,
+    isOptional: true,
+    from: "a [schema](../guides/schemas.md) of the project in mode `stamp`",
+    most: `${schemaErrorsMax} errors`,
+    description:
+      "The `version` of the schema, whether the properties are valid (`ok`), and the `errors` if they are not. Sinks write it as `$schema` in `properties`.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

@@ -3,6 +3,8 @@
 // two words, the offsets [start, end) of a raw JSON token, quotes included; both are 0 if the value
 // is Absent.
 
+import type { MemberFunctions } from "./found-members.ts";
+
 export const TokenType = {
   Absent: 0,
   Null: 1,
@@ -241,6 +243,8 @@ export interface Scanner {
   scanAtOnce(body: Buffer): ScanStatus;
   /** The last scanned body must be unchanged. Header.RowCount is 0 if no rows are left. */
   scanMore(body: Buffer): void;
+  /** Lists members of plain items by their names. */
+  readonly findMembers: MemberFunctions["findMembers"];
   /**
    * Returns the length or a negative NotNormal. The target needs as much space as the value, and
    * must not overlap it. addon/normalise.h defines the plain form.

@@ -74,6 +74,10 @@ export class Verdict {
   hasPersonFields = false;
   /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
   replaced = "";
+  /** The version of the rules that changed the event; 0 if no rule did. */
+  rules = 0;
+  /** The result of the event's schema, as JSON; "" if the record does not have it. */
+  schema = "";
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
@@ -83,6 +87,8 @@ export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
+/** Maximum number of errors of a schema that a record has. */
+export const schemaErrorsMax = 5;
 export const replacedBytesMax = 512;
 export const replacedCharactersMax = 256;
 

@@ -10,6 +10,7 @@ import { createNativeScanner } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";
 import { Header, ScanStatus } from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
+import type { CompiledRules } from "../../src/rules/compile.ts";
 import { FakeFrame } from "../gateway/intake/fake-frame.ts";
 
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
@@ -24,6 +25,11 @@ interface Taken {
   readonly warnings: readonly string[];
   readonly details: readonly string[];
   readonly errors: readonly string[];
+  readonly dropped: number;
+  /** Number of events that the rules do not store. */
+  readonly filtered: number;
+  /** Numbers of events that a schema has checked, by mode and result. */
+  readonly schemaResults: Readonly<Record<string, number>>;
 }
 
 export interface Circumstances {
@@ -31,6 +37,8 @@ export interface Circumstances {
   readonly isEngage?: boolean;
   readonly clientAddress?: string;
   readonly sentAtMs?: number;
+  readonly rules?: CompiledRules;
+  readonly isBot?: boolean;
 }
 
 const scanner = createNativeScanner(4_096);
@@ -39,6 +47,7 @@ const records = new JsonRecordWriter({
 });
 const items = new ItemTaker({
   slowScanner: createNativeScanner(4_096),
+  createScanner: createNativeScanner,
   records,
   typos: new Typos(),
   onBug: (bug) => {
@@ -52,6 +61,8 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     isEngage = false,
     clientAddress = "",
     sentAtMs: queryMs = Number.NaN,
+    rules,
+    isBot = false,
   } = circumstances;
   const bytes = Buffer.isBuffer(body)
     ? body
@@ -72,6 +83,9 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
+    ...(rules === undefined
+      ? {}
+      : { rules: { rules, lane, isEngage, isBot, rewritesItems: false } }),
     ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
@@ -91,11 +105,20 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (sink.length > room)
     throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
+  const schemaResults: Record<string, number> = {};
+  const metrics = {
+    ...{ events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    schemaResults(mode: string, result: string, count: number) {
+      schemaResults[`${mode} ${result}`] = count;
+    },
+  };
+  tally.countReported(lane, metrics, true);
   return {
     ...{ lines, measured },
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),
     errors: tally.errors.map(({ code }) => code),
+    ...{ dropped: tally.dropped, filtered: tally.filtered, schemaResults },
   };
 }

@@ -188,6 +188,27 @@ test("the reader finds the members of a record with replaced values", () => {
   ]);
 });
 
+test("the reader finds the members by their offsets in a record with the version of its rules", () => {
+  const line = recordOf();
+  const withRules = (text: string): string => `${line.slice(0, -1)},"rules":${text}}`;
+  const versions = ["1", "42", "9007199254740991", "0", "01", "-1", "1.5", '"1"', "null"];
+  expect(agreed(versions.map(withRules))).toEqual([
+    ...[true, true, true, false, false, false, false, false, false],
+  ]);
+});
+
+test("the reader finds the members by their offsets in a record with the result of its schema", () => {
+  const line = recordOf();
+  const withSchema = (text: string): string => `${line.slice(0, -1)},"schema":${text}}`;
+  const results = [
+    '{"version":1,"ok":true}',
+    '{"version":2,"ok":false,"errors":["a: \\"}] is required"]}',
+    "null",
+    "[]",
+  ];
+  expect(agreed(results.map(withSchema))).toEqual([true, true, false, false]);
+});
+
 test("the reader finds the members of every kind of record", () => {
   const lines = kinds.flatMap((kind) =>
     [true, false].flatMap((person_profile) =>

@@ -145,7 +145,8 @@ function choiceOf(
   return choice;
 }
 
-async function streamsOf(
+/** Returns the streams of the lanes. Throws a CommandError if there are none. */
+export async function streamsOf(
   connection: NatsConnection,
   { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
 ): Promise<FoundStream[]> {

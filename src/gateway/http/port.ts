@@ -17,6 +17,8 @@ export interface ItemNote {
 export interface IntakeReport {
   accepted: number;
   dropped: number;
+  /** Events that the project's rules dropped, did not sample, or put into quarantine. */
+  filtered: number;
   errors: ItemNote[];
   errorsTotal: number;
   warnings: ItemNote[];
@@ -55,7 +57,8 @@ export interface Exchange extends ClientWarningOrigin {
   /** The client's address, even if addresses are not recorded. It is neither stored nor logged. */
   readonly senderAddress: string;
   readonly bytesArrived: number;
-  /** By the client's clock, in milliseconds since the epoch. NaN if absent; infinity if invalid. */
+  /** Whether the User-Agent is a known bot. Determined at the first use. */
+  readonly isBot?: boolean;
   readonly querySentAtMs: number;
   readonly isEngage: boolean;
   readonly hint: BodyHint | undefined;

@@ -13,6 +13,7 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
+import type { SchemaMode } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
@@ -24,15 +25,24 @@ export type EventReason =
   | "timeout"
   | "rate_limited"
   | "performance_event"
+  | FilterCode
   | DropCode
   | ItemErrorCode;
+
+/** Why the rules of a project keep an event from being stored. */
+export type FilterCode = "dropped_by_rule" | "quarantined";
 
 export interface IntakeMetrics {
   events(lane: Lane, reason: EventReason, count: number): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void;
 }
+
+export const schemaResults = ["valid", "invalid"] as const;
+/** The result of the schema of an event. */
+export type SchemaResult = (typeof schemaResults)[number];
 
 // Most requests share this array, so it must never be written to.
 const noNotes: ItemNote[] = [];
@@ -41,6 +51,7 @@ const noCounts: ReadonlyMap<number, number> = new Map();
 export class Tally implements IntakeReport {
   accepted = 0;
   dropped = 0;
+  filtered = 0;
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
@@ -49,6 +60,9 @@ export class Tally implements IntakeReport {
   slowPathItems = 0;
   #distinctIdsCut = 0;
   #removed = 0;
+  #quarantined = 0;
+  /** Events that were checked by a schema. The key is `<mode> <result>`. */
+  #schemaResults: Map<`${SchemaMode} ${SchemaResult}`, number> | undefined = undefined;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -82,6 +96,19 @@ export class Tally implements IntakeReport {
 
   remove(_index: number): void {
     this.#removed++;
+  }
+
+  /** Counts an event that the rules of the project do not store. */
+  filter(_index: number, code: FilterCode): void {
+    this.filtered++;
+    if (code === "quarantined") this.#quarantined++;
+  }
+
+  /** Counts an event that a schema has checked. */
+  checked(mode: SchemaMode, result: SchemaResult): void {
+    this.#schemaResults ??= new Map();
+    const key = `${mode} ${result}` as const;
+    this.#schemaResults.set(key, (this.#schemaResults.get(key) ?? 0) + 1);
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -135,6 +162,13 @@ export class Tally implements IntakeReport {
   /** Called only if the client receives the results, because after a 503 the retry is counted. */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
+    if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
+    const droppedByRule = this.filtered - this.#quarantined;
+    if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
+    for (const [key, count] of this.#schemaResults ?? []) {
+      const [mode, result] = key.split(" ") as [SchemaMode, SchemaResult];
+      metrics.schemaResults(mode, result, count);
+    }
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);

@@ -1,10 +1,14 @@
 /** If the entry of a project changes, the object is replaced, never mutated. */
+import type { CompiledRules } from "../../rules/compile.ts";
+
 export interface Project {
   readonly id: string;
   readonly name: string;
   readonly keys: readonly string[];
   readonly enabled: boolean;
   readonly quota?: ProjectQuota | undefined;
+  /** The version of its rules; undefined if the project has no rules. */
+  readonly rulesVersion?: number | undefined;
 }
 
 /** Rates per gateway process, and a share of a stream. An absent rate means no limit. */
@@ -34,6 +38,8 @@ export interface Taken {
   /** Refunds, once, the cost of the events that the client will retry: all except `retained`. */
   giveBack(retained: number): void;
   countDropped(events: number): void;
+  /** Like `countDropped`, but for events that the project's own rules do not store. */
+  countFiltered(events: number): void;
 }
 
 /** Limits what a project sends to this process, and counts the results. No call waits or throws. */
@@ -48,6 +54,8 @@ export interface ProjectMeter {
 
 export interface MeteredProject extends Project {
   readonly meter: ProjectMeter;
+  /** The rules for its events; undefined if it has none. Replaced as a whole, never mutated. */
+  readonly rules?: CompiledRules | undefined;
 }
 
 /** The lookup of projects on the hot path. It is one Map read, in any state of NATS. */

@@ -73,7 +73,10 @@ type FrameOfRecords = Pick<
 >;
 
 const emptyObject = Buffer.from("{}");
-const replacedMember = Buffer.from('{"$replaced":');
+const addedMembers = [
+  [Part.Replaced, Buffer.from('"$replaced":')],
+  [Part.Schema, Buffer.from('"$schema":')],
+] as const;
 
 export class SinkRecords {
   readonly #records = new RecordReader();
@@ -163,7 +166,8 @@ class FrameRecord implements SinkRecord {
   readonly #end: number;
   readonly #propertiesStart: number;
   readonly #propertiesEnd: number;
-  readonly #replaced: Buffer | undefined;
+  /** Members that the properties get, with names and commas; undefined if there are none. */
+  readonly #added: Buffer[] | undefined;
 
   constructor({ frame, body }: FrameBytes, record: RecordView, origin: Origin) {
     const bytes = (part: Part, type: TokenType): Buffer | undefined =>
@@ -187,7 +191,12 @@ class FrameRecord implements SinkRecord {
     const hasProperties = record.type(Part.Properties) === TokenType.Object;
     this.#propertiesStart = hasProperties ? record.startOf(Part.Properties) + record.shift : 0;
     this.#propertiesEnd = hasProperties ? record.endOf(Part.Properties) + record.shift : 0;
-    this.#replaced = bytes(Part.Replaced, TokenType.Object);
+    for (const [part, name] of addedMembers) {
+      const value = bytes(part, TokenType.Object);
+      if (value === undefined) continue;
+      this.#added ??= [];
+      this.#added.push(Buffer.from(this.#added.length === 0 ? "{" : ","), name, value);
+    }
   }
 
   get stream(): string {
@@ -202,13 +211,14 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
+  /** Returns the properties, with the members `$replaced` and `$schema` of the record. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
-    if (this.#replaced === undefined) return properties;
+    if (this.#added === undefined) return properties;
     const rest = properties.subarray(1);
     const isEmpty = rest.toString("latin1", 0, rest.length - 1).trim() === "";
-    return Buffer.concat([replacedMember, this.#replaced, Buffer.from(isEmpty ? "" : ","), rest]);
+    return Buffer.concat([...this.#added, Buffer.from(isEmpty ? "" : ","), rest]);
   }
 
   get text(): Buffer {
@@ -226,14 +236,17 @@ interface Values {
   readonly names: Uint8Array | undefined;
 }
 
+/** The types of fields that have a column. */
+export type ColumnType = Exclude<FieldType, "integer">;
+
 export type EventColumn = {
-  [Type in FieldType]: {
+  [Type in ColumnType]: {
     readonly name: string;
     readonly type: Type;
     readonly isOptional: boolean;
     readonly of: (event: SinkRecord) => Values[Type];
   };
-}[FieldType];
+}[ColumnType];
 
 type ColumnField = {
   [Name in keyof typeof recordFields]: (typeof recordFields)[Name] extends { column: string }

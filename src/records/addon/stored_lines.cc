@@ -16,6 +16,8 @@ constexpr size_t kUuidBytes = 36;
 constexpr size_t kProjectBytesMax = 64;
 constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
 constexpr size_t kAddressBytesMax = 64;
+/** Maximum digits of a version of rules. */
+constexpr size_t kIntegerDigitsMax = 16;
 constexpr size_t kIdBytesMax = 400;
 constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
                                        "alias",  "group_identify", "survey", "set"};
@@ -48,6 +50,8 @@ uint32_t field_end(const uint32_t* row, Field field) {
 }
 
 bool is_text(uint32_t type) { return type == kPlainString || type == kEscapedString; }
+
+bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 bool is_hex(uint8_t c) {
   const uint32_t digit = uint32_t{c} - '0';
@@ -128,6 +132,15 @@ class Reader {
     return false;
   }
 
+  /** Reads a positive integer of at most kIntegerDigitsMax digits. */
+  bool take_integer() {
+    size_t digits = 0;
+    while (digits < left() && is_digit(here()[digits])) digits++;
+    if (digits == 0 || digits > kIntegerDigitsMax || *here() == '0') return false;
+    at_ += digits;
+    return true;
+  }
+
   bool take_address() {
     if (!take("\"")) return false;
     const size_t most = left() < kAddressBytesMax ? left() : kAddressBytesMax;
@@ -163,7 +176,7 @@ class LineReader {
         !read_origin(reader, field_start(row, kProperties), line, flags) ||
         !read_field(reader, "", row, kProperties, line, kPartProperties) ||
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
-        !reader.take("}") || reader.left() != 0) {
+        !read_rules(reader) || !read_schema(reader, line) || !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
       origin_ = Part{};
       return;
@@ -341,6 +354,20 @@ class LineReader {
     const size_t start = reader.at();
     if (!reader.take_object()) return false;
     put_part(line, kPartReplaced, kObject, start, reader.at());
+    return true;
+  }
+
+  /** Reads the version of the rules that changed the event. */
+  static bool read_rules(Reader& reader) {
+    return !reader.take(",\"rules\":") || reader.take_integer();
+  }
+
+  /** Reads the result of the event's schema. */
+  static bool read_schema(Reader& reader, uint32_t* line) {
+    if (!reader.take(",\"schema\":")) return true;
+    const size_t start = reader.at();
+    if (!reader.take_object()) return false;
+    put_part(line, kPartSchema, kObject, start, reader.at());
     return true;
   }
 

@@ -28,7 +28,8 @@ namespace penstock {
   X(NestedSet)                 \
   X(NestedSetOnce)             \
   X(NestedUnset)               \
-  X(Groups)
+  X(Groups)                    \
+  X(Schema)
 
 enum LinePart : uint32_t {
 #define PENSTOCK_PART(name) kPart##name,

@@ -48,6 +48,7 @@ export function intakeOnFrames(
       countDropped(events: number) {
         given.dropped += events;
       },
+      countFiltered() {},
     }),
     refuseUnread: () => undefined,
     countStored(events: number) {
@@ -96,7 +97,7 @@ export function intakeOnFrames(
     metrics: {
       events: (_lane, reason, events) => count(reason, events),
       warnings: count,
-      ...{ slowPathItems() {}, distinctIdsCut() {} },
+      ...{ slowPathItems() {}, distinctIdsCut() {}, schemaResults() {} },
     },
     ...more,
     monotonicMs,

@@ -18,7 +18,7 @@ let admitted: number[];
 const meter = {
   take({ events }: { events: number }) {
     admitted.push(events);
-    return { giveBack() {}, countDropped() {} };
+    return { giveBack() {}, countDropped() {}, countFiltered() {} };
   },
   refuseUnread: () => undefined,
   countStored() {},
@@ -69,7 +69,13 @@ beforeEach(() => {
     records: new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
-    metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    metrics: {
+      events() {},
+      warnings() {},
+      slowPathItems() {},
+      distinctIdsCut() {},
+      schemaResults() {},
+    },
     monotonicMs: () => performance.now(),
     async nextTurn() {
       turns++;

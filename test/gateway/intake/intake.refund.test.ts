@@ -93,6 +93,7 @@ beforeEach(() => {
       warnings() {},
       slowPathItems() {},
       distinctIdsCut() {},
+      schemaResults() {},
     },
     monotonicMs: () => 0,
     nextTurn: async () => {},

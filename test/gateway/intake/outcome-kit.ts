@@ -37,6 +37,8 @@ const recordFields = [
   "$set_once",
   "$unset",
   "replaced",
+  "rules",
+  "schema",
 ];
 
 function expectRecord(record: StoredEvent | undefined, outcome: Outcome, projectId: string): void {

@@ -35,9 +35,12 @@ export const metricTable = {
   ),
   penstock_requests_inflight: gauge("sum", "Requests begun and not yet answered."),
   penstock_events_total: counter(
-    "Events by lane, outcome (stored, duplicate, removed, dropped, error, refused, unknown) and reason.",
+    "Events by lane, outcome (stored, duplicate, removed, filtered, dropped, error, refused, unknown) and reason.",
   ),
   penstock_warnings_total: counter("Warnings on stored events, by code."),
+  penstock_schema_results_total: counter(
+    "Events that a schema of their project checked, by mode (observe, stamp, quarantine) and result (valid, invalid).",
+  ),
   penstock_slow_path_items_total: counter(
     "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   ),

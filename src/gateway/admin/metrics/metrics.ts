@@ -13,9 +13,10 @@ import {
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
+import { type SchemaMode, schemaModes } from "../../../rules/rules-file.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
-import type { EventReason } from "../../intake/tally.ts";
+import { type EventReason, type SchemaResult, schemaResults } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -36,6 +37,8 @@ const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
   performance_event: "removed",
+  dropped_by_rule: "filtered",
+  quarantined: "filtered",
   no_event: "dropped",
   no_distinct_id: "dropped",
   not_an_object: "dropped",
@@ -56,7 +59,8 @@ type EventOutcome =
   | "duplicate"
   /** A `$performance_event`. It is not stored, and answers do not count it. */
   | "removed"
-  /** The answer lists the event as a warning. */
+  /** The rules of the project dropped the event or put it into quarantine. */
+  | "filtered"
   | "dropped"
   /** The answer lists the event as an error. */
   | "error"
@@ -101,6 +105,11 @@ export class Metrics extends MetricSet<MetricName> {
     return { lane, outcome: outcomeOfReason[reason], reason };
   });
   readonly #warnings = this.tally("penstock_warnings_total", ["code", warningCodes]);
+  readonly #schemaResults = this.tally(
+    "penstock_schema_results_total",
+    ["mode", schemaModes],
+    ["result", schemaResults],
+  );
   readonly #slowPathItems = this.counter("penstock_slow_path_items_total");
   readonly #distinctIdsCut = this.counter("penstock_distinct_ids_cut_total");
   readonly #frames = this.tally("penstock_frames_total", ["lane", lanes]);
@@ -166,6 +175,10 @@ export class Metrics extends MetricSet<MetricName> {
 
   warnings(code: WarningCode, count: number): void {
     this.#warnings.add(count, code);
+  }
+
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void {
+    this.#schemaResults.add(count, mode, result);
   }
 
   slowPathItems(count: number): void {

@@ -39,6 +39,8 @@ export class OpenConnection {
   address: string;
   isShared = false;
   agent = "";
+  /** Whether the User-Agent of the first request is a known bot. */
+  isBot = false;
   expects = false;
   request: ConnectionOfRequest | undefined = undefined;
   usedAt = 0;

@@ -1,3 +1,5 @@
+// The registry's buckets in JetStream, and the format of a project's entry.
+
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -15,8 +17,13 @@ import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
 
+/** `projects` has an entry per project, `rules` the versions of their rules. */
+type BucketKind = "projects" | "rules";
+
 export interface BucketPlace {
   readonly prefix: string;
+  /** Default: `projects`. */
+  readonly kind?: BucketKind | undefined;
   readonly replicas: number;
   /** Set only on a leaf node, whose bucket is a mirror. */
   readonly hubDomain?: string | undefined;
@@ -25,32 +32,38 @@ export interface BucketPlace {
 const nameCharsMax = 200;
 export const keyCharsMax = 200;
 
-export function bucketName(prefix: string): string {
-  return `${prefix}_projects`;
+export function bucketName(prefix: string, kind: BucketKind = "projects"): string {
+  return `${prefix}_${kind}`;
+}
+
+const bucketTitles = { projects: "project registry", rules: "rules bucket" } as const;
+
+function titleOf({ kind = "projects" }: Pick<BucketPlace, "kind">): string {
+  return bucketTitles[kind];
 }
 
 /** Opens or creates the bucket. Rejects if it is a mirror that has never caught up with the hub. */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
   if (found !== undefined) return found;
-  const { prefix, replicas, hubDomain } = place;
-  const name = bucketName(prefix);
+  const { prefix, kind, replicas, hubDomain } = place;
+  const name = bucketName(prefix, kind);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
   // With a longer history, older values would still have the keys that a rotation removed.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
-      throw replicasError(error, replicas);
+      throw replicasError(error, place);
     });
-  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  if (hubDomain !== undefined) await requireFilled(connection, { ...place, hubDomain });
   return bucket;
 }
 
-function replicasError(error: unknown, replicas: number): unknown {
+function replicasError(error: unknown, place: BucketPlace): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
-  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
-  return new Error(`cannot create the project registry: ${error.message}: ${fix}`, {
+  const fix = `PENSTOCK_REPLICAS=${place.replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
+  return new Error(`cannot create the ${titleOf(place)}: ${error.message}: ${fix}`, {
     cause: error,
   });
 }
@@ -59,19 +72,19 @@ export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
 ): Promise<KV | undefined> {
-  const { prefix, hubDomain } = place;
-  const name = bucketName(prefix);
+  const { prefix, kind, hubDomain } = place;
+  const name = bucketName(prefix, kind);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
-  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  if (hubDomain !== undefined) await requireFilled(connection, { ...place, hubDomain });
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
 /** Returns the prefix of the subjects to write to. On a leaf node, these are the hub's subjects. */
 export async function entrySubjects(
   connection: NatsConnection,
-  { prefix }: BucketPlace,
+  { prefix, kind }: BucketPlace,
 ): Promise<string> {
-  const name = bucketName(prefix);
+  const name = bucketName(prefix, kind);
   const state = await (await bucketReader(connection, name)).state();
   const hubApi = state?.config.mirror?.external?.api;
   const subjects = bucketSubjects(name);
@@ -133,7 +146,7 @@ function parseValue(id: string, value: Uint8Array): Project | string {
     return "it is not JSON";
   }
   if (typeof parsed !== "object" || parsed === null) return "it is not an object";
-  const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
+  const { id: ownId, name, keys, enabled, limits, rules } = parsed as Record<string, unknown>;
   if (ownId !== id) return "its id differs from the key of the entry";
   if (typeof name !== "string") return "name is not a string";
   if (typeof enabled !== "boolean") return "enabled is not a boolean";
@@ -142,26 +155,33 @@ function parseValue(id: string, value: Uint8Array): Project | string {
   }
   const quota = parseQuota(limits);
   if (typeof quota === "string") return quota;
-  return { id, name, keys: keys as string[], enabled, quota };
+  if (rules !== undefined && !isVersion(rules)) return "rules is not a version";
+  return { id, name, keys: keys as string[], enabled, quota, rulesVersion: rules };
 }
 
-export function projectValue({ id, name, keys, enabled, quota }: Project): string {
+export function isVersion(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+export function projectValue({ id, name, keys, enabled, quota, rulesVersion }: Project): string {
   return JSON.stringify({
     id,
     name,
     keys,
     enabled,
     ...(quota === undefined ? {} : { limits: quotaValue(quota) }),
+    ...(rulesVersion === undefined ? {} : { rules: rulesVersion }),
   });
 }
 
 /** Other fields stay, including those of newer versions. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
-  const { quota, ...others } = changed;
+  const { quota, rulesVersion, ...others } = changed;
+  const rules = "rulesVersion" in changed ? { rules: rulesVersion } : {};
   const limits =
     "quota" in changed ? { limits: quota && { ...entry.limits, ...quotaValue(quota) } } : {};
-  return JSON.stringify({ ...entry, ...others, ...limits });
+  return JSON.stringify({ ...entry, ...others, ...limits, ...rules });
 }
 
 /** An expected failure of a command. The message is for the operator. */
@@ -224,22 +244,24 @@ export function isFilled({ metadata }: StreamConfig): boolean {
 
 async function requireFilled(
   connection: NatsConnection,
-  { bucket, hubDomain }: { bucket: string; hubDomain: string },
+  place: BucketPlace & { readonly hubDomain: string },
 ): Promise<void> {
+  const { hubDomain } = place;
+  const bucket = bucketName(place.prefix, place.kind);
+  const failed = `cannot open the ${titleOf(place)}`;
   const found = await (await bucketReader(connection, bucket)).state();
-  if (found === undefined)
-    throw new Error(`cannot open the project registry: there is no bucket ${bucket}`);
+  if (found === undefined) throw new Error(`${failed}: there is no bucket ${bucket}`);
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `cannot open the project registry: stream ${config.name} is not a mirror of the registry in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
+      `${failed}: stream ${config.name} is not a mirror of the stream in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
     );
   }
   if (isFilled(config)) return;
-  const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
+  const atHub = await lastSequenceAtHub(connection, config.name, { hubDomain, failed });
   if (lastSequence < atHub) {
     throw new Error(
-      `cannot open the project registry: its mirror has copied ${lastSequence} of ${atHub} entries from the hub`,
+      `${failed}: its mirror has copied ${lastSequence} of ${atHub} entries from the hub`,
     );
   }
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
@@ -250,10 +272,10 @@ async function requireFilled(
 async function lastSequenceAtHub(
   connection: NatsConnection,
   stream: string,
-  hubDomain: string,
+  { hubDomain, failed }: { hubDomain: string; failed: string },
 ): Promise<number> {
   const failure = (why: string, cause?: unknown) =>
-    new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, { cause });
+    new Error(`${failed}: the hub, domain ${hubDomain}, ${why}`, { cause });
   const options = { domain: hubDomain, timeoutMs: registryTimeoutMs };
   const info = await managerOf(connection, options)
     .then((hub) => ledStreamInfo(hub, stream))

@@ -36,7 +36,7 @@ import {
   storedEvents,
 } from "./loss-mark.ts";
 
-interface OfProject extends BucketPlace {
+export interface OfProject extends BucketPlace {
   readonly id: string;
 }
 
@@ -93,12 +93,13 @@ export async function listProjects(
   return [...(await onceLed(() => readRegistry(connection, place))).projects];
 }
 
+/** Returns the project. Throws an UnknownProjectError or a DamagedEntryError. */
 export async function requireExisting(
   connection: NatsConnection,
   options: OfProject,
-): Promise<void> {
+): Promise<Project> {
   const { entries } = await onceLed(() => readRegistry(connection, options));
-  projectOfEntry(options.id, entries.get(options.id));
+  return projectOfEntry(options.id, entries.get(options.id)).project;
 }
 
 export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
@@ -145,21 +146,21 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
 }
 
 export async function retireKeys(connection: NatsConnection, options: OfProject): Promise<Project> {
-  return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
+  return await changeProject(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
 export async function setEnabled(
   connection: NatsConnection,
   options: OfProject & { enabled: boolean },
 ): Promise<Project> {
-  return await change(connection, options, () => ({ enabled: options.enabled }));
+  return await changeProject(connection, options, () => ({ enabled: options.enabled }));
 }
 
 export async function setQuota(
   connection: NatsConnection,
   options: OfProject & { quota: ProjectQuota | undefined },
 ): Promise<Project> {
-  return await change(connection, options, () => ({ quota: options.quota }));
+  return await changeProject(connection, options, () => ({ quota: options.quota }));
 }
 
 /** Throws a ProjectError if there is a burst but no rate. */
@@ -168,7 +169,7 @@ export async function changeLimits(
   options: OfProject & { limits: Partial<ProjectQuota> },
 ): Promise<Project> {
   const { id, limits } = options;
-  return await change(connection, options, ({ quota: before }) => {
+  return await changeProject(connection, options, ({ quota: before }) => {
     const quota = { burstSeconds: burstSecondsDefault, ...before, ...limits };
     const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
     if (limits.burstSeconds !== undefined && !hasRate)
@@ -235,7 +236,7 @@ export async function removeEntry(connection: NatsConnection, options: OfProject
   });
 }
 
-async function change(
+export async function changeProject(
   connection: NatsConnection,
   options: OfProject,
   edit: (project: Project) => Partial<Project>,

@@ -8,7 +8,7 @@ import { onceLed } from "./leader-wait.ts";
 
 interface EntryToWrite {
   readonly key: string;
-  readonly value: string | undefined;
+  readonly value: string | Uint8Array | undefined;
   /** The expected last sequence of the bucket, or of the entry. The write fails if it differs. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }

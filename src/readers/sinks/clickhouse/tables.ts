@@ -2,8 +2,7 @@
 // its partition, because clients could create any number of partitions with the events' own
 // timestamps.
 
-import type { FieldType } from "../../../records/fields.ts";
-import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
+import { type ColumnType, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
@@ -27,7 +26,7 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-const columnTypes: Readonly<Record<FieldType, string>> = {
+const columnTypes: Readonly<Record<ColumnType, string>> = {
   id: "String",
   uuid: "UUID",
   text: "String",
