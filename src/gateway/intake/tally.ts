@@ -15,6 +15,7 @@ import {
 import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
+import type { RequestQuarantine } from "./quarantine-port.ts";
 
 /** Maximum number of errors, and of warnings, in an answer. Others are only counted. */
 export const itemNotesMax = 20;
@@ -55,6 +56,8 @@ export class Tally implements IntakeReport {
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
+  /** The items in quarantine; undefined until the first one. */
+  quarantine: RequestQuarantine | undefined = undefined;
   #distinctIdsCut = 0;
   #removed = 0;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;

@@ -18,6 +18,7 @@ import type { Publisher } from "../publish/port.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
+import type { QuarantinedItem, QuarantineTaker } from "./quarantine-port.ts";
 import type { RepairedBody } from "./repaired-body.ts";
 import type { Tally } from "./tally.ts";
 
@@ -72,6 +73,7 @@ export interface RequestFrames {
 export interface WorkParts extends PendingReports {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
+  readonly quarantine: QuarantineTaker;
 }
 
 export class Work implements RequestFacts {
@@ -105,6 +107,7 @@ export class Work implements RequestFacts {
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
+  #quarantine!: QuarantineTaker;
 
   constructor(
     exchange: Exchange,
@@ -156,6 +159,7 @@ export class Work implements RequestFacts {
     this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
     this.unreadableSentAt = sentAt.unreadable;
     this.tally = protocol.createTally();
+    this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
     this.template = parts.records.begin({
@@ -166,6 +170,18 @@ export class Work implements RequestFacts {
       clientAddress: this.exchange.clientAddress,
     });
     this.frames = protocol.createFrames(this, publisher, body);
+  }
+
+  /**
+   * Puts an item into quarantine. Must be called between `begin` and the end of the request. The
+   * items are stored when the client receives the results.
+   */
+  quarantine(item: QuarantinedItem): void {
+    this.tally.quarantine ??= this.#quarantine.open({
+      ...{ projectId: this.project.id, lane: this.lane, receivedAtMs: this.receivedAtMs },
+      ...{ skewMs: this.skewMs, additions: this.additions },
+    });
+    this.tally.quarantine.take(item);
   }
 
   handOver(): void {
