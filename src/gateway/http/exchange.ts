@@ -78,6 +78,7 @@ export class HttpExchange implements Exchange {
   /** The User-Agent. On a connection of one client, the client name of the first request. */
   userAgent = "";
   querySentAtMs = Number.NaN;
+  isReplay = false;
   v1: V1Request | undefined = undefined;
   headOnly = false;
   /** Whether the client reads no answer (`beacon=1`). The answer for stored events is then 204. */

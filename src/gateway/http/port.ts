@@ -66,6 +66,8 @@ export interface Exchange extends ClientWarningOrigin {
   readonly querySentAtMs: number;
   /** Whether an object without `event` counts as an $identify. */
   readonly isEngage: boolean;
+  /** Whether the events are rejected events that are sent again, which are still in quarantine. */
+  readonly isReplay: boolean;
   /** The hint of the body; undefined if the body arrived in one piece and did not wait. */
   readonly hint: BodyHint | undefined;
   /** The project's id. "" until the intake has determined the project. */

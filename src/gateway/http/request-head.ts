@@ -10,6 +10,7 @@ interface QueryTarget {
   readonly body: { compression: Compression | undefined; queryData: string };
   querySentAtMs: number;
   answersNothing: boolean;
+  isReplay: boolean;
 }
 
 /** Minimum `sent_at`: 2020-01-01 in milliseconds. A smaller number is probably in seconds. */
@@ -54,6 +55,9 @@ function note(target: QueryTarget, name: string, encoded: string): void {
       break;
     case "beacon":
       if (percentDecoded(encoded) === "1") target.answersNothing = true;
+      break;
+    case "replay":
+      if (encoded === "1") target.isReplay = true;
       break;
   }
 }

@@ -174,9 +174,11 @@ export class Work implements RequestFacts {
 
   /**
    * Puts an item into quarantine. Must be called between `begin` and the end of the request. The
-   * items are stored when the client receives the results.
+   * items are stored when the client receives the results. Does nothing in a replay, whose items
+   * are still in quarantine.
    */
   quarantine(item: QuarantinedItem): void {
+    if (this.exchange.isReplay) return;
     this.tally.quarantine ??= this.#quarantine.open({
       ...{ projectId: this.project.id, lane: this.lane, receivedAtMs: this.receivedAtMs },
       ...{ skewMs: this.skewMs, additions: this.additions },
