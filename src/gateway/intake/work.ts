@@ -167,7 +167,8 @@ export class Work implements RequestFacts {
       lane,
       receivedAtMs,
       sentAtMs: sentAt.ms,
-      clientAddress: this.exchange.clientAddress,
+      // A replay comes from an operator, not from the client.
+      clientAddress: this.exchange.isReplay ? "" : this.exchange.clientAddress,
     });
     this.frames = protocol.createFrames(this, publisher, body);
   }

@@ -76,7 +76,7 @@ function durableText({ durable, created }: Durable): string {
 
 /** Returns the bucket of erasures. `stream` is any stream with the prefix of the bucket. */
 export function erasuresBucketOf(stream: string): string {
-  return `${stream.replace(/_(?:LIVE|HISTORICAL)_\d+$/, "").toLowerCase()}_erasures`;
+  return `${stream.replace(/_(?:LIVE|HISTORICAL|REJECTED)_\d+$/, "").toLowerCase()}_erasures`;
 }
 
 export function erasuresStreamOf(stream: string): string {
