@@ -39,8 +39,8 @@ export function settingsOf(env: Env): Config {
 }
 
 /** The total size of a gateway's streams in both lanes. */
-export function streamBytesTotal({ partitions, streamBytesMax }: Config): number {
-  return 2 * partitions * streamBytesMax;
+export function streamBytesTotal({ partitions, streamBytesMax, rejectedBytes }: Config): number {
+  return partitions * (2 * streamBytesMax + rejectedBytes);
 }
 
 /** Converts `40GB` and `900Gi` to bytes, as nats-server and Kubernetes do. */

@@ -1,7 +1,7 @@
 // Compares the streams with the settings by the rules of gateway/streams/desired.ts. Checks their
 // replicas and fill.
 
-import type { StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
 import {
   atomicSetting,
   brokenPromises,
@@ -87,6 +87,8 @@ export function checkStreams(question: StreamQuestion): Finding[] {
 /** Returns a finding for streams that could accept atomic batches but are not configured to. */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
+    // No frame is published to the streams of rejected events.
+    if (wanted.discard === DiscardPolicy.Old) return [];
     const lacking = atomicSetting(settings, info.config, settings.version);
     return Object.keys(lacking).length > 0 ? [wanted.name] : [];
   });
@@ -106,7 +108,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   if (isForGood) {
     return `this cannot be changed: read the events of the stream, then run \`nats stream rm ${name}\` (the gateway creates it again); or set another PENSTOCK_SUBJECT_PREFIX`;
   }
-  const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
+  const flags = `--discard=${wanted.discard} --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack`;
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
 }
 

@@ -25,7 +25,7 @@ export interface Changes {
   readonly remove: readonly MemberPath[];
 }
 
-export type Prepared =
+type Prepared =
   /** The JSON text to send. */
   | { readonly kind: "valid"; readonly text: string }
   | { readonly kind: "invalid"; readonly code: string; readonly detail: string };

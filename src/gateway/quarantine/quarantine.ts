@@ -33,7 +33,7 @@ export const itemBytesMax = 262_144;
 /** Maximum bytes of items in memory: of requests in progress, waiting, and unacknowledged. */
 export const heldBytesMax = 8_388_608;
 /** The rate of one project, and the bytes that it may exceed the rate by after a pause. */
-export const projectBytesPerSecond = 524_288;
+const projectBytesPerSecond = 524_288;
 export const projectBurstBytes = 4_194_304;
 /** Bytes that a line has in addition to its item, mostly. */
 const lineOverheadBytes = 256;
@@ -56,7 +56,7 @@ const lostLogEveryMs = 60_000;
 export const lostCauses = ["too_large", "overflow", "store"] as const;
 export type LostCause = (typeof lostCauses)[number];
 
-export interface QuarantineMetrics {
+interface QuarantineMetrics {
   rejectedStored(reason: QuarantineReason, count: number): void;
   rejectedLost(cause: LostCause, count: number): void;
 }

@@ -20,7 +20,7 @@ interface RejectedStreamsOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-export interface RejectedSize {
+interface RejectedSize {
   readonly partition: number;
   readonly bytes: number;
   readonly bytesMax: number;
