@@ -29,6 +29,7 @@ describe("the live page", () => {
       ["state.js", "text/javascript; charset=utf-8"],
       ["effects.js", "text/javascript; charset=utf-8"],
       ["json-text.js", "text/javascript; charset=utf-8"],
+      ["rejected.js", "text/javascript; charset=utf-8"],
       ["text.js", "text/javascript; charset=utf-8"],
       ["source.js", "text/javascript; charset=utf-8"],
     ]) {

@@ -52,7 +52,7 @@ async function refresh() {
     "rejected-note",
     items.length === 0
       ? "No rejected events."
-      : "The newest first. `penstock rejected` lists all of them, and replays them.",
+      : "The newest first. The command “penstock rejected” lists and replays all of them.",
   );
 }
 
