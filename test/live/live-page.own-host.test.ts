@@ -49,7 +49,7 @@ describe("the live page", () => {
       );
       expect(text).not.toMatch(
         new RegExp(
-          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|source)\\.js";)|@import|url\\(`,
+          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|rejected|source)\\.js";)|@import|url\\(`,
           "m",
         ),
       );
