@@ -71,7 +71,10 @@ describe("the state on the live page", () => {
       publicPort: gateway.port,
       showsEvents: true,
     });
-    expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}, {}] });
+    expect(said.store).toMatchObject({
+      version: expect.stringMatching(/^2\./),
+      streams: [{}, {}, {}],
+    });
     expect(said.counts.problems).toMatchObject({
       too_deep: 1,
       // The gateway may answer 401 while the test waits for the project's key.

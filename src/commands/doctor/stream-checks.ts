@@ -57,7 +57,12 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   for (const { wanted: config, info } of pairs) {
     const { name } = config;
     const broken = brokenPromises(config, info.config, messageBytes);
-    if (broken.length > 0) {
+    if (broken.length > 0 && isOfRejected(config))
+      warn(
+        `${name} cannot be used, so rejected events are lost: ${broken.join("; ")}`,
+        fixOf(config, info),
+      );
+    else if (broken.length > 0) {
       const found = `${name} cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`;
       findings.push(check.fail(found, fixOf(config, info)));
     }
@@ -84,11 +89,15 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
+function isOfRejected({ discard }: WantedConfig): boolean {
+  return discard === DiscardPolicy.Old;
+}
+
 /** Returns a finding for streams that could accept atomic batches but are not configured to. */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
     // No frame is published to the streams of rejected events.
-    if (wanted.discard === DiscardPolicy.Old) return [];
+    if (isOfRejected(wanted)) return [];
     const lacking = atomicSetting(settings, info.config, settings.version);
     return Object.keys(lacking).length > 0 ? [wanted.name] : [];
   });
