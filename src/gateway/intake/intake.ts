@@ -93,7 +93,9 @@ class RequestTaker {
     this.#parts = { publisher, records, metrics, shares, clientWarnings, quarantine };
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
-    this.#items = new ItemTaker({ slowScanner: createScanner(), records, typos, onBug });
+    this.#items = new ItemTaker({
+      ...{ slowScanner: createScanner(), createScanner, records, typos, onBug },
+    });
     this.#peek = createPeek(projects);
     const hints = new RefusalHints(typos, clientWarnings);
     this.#hints = hints;
@@ -137,7 +139,9 @@ class RequestTaker {
     }
     const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
     const { lane, project, cost } = work;
-    const placingBytes = placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems);
+    const placingBytes =
+      placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems) +
+      (work.rules?.rules.workOf(work.body.length, cost.events) ?? 0);
     if (
       placingBytes > Math.min(placedAtOnceBytesMax, this.#publisher.frameBytesMax) ||
       (isCounted && this.#share.isSpent) ||
@@ -273,7 +277,9 @@ class RequestTaker {
         pending.fail("timeout");
         return;
       }
-      const end = endOfSlice(work.table, start, { rows, isSlow: protocol.rewritesItems });
+      const end = endOfSlice(work.table, start, {
+        ...{ rows, isSlow: protocol.rewritesItems, rules: work.rules?.rules },
+      });
       this.#items.takeRows(work, start, end);
       work.frames.endTurn();
       start = end;
