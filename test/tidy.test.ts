@@ -42,6 +42,7 @@ const everythingButApp = [
 const contracts = [
   "gateway/http/port.ts",
   "gateway/intake/admission.ts",
+  "gateway/intake/quarantine-port.ts",
   "gateway/projects/project.ts",
   "gateway/publish/port.ts",
   "gateway/streams/project-shares.ts",
@@ -68,6 +69,7 @@ const mayImport: Record<string, string[]> = {
   "gateway/publish": [base, ...contracts, "platform/nats"],
   "gateway/streams": [base, ...contracts, "platform/nats"],
   "gateway/projects": [base, ...contracts, "platform/nats", "rules"],
+  "gateway/quarantine": [base, ...contracts, "platform/nats", "gateway/streams", "records"],
   // Workers need the settings type, and the table of metrics that a supervisor adds up.
   "gateway/workers": [base, "gateway/admin/metrics/metric-table.ts"].concat(
     ["metrics", "settings"].map((folder) => `platform/${folder}`),

@@ -48,6 +48,7 @@ import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
+import { addRejected } from "./rejected-commands.ts";
 import { addRules } from "./rules-commands.ts";
 import { addSinks } from "./sink-commands.ts";
 import type { TestingOptions } from "./testing.ts";
@@ -75,6 +76,7 @@ export function commandLine(context: CommandContext): Command {
   addEffectsReading(program, context);
   addSinks(program, context);
   addErase(program, context);
+  addRejected(program, context);
   return program;
 }
 

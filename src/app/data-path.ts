@@ -13,9 +13,12 @@ import { HttpServer } from "../gateway/http/server.ts";
 import { Admission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
+import type { QuarantineTaker } from "../gateway/intake/quarantine-port.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";
 import { openUsageBucket } from "../gateway/projects/usage/usage.ts";
 import { GroupPublisher } from "../gateway/publish/publisher.ts";
+import { Quarantine } from "../gateway/quarantine/quarantine.ts";
+import { RejectedStreams } from "../gateway/quarantine/rejected-streams.ts";
 import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
 import type { Log, ProcessLog } from "../platform/base/log.ts";
@@ -75,24 +78,51 @@ export async function openDataPath(
     openBucket: () => openUsageBucket(link.connection, { prefix, replicas, log, ageMaxMs }),
   });
   closers.add(() => shares.close());
+  const quarantine = openQuarantine(base, store);
   const http = await openHttp(base, store.registry, {
-    ...{ admission, publisher, shares, ...extras },
+    ...{ admission, publisher, shares, quarantine, ...extras },
   });
   return { admission, publisher, shares, http };
 }
 
-type HttpParts = Omit<DataPath, "http"> & HttpExtras;
+/** Returns the quarantine; undefined if rejected events are only counted. */
+function openQuarantine(
+  { config, log, clock: { monotonicMs }, metrics, closers }: GatewayBase,
+  { link, processId }: StoreSide,
+): Quarantine | undefined {
+  if (config.rejectedBytes === 0) return undefined;
+  const streams = new RejectedStreams({ link, settings: config, log });
+  closers.add(() => streams.close());
+  const ensureStreams = () => streams.check();
+  const quarantine = new Quarantine({
+    ...{ link, config, processId, metrics, log, monotonicMs, ensureStreams },
+  });
+  closers.add(() => quarantine.close());
+  metrics.watch({
+    penstock_rejected_held_bytes: () => quarantine.heldBytes,
+    penstock_rejected_stream_bytes: () =>
+      streams.sizes().map(({ partition, bytes: value }) => ({
+        labels: { partition: String(partition) },
+        value,
+      })),
+  });
+  return quarantine;
+}
+
+type HttpParts = Omit<DataPath, "http"> &
+  HttpExtras & { readonly quarantine: QuarantineTaker | undefined };
 
 async function openHttp(
   base: GatewayBase,
   registry: Registry,
-  { admission, publisher, shares, connection, tracing }: HttpParts,
+  { admission, publisher, shares, quarantine, connection, tracing }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
   const { inflater, ...tools } = intakeTools(log, clock.monotonicMs);
   const intake = createIntake({
     ...tools,
     ...{ projects: registry, publisher, metrics, shares, clientWarnings },
+    ...(quarantine && { quarantine }),
     caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
   });
   await lowerBackgroundThreads();

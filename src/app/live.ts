@@ -6,7 +6,14 @@ import type { TailSource } from "../live/tail.ts";
 import { isLoopback, reachable } from "../platform/base/own-host.ts";
 import { ownSignature } from "../platform/base/port-access.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
-import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../platform/nats/names.ts";
+import {
+  lanes,
+  manyProjects,
+  partitionOf,
+  rejectedLane,
+  streamName,
+  subjectOf,
+} from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
@@ -47,6 +54,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     signEffects: ownSignature(config),
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
+    rejectedStreams: (project) => rejectedStreams(config, project),
     async projectIds(connection, project) {
       // Listing half a million projects takes seconds.
       if (project === undefined) {
@@ -72,6 +80,17 @@ function effectsUrlOf(
 ): string | undefined {
   const port = portBeside();
   return port === undefined || port === 0 ? undefined : `http://${reachable(effectsHost)}:${port}`;
+}
+
+function rejectedStreams(
+  { subjectPrefix: prefix, partitions }: Config,
+  project: string | undefined,
+): string[] {
+  const numbers =
+    project === undefined
+      ? Array.from({ length: Math.min(partitions, streamsMax) }, (_, partition) => partition)
+      : [partitionOf(project, partitions)];
+  return numbers.map((partition) => streamName(prefix, rejectedLane, partition));
 }
 
 function sourcesOf(

@@ -127,7 +127,8 @@ export async function embed(
   return await startEmbeddedNats({
     dataDir: config.dataDir,
     binary: await findOrFetchNatsServer({ named: config.natsServer, path: env["PATH"] }),
-    streamBytesTotal: config.streamBytesMax * config.partitions * lanes.length,
+    streamBytesTotal:
+      (config.streamBytesMax * lanes.length + config.rejectedBytes) * config.partitions,
     host,
     log,
     port: config.natsPort,

@@ -98,10 +98,10 @@ function streamsOf({ subjectPrefix, partitions }: Config): string[] {
   );
 }
 
-function parentFolder({ streamBytesMax, partitions }: Config): string {
+function parentFolder({ streamBytesMax, rejectedBytes, partitions }: Config): string {
   try {
     const { bavail, bsize } = statfsSync(memoryFolder);
-    const needed = 2 * streamBytesMax * partitions * lanes.length;
+    const needed = 2 * (streamBytesMax * lanes.length + rejectedBytes) * partitions;
     if (bavail * bsize >= needed) return memoryFolder;
   } catch {}
   return tmpdir();

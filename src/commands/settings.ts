@@ -30,6 +30,8 @@ export const streamSettings: readonly SettingName[] = [
   "streamBytesMax",
   "liveAgeMax",
   "historicalAgeMax",
+  "rejectedBytes",
+  "rejectedAgeMax",
   "frameBytesMax",
 ];
 
@@ -69,6 +71,7 @@ export const testingDefaults: Defaults = {
   port: "0",
   adminPort: "0",
   streamBytesMax: "16777216",
+  rejectedBytes: "1048576",
   projectShare: "100",
   logLevel: "error",
 };

@@ -9,20 +9,28 @@ import {
   type MsgRequest,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { manyProjects, subjectOf } from "../platform/nats/names.ts";
+import type { Lane } from "../platform/base/lane.ts";
+import {
+  manyProjects,
+  rejectedLane,
+  type StreamLane,
+  streamSubject,
+  subjectOf,
+} from "../platform/nats/names.ts";
 import type { StreamName, StreamState } from "../readers/stream/stored-stream.ts";
 import { StreamErasures } from "../readers/stream/stream-erasures.ts";
 import { CommandError } from "./context.ts";
 import { managerFor } from "./nats.ts";
 
-export interface FoundStream {
-  readonly name: StreamName;
+export interface FoundStream<AnyLane extends StreamLane = Lane> {
+  readonly name: StreamName<AnyLane>;
   readonly state: StreamState;
 }
 
 export interface ReadOptions {
   readonly prefix: string;
-  readonly project: string;
+  /** Undefined for all projects. */
+  readonly project: string | undefined;
   /** Storage time before which messages are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
@@ -38,12 +46,12 @@ const heartbeatMs = 5_000;
 const checkEveryMs = 2_000;
 
 /**
- * Yields the messages of the project, including messages shared with other projects. Throws a
+ * Yields the messages of the project, or of all projects, including messages shared with other projects. Throws a
  * CommandError if the stream is replaced meanwhile.
  */
 export async function* messagesOf(
   connection: NatsConnection,
-  { name, state }: FoundStream,
+  { name, state }: FoundStream<StreamLane>,
   options: ReadOptions,
 ): AsyncGenerator<JsMsg> {
   const { stop } = options;
@@ -86,15 +94,22 @@ export async function* messagesOf(
 }
 
 export function subjectsOf(
-  { lane, partition }: StreamName,
+  { lane, partition }: StreamName<StreamLane>,
   { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
 ): string[] {
+  if (project === undefined) return [streamSubject(prefix, lane, partition)];
+  // A message of rejected items has items of one project.
+  if (lane === rejectedLane) return [subjectOf(prefix, lane, { partition, projectId: project })];
   return [project, manyProjects].map((projectId) =>
     subjectOf(prefix, lane, { partition, projectId }),
   );
 }
 
-async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, options: ReadOptions) {
+async function consumerOf(
+  js: JetStreamClient,
+  { name, state }: FoundStream<StreamLane>,
+  options: ReadOptions,
+) {
   const { storedFromMs } = options;
   const start =
     storedFromMs === undefined
@@ -117,7 +132,12 @@ type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
  */
 async function checkerOf(
   connection: NatsConnection,
-  { name, state, readTo: begin, options }: FoundStream & { readTo: number; options: ReadOptions },
+  {
+    name,
+    state,
+    readTo: begin,
+    options,
+  }: FoundStream<StreamLane> & { readTo: number; options: ReadOptions },
 ): Promise<Check> {
   const { stream } = name;
   const manager = await managerFor(connection);

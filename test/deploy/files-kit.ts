@@ -36,8 +36,8 @@ export function settingsOf(env: Env): Config {
   return result.config;
 }
 
-export function streamBytesTotal({ partitions, streamBytesMax }: Config): number {
-  return 2 * partitions * streamBytesMax;
+export function streamBytesTotal({ partitions, streamBytesMax, rejectedBytes }: Config): number {
+  return partitions * (2 * streamBytesMax + rejectedBytes);
 }
 
 /** Converts `40GB` and `900Gi` to bytes, as nats-server and Kubernetes do. */

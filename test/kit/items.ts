@@ -90,6 +90,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
+    quarantine: () => {},
     frames: {
       sinkFor(lineBytes) {
         if (sink.length > room)

@@ -29,6 +29,7 @@ describe("the live page", () => {
       ["state.js", "text/javascript; charset=utf-8"],
       ["effects.js", "text/javascript; charset=utf-8"],
       ["json-text.js", "text/javascript; charset=utf-8"],
+      ["rejected.js", "text/javascript; charset=utf-8"],
       ["text.js", "text/javascript; charset=utf-8"],
       ["source.js", "text/javascript; charset=utf-8"],
     ]) {
@@ -47,7 +48,7 @@ describe("the live page", () => {
       );
       expect(text).not.toMatch(
         new RegExp(
-          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|source)\\.js";)|@import|url\\(`,
+          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|rejected|source)\\.js";)|@import|url\\(`,
           "m",
         ),
       );

@@ -30,7 +30,7 @@ describe("the live page of a port that needs a token", () => {
     const gateway = await gatewayWith({ PENSTOCK_ADMIN_HOST: "0.0.0.0" });
     for (const file of ["/", "/page/page.js"])
       expect((await fetch(gateway.adminUrl + file)).status).toBe(200);
-    for (const path of ["/live", "/live/person?project=shop&distinct_id=a"]) {
+    for (const path of ["/live", "/live/person?project=shop&distinct_id=a", "/live/rejected"]) {
       expect((await fetch(gateway.adminUrl + path)).status).toBe(401);
       const reading = await fetch(gateway.adminUrl + path, bearer(read));
       expect([reading.status, await reading.json()]).toMatchObject([

@@ -60,7 +60,7 @@ describe("the state on the live page", () => {
     const isWhole = ({ counts, store }: State) =>
       counts.problems["invalid_json"] === 1 &&
       store.connected &&
-      store.streams.length === 2 &&
+      store.streams.length === 3 &&
       store.streams.some(({ name, messages }) => name === "PENSTOCK_LIVE_0" && messages === 1);
     await until(() => viewer.said<State>("state").some(isWhole));
     const said = viewer.said<State>("state").find(isWhole)!;
@@ -71,7 +71,10 @@ describe("the state on the live page", () => {
       publicPort: gateway.port,
       showsEvents: true,
     });
-    expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}] });
+    expect(said.store).toMatchObject({
+      version: expect.stringMatching(/^2\./),
+      streams: [{}, {}, {}],
+    });
     expect(said.counts.problems).toMatchObject({
       too_deep: 1,
       // The gateway may answer 401 while the test waits for the project's key.

@@ -4,7 +4,7 @@
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
-import { wantedConfigs } from "../../gateway/streams/desired.ts";
+import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { ownSignature } from "../../platform/base/port-access.ts";
 import { folderFix, readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
@@ -142,10 +142,8 @@ function monitorUrls(text: string | undefined): string[] {
 
 function checkMachine(config: Config, storedBytes: number | undefined): Finding[] {
   const { natsUrl, dataDir } = config;
-  const streamBytesTotal = wantedConfigs(config).reduce(
-    (sum, { max_bytes: bytes }) => sum + bytes,
-    0,
-  );
+  const streams = [...wantedConfigs(config), ...rejectedConfigs(config)];
+  const streamBytesTotal = streams.reduce((sum, { max_bytes: bytes }) => sum + bytes, 0);
   const disk =
     natsUrl === undefined
       ? [checkFolder(dataDir), checkDisk({ dataDir, streamBytesTotal, storedBytes })]

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../gateway/projects/usage/usage.ts";
-import { fullMessageBytes, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { fullMessageBytes, rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { findNatsServer } from "../../platform/embedded/find-nats-server.ts";
 import { isNoteHidden, readNatsConfig } from "../../platform/embedded/nats-config.ts";
@@ -78,12 +78,14 @@ interface ServerChecks extends Connected {
 async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFindings> {
   const { connection, connectMs, timeoutMs, independent } = checks;
   const wanted = wantedConfigs(config);
+  const rejected = rejectedConfigs(config);
   const { subjectPrefix } = config;
-  const buckets = new Map([
+  const others = new Map([
+    ...rejected.map(({ name, max_bytes: bytes }): [string, number] => [name, bytes]),
     [bucketStream(bucketName(subjectPrefix)), 0],
     [bucketStream(usageBucketName(subjectPrefix)), usageBytesMax],
   ]);
-  const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
+  const names = [...wanted.map(({ name }) => name), ...others.keys()];
   const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs });
   const isClustered = config.replicas > 1 || facts.server.cluster !== undefined;
   const server = [checkConnection(facts), checkVersion(facts.server.version, isClustered)];
@@ -103,7 +105,7 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   const question = { wanted, streams, own, messageBytes, sinkFileSeconds, atomicBatches, version };
   const room = checkRoom({
     facts: facts.jetStream,
-    ...{ wanted, buckets, hubDomain: config.hubDomain },
+    ...{ wanted, others, hubDomain: config.hubDomain },
     server: serverRoom(config, facts.jetStream, checks.monitors),
   });
   const projects = await checkProjects(config, checks, streams);
@@ -111,7 +113,8 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   return {
     findings: [
       ...[...server, checkClock(clock), size, ...room, ...independent, ...replicas],
-      ...[...checkStreams(question), ...checkFill(question), ...projects],
+      ...checkStreams({ ...question, wanted: [...wanted, ...rejected] }),
+      ...[...checkFill(question), ...projects],
     ],
     storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
     streamCreated: streams.get(streamName(subjectPrefix, "live", 0))?.created ?? null,

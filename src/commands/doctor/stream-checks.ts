@@ -1,7 +1,7 @@
 // Compares the streams with the settings by the rules of gateway/streams/desired.ts. Checks their
 // replicas and fill.
 
-import type { StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
 import {
   atomicSetting,
   brokenPromises,
@@ -60,7 +60,12 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   for (const { wanted: config, info } of pairs) {
     const { name } = config;
     const broken = brokenPromises(config, info.config, messageBytes);
-    if (broken.length > 0) {
+    if (broken.length > 0 && isOfRejected(config))
+      warn(
+        `${name} cannot be used, so rejected events are lost: ${broken.join("; ")}`,
+        fixOf(config, info),
+      );
+    else if (broken.length > 0) {
       const found = `${name} cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`;
       findings.push(check.fail(found, fixOf(config, info)));
     }
@@ -96,8 +101,14 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
+function isOfRejected({ discard }: WantedConfig): boolean {
+  return discard === DiscardPolicy.Old;
+}
+
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
+    // No frame is published to the streams of rejected events.
+    if (isOfRejected(wanted)) return [];
     const lacking = atomicSetting(settings, info.config, settings.version);
     return Object.keys(lacking).length > 0 ? [wanted.name] : [];
   });
@@ -117,7 +128,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   if (isForGood) {
     return `this cannot be changed: read the events of the stream, then run \`nats stream rm ${name}\` (the gateway creates it again); or set another PENSTOCK_SUBJECT_PREFIX`;
   }
-  const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
+  const flags = `--discard=${wanted.discard} --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack`;
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
 }
 

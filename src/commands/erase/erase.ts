@@ -32,6 +32,7 @@ import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
+import { eraseRejected } from "../rejected/rejected-eraser.ts";
 import { counted } from "../terminal.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
@@ -166,6 +167,7 @@ class Erasing {
     this.#reportIds();
     if (options.dryRun) {
       const all = await this.#eraseStreams(names, undefined);
+      all.push(...(await this.#eraseRejected(true)));
       this.#report(all, "would be erased");
       this.#reportNoMatch(all);
       return;
@@ -324,7 +326,10 @@ class Erasing {
       await stepped?.("people");
       if (!isDone) this.#ends = await this.#endsOf(names);
     }
-    const copies = await copiesOf(connection, names);
+    const rejected = await this.#eraseRejected(false);
+    all.push(...rejected);
+    receipt.streams.push(...rejected);
+    const copies = await copiesOf(connection, [...names, ...rejected]);
     receipt.notReached = [...receipt.notReached, ...copies];
     receipt.endedAt = new Date().toISOString();
     writeReceipt(this.#file, receipt, false);
@@ -375,7 +380,17 @@ class Erasing {
     return all;
   }
 
-  /** Returns true if the person has new ids, whose events must be erased too. */
+  /** Erases the person from the rejected items, after all ids are known. */
+  async #eraseRejected(isDryRun: boolean): Promise<StreamCounts[]> {
+    const { command, connection, options } = this.#of;
+    const { stop } = command.context;
+    return await eraseRejected({
+      ...{ manager: await managerFor(connection), connection, isDryRun, stop },
+      ...{ prefix: command.config.subjectPrefix, project: options.project },
+      ids: new Set(this.#ids),
+    });
+  }
+
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
     if (people === undefined) {

@@ -68,7 +68,7 @@ function reasonOf(error: unknown): string {
 /** Describes the streams that copy from erased streams. Deletions do not reach the copies. */
 export async function copiesOf(
   connection: NatsConnection,
-  names: readonly StreamName[],
+  names: readonly Pick<StreamName, "stream">[],
 ): Promise<string[]> {
   const erased = new Set(names.map(({ stream }) => stream));
   const found: string[] = [];

@@ -67,6 +67,7 @@ export class EventCheck {
       ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
       ...{ needsTimestamp: true, isEngage: false, skewMs: 0, unreadableSentAt: undefined },
       ...{ repaired: undefined, additions: undefined, frames: this.#frames },
+      quarantine: () => {},
       template: this.#records.begin({
         ...{ projectId: "import", lane: "historical", receivedAtMs },
         ...{ sentAtMs: Number.NaN, clientAddress: "" },

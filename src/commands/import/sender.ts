@@ -12,6 +12,8 @@ import { type Answer, readAnswer } from "./answer.ts";
 interface SenderOptions {
   /** Events are sent to `batch/` below this URL. */
   readonly url: URL;
+  /** The query of each request, such as `?replay=1`. Default: none. */
+  readonly query?: string;
   readonly gzip: boolean;
   readonly giveUpAfterMs: number;
   readonly answerMsMax?: number;
@@ -42,10 +44,10 @@ export class Sender {
 
   constructor(options: SenderOptions) {
     this.#options = options;
-    const { url } = options;
+    const { url, query = "" } = options;
     const Agent = url.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    this.#target = new URL("batch/", url.href.endsWith("/") ? url : `${url.href}/`);
+    this.#target = new URL(`batch/${query}`, url.href.endsWith("/") ? url : `${url.href}/`);
   }
 
   close(): void {

@@ -1,8 +1,8 @@
 import type { StreamConfig } from "@nats-io/jetstream";
-import { wantedConfigs } from "../../gateway/streams/desired.ts";
+import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { type OwnLimit, type OwnLimits, writeOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { managerOf, nanosPerMs } from "../../platform/nats/api.ts";
-import { subjectOf } from "../../platform/nats/names.ts";
+import { rejectedLane, subjectOf } from "../../platform/nats/names.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -130,8 +130,8 @@ export async function setLimits(
     const manager = await managerOf(connection, { timeoutMs: changeTimeoutMs });
     const streams = await namedStreams(command, connection, which);
     const changes = streams.map((one) => ({ ...one, next: nextLimits(command, one, options) }));
-    for (const { stream, info, next } of changes)
-      if (next.max_bytes > 0 && next.max_bytes < info.state.bytes)
+    for (const { stream, lane, info, next } of changes)
+      if (next.max_bytes > 0 && next.max_bytes < info.state.bytes && lane !== rejectedLane)
         throw new CommandError(
           `stream set: ${stream} holds ${info.state.bytes} bytes, more than ${next.max_bytes}: it would reject all events (503 store_full). Nothing was changed. Shorten --max-age first, or purge`,
         );
@@ -189,10 +189,11 @@ function nextLimits(
 }
 
 function wantedOf(settings: ConfiguredCommand["config"], stream: string) {
-  const wanted = wantedConfigs(settings).find(({ name }) => name === stream);
+  const all = [...wantedConfigs(settings), ...rejectedConfigs(settings)];
+  const wanted = all.find(({ name }) => name === stream);
   if (wanted === undefined)
     throw new CommandError(
-      `stream set: the settings have no stream ${stream}: PENSTOCK_PARTITIONS is ${settings.partitions}`,
+      `stream set: the settings have no stream ${stream}: PENSTOCK_PARTITIONS is ${settings.partitions}, and PENSTOCK_REJECTED_BYTES is ${settings.rejectedBytes}`,
     );
   return wanted;
 }

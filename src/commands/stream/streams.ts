@@ -2,28 +2,37 @@ import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
-import { lanes } from "../../platform/nats/names.ts";
-import { findStreams, type StreamName } from "../../readers/stream/stored-stream.ts";
+import { lanes, rejectedLane, type StreamLane } from "../../platform/nats/names.ts";
+import {
+  findRejectedStreams,
+  findStreams,
+  type StreamName,
+} from "../../readers/stream/stored-stream.ts";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "../context.ts";
 import { managerFor } from "../nats.ts";
 import { counted } from "../terminal.ts";
 import { countFrom, effectsPositions, readersOf } from "./readers.ts";
 
-export interface NamedStream extends StreamName {
+export interface NamedStream extends StreamName<StreamLane> {
   readonly info: StreamInfo;
   /** The limits that `stream set` has set. */
   readonly own: OwnLimits;
 }
 
-/** Returns the streams of a lane, one stream by its name, or all if `which` is undefined. */
+/**
+ * Returns the streams of a lane, one stream by its name, or all if `which` is undefined. The streams
+ * of rejected items follow those of events.
+ */
 export async function namedStreams(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
   which: string | undefined,
 ): Promise<NamedStream[]> {
   const manager = await managerFor(connection);
-  const all = await findStreams(manager, config.subjectPrefix);
-  if (all.length === 0)
+  const { subjectPrefix: prefix } = config;
+  const ofEvents = await findStreams(manager, prefix);
+  const all = [...ofEvents, ...(await findRejectedStreams(manager, prefix))];
+  if (ofEvents.length === 0)
     throw new CommandError(
       "there are no streams yet: a gateway creates them at its start (penstock serve)",
     );
@@ -32,7 +41,7 @@ export async function namedStreams(
   );
   if (named.length === 0)
     throw new CommandError(
-      `there is no stream ${which}: the lanes are ${lanes.join(", ")}; the streams are ${all.map(({ stream }) => stream).join(", ")}`,
+      `there is no stream ${which}: the lanes are ${[...lanes, rejectedLane].join(", ")}; the streams are ${all.map(({ stream }) => stream).join(", ")}`,
       usageExitCode,
     );
   const found: NamedStream[] = [];

@@ -72,6 +72,7 @@ export class HttpExchange implements Exchange {
   library = "";
   userAgent = "";
   querySentAtMs = Number.NaN;
+  isReplay = false;
   v1: V1Request | undefined = undefined;
   headOnly = false;
   /** Whether the client reads no answer (`beacon=1`). The answer for stored events is then 204. */

@@ -61,6 +61,8 @@ export interface Exchange extends ClientWarningOrigin {
   readonly isBot?: boolean;
   readonly querySentAtMs: number;
   readonly isEngage: boolean;
+  /** Whether the events are rejected events that are sent again, which are still in quarantine. */
+  readonly isReplay: boolean;
   readonly hint: BodyHint | undefined;
   /** "" until the intake has determined the project. */
   projectId: string;

@@ -10,6 +10,7 @@ interface QueryTarget {
   readonly body: { compression: Compression | undefined; queryData: string };
   querySentAtMs: number;
   answersNothing: boolean;
+  isReplay: boolean;
 }
 
 const SENT_AT_MS_MIN = 1_577_836_800_000;
@@ -47,6 +48,9 @@ function note(target: QueryTarget, name: string, encoded: string): void {
       break;
     case "beacon":
       if (percentDecoded(encoded) === "1") target.answersNothing = true;
+      break;
+    case "replay":
+      if (encoded === "1") target.isReplay = true;
       break;
   }
 }

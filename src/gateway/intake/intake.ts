@@ -20,6 +20,7 @@ import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { createPeek } from "./peek.ts";
 import { plainProtocol } from "./plain-protocol.ts";
+import { noQuarantine, type QuarantineTaker } from "./quarantine-port.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, type RequestCaps } from "./request-caps.ts";
 import { bodyIdOf } from "./request-frames.ts";
@@ -47,6 +48,8 @@ export interface IntakeOptions {
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
   readonly clientWarnings?: ClientWarningTaker;
+  /** Takes the items that are not stored. Default: they are only counted. */
+  readonly quarantine?: QuarantineTaker;
   readonly onBug?: (bug: unknown) => void;
   readonly monotonicMs: () => number;
   readonly workMs?: () => number;
@@ -79,10 +82,11 @@ class RequestTaker {
   constructor(options: IntakeOptions) {
     const { createScanner, projects, publisher, records, metrics, shares } = options;
     const { clientWarnings, monotonicMs, nextTurn, caps = noCaps, onBug = () => {} } = options;
+    const { quarantine = noQuarantine } = options;
     const typos = new Typos();
     this.#publisher = publisher;
     this.#metrics = metrics;
-    this.#parts = { publisher, records, metrics, shares, clientWarnings };
+    this.#parts = { publisher, records, metrics, shares, clientWarnings, quarantine };
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({
@@ -288,6 +292,7 @@ class RequestTaker {
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countReported(lane, this.#metrics, true);
+      tally.quarantine?.settle(true);
       taken.countDropped(tally.dropped);
       exchange.span?.counted(0, tally.dropped);
       exchange.answerProblem(problemOfItems(tally));

@@ -2,6 +2,7 @@
 // functions are synchronous, because all bodies share one verdict and one cursor.
 
 import { Buffer } from "node:buffer";
+import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import { judgeItem, judgeLengths } from "../../records/guards.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
@@ -16,7 +17,7 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
-import { dropDetail, mayHaveHint, type Typos, unnamed, warningHint } from "./hints.ts";
+import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
@@ -133,13 +134,13 @@ export class ItemTaker {
       // Only this event fails. After a 503, every retry of the batch would fail for this event.
       this.#reportOnce(bug);
       const detail = "The gateway failed on this event only, because of a bug: please report it";
-      job.tally.fail(index, "unreadable_event", { detail, hint: "" });
+      this.#fail(job, index, "unreadable_event", detail);
       return;
     }
     if (!isStorable(verdict)) this.#drop(job, index, item);
     else if (bytes > job.recordBytesMax) {
       const detail = `The record takes ${bytes} bytes, more than the maximum of ${job.recordBytesMax}`;
-      job.tally.fail(index, "event_too_large", { detail, hint: "" });
+      this.#fail(job, index, "event_too_large", detail);
     } else this.#store(job, index, item, bytes);
   }
 
@@ -243,7 +244,8 @@ export class ItemTaker {
     verdict.replaced = verdict.replaced === "" ? members : `${verdict.replaced},${members}`;
   }
 
-  #drop({ tally }: Job, index: number, item: ItemView): void {
+  #drop(job: Job, index: number, item: ItemView): void {
+    const { tally } = job;
     const { drop, error, detail } = this.#verdict;
     const typos = this.#typos;
     if (drop === "removed") tally.remove(index);
@@ -252,9 +254,15 @@ export class ItemTaker {
         ? dropDetail(drop, item, { typos, isBatch: this.#isBatch() })
         : unnamed;
       tally.drop(index, drop, explanation);
+      this.#quarantine(job, { reason: drop, detail: textOf(explanation) });
     } else if (error !== undefined) {
-      tally.fail(index, error, { detail, hint: "" });
+      this.#fail(job, index, error, detail);
     }
+  }
+
+  #fail(job: Job, index: number, error: ItemErrorCode, detail: string): void {
+    job.tally.fail(index, error, { detail, hint: "" });
+    this.#quarantine(job, { reason: error, detail });
   }
 
   #store(job: Job, index: number, item: ItemView, bytes: number): void {

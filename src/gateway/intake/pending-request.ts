@@ -167,8 +167,10 @@ export class PendingRequest implements RequestWaiter {
     if (this.#framesOpen > 0) return;
     this.#count();
     this.#reportEnd();
+    const isReported = !this.#abandoned && (this.#failure === undefined || this.#isStoredInPart);
+    this.#tally.quarantine?.settle(isReported);
     if (this.#abandoned) return;
-    if (this.#failure !== undefined && !this.#isStoredInPart) {
+    if (this.#failure !== undefined && !isReported) {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }

@@ -16,6 +16,7 @@ import type { Verdict } from "../../records/verdict.ts";
 import type { SchemaMode } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
+import type { RequestQuarantine } from "./quarantine-port.ts";
 
 export const itemNotesMax = 20;
 
@@ -58,6 +59,8 @@ export class Tally implements IntakeReport {
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
+  /** The items in quarantine; undefined until the first one. */
+  quarantine: RequestQuarantine | undefined = undefined;
   #distinctIdsCut = 0;
   #removed = 0;
   #quarantined = 0;

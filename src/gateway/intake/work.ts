@@ -19,6 +19,7 @@ import type { Publisher } from "../publish/port.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
+import type { QuarantinedItem, QuarantineTaker } from "./quarantine-port.ts";
 import type { RepairedBody } from "./repaired-body.ts";
 import type { RequestRules } from "./ruled-items.ts";
 import type { Tally } from "./tally.ts";
@@ -67,6 +68,7 @@ export interface RequestFrames {
 export interface WorkParts extends PendingReports {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
+  readonly quarantine: QuarantineTaker;
 }
 
 export class Work implements RequestFacts {
@@ -99,6 +101,7 @@ export class Work implements RequestFacts {
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
+  #quarantine!: QuarantineTaker;
 
   constructor(
     exchange: Exchange,
@@ -149,6 +152,7 @@ export class Work implements RequestFacts {
     this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
     this.unreadableSentAt = sentAt.unreadable;
     this.tally = protocol.createTally();
+    this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
     this.template = parts.records.begin({
@@ -161,8 +165,24 @@ export class Work implements RequestFacts {
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
+  /**
+   * Puts an item into quarantine. Must be called between `begin` and the end of the request. The
+   * items are stored when the client receives the results. Does nothing in a replay, whose items
+   * are still in quarantine.
+   */
+  quarantine(item: QuarantinedItem): void {
+    if (this.exchange.isReplay) return;
+    this.tally.quarantine ??= this.#quarantine.open({
+      ...{ projectId: this.project.id, lane: this.lane, receivedAtMs: this.receivedAtMs },
+      ...{ skewMs: this.skewMs, additions: this.additions },
+    });
+    this.tally.quarantine.take(item);
+  }
+
   #storedAddress(): string {
-    const { clientAddress } = this.exchange;
+    const { clientAddress, isReplay } = this.exchange;
+    // A replay comes from an operator, not from the client.
+    if (isReplay) return "";
     const { address, version = 0 } = this.project.rules ?? {};
     if (address === undefined || clientAddress === "") return clientAddress;
     this.addressRules = version;

@@ -4,7 +4,13 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
-import { headerBytesMax, lanes, streamName, streamSubject } from "../../platform/nats/names.ts";
+import {
+  headerBytesMax,
+  lanes,
+  rejectedLane,
+  streamName,
+  streamSubject,
+} from "../../platform/nats/names.ts";
 import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import type { OwnLimits } from "./own-limits.ts";
 
@@ -34,6 +40,37 @@ export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
       wantedConfig(settings, lane, partition),
     ),
   );
+}
+
+/** The settings of the streams of rejected items. Part of `Config`. */
+export interface RejectedSettings {
+  readonly subjectPrefix: string;
+  readonly partitions: number;
+  readonly replicas: number;
+  /** Maximum bytes of a stream; 0 for no streams. */
+  readonly rejectedBytes: number;
+  readonly rejectedAgeMax: number;
+}
+
+/**
+ * Returns the streams of rejected items; none if they are off. They promise nothing to a client. So
+ * a full stream discards its oldest items, unlike a stream of events.
+ */
+export function rejectedConfigs(settings: RejectedSettings): WantedConfig[] {
+  const { subjectPrefix, partitions, replicas, rejectedBytes, rejectedAgeMax } = settings;
+  if (rejectedBytes === 0) return [];
+  return Array.from({ length: partitions }, (_, partition) => ({
+    name: streamName(subjectPrefix, rejectedLane, partition),
+    subjects: [streamSubject(subjectPrefix, rejectedLane, partition)],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+    max_age: rejectedAgeMax * nanosPerMs,
+    max_bytes: rejectedBytes,
+    duplicate_window: Math.min(duplicateWindowMs, rejectedAgeMax) * nanosPerMs,
+    num_replicas: replicas,
+    allow_direct: true,
+  }));
 }
 
 /** The settings of a stream that Penstock manages. The operator owns the other settings. */
@@ -96,7 +133,8 @@ export function brokenPromises(
   if (config.storage !== wanted.storage) broken.push(`storage is ${config.storage}, not file`);
   if (config.retention !== wanted.retention)
     broken.push(`retention is ${config.retention}, not limits`);
-  if (config.discard !== wanted.discard) broken.push(`discard is ${config.discard}, not new`);
+  if (config.discard !== wanted.discard)
+    broken.push(`discard is ${config.discard}, not ${wanted.discard}`);
   if (config.max_msgs > 0) broken.push(`it has a limit of ${config.max_msgs} messages`);
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);

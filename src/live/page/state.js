@@ -284,6 +284,8 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     `${words}`,
   );
   fill("streams", streams, ({ name, messages, bytes, bytesMax, lastAtMs }) => {
+    // A full stream of rejected events is normal: it discards its oldest items.
+    const isBounded = !/_REJECTED_\d+$/.test(name);
     const share = bytesMax > 0 ? bytes / bytesMax : 0;
     const size = bytesMax > 0 ? `${bytesText(bytes)} of ${bytesText(bytesMax)}` : bytesText(bytes);
     const last =
@@ -292,7 +294,7 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
         : `${countText(messages, "message")}, last ${spanText(Date.now() - lastAtMs)} ago`;
     return element(
       "li",
-      { class: share > 0.9 ? "full" : "" },
+      { class: isBounded && share > 0.9 ? "full" : "" },
       element(
         "div",
         { class: "top" },

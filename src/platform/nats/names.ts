@@ -8,6 +8,13 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
+/**
+ * The lane of items that are not stored as events. It has streams, but it is not a `Lane`: no event
+ * is ever in it, and readers of events do not read it.
+ */
+export const rejectedLane = "rejected";
+export type StreamLane = Lane | typeof rejectedLane;
+
 /** Returns a project's partition: the 32-bit FNV-1a hash of its id, modulo `partitions`. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
@@ -16,7 +23,7 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-export function streamName(prefix: string, lane: Lane, partition: number): string {
+export function streamName(prefix: string, lane: StreamLane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
@@ -45,13 +52,13 @@ export type FrameScope = "project" | "partition";
 
 export function subjectOf(
   prefix: string,
-  lane: Lane,
+  lane: StreamLane,
   target: { partition: number; projectId: string },
 ): string {
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-export function streamSubject(prefix: string, lane: Lane, partition: number): string {
+export function streamSubject(prefix: string, lane: StreamLane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }
 

@@ -70,7 +70,7 @@ function durableText({ durable, created }: Durable): string {
 }
 
 export function erasuresBucketOf(stream: string): string {
-  return `${stream.replace(/_(?:LIVE|HISTORICAL)_\d+$/, "").toLowerCase()}_erasures`;
+  return `${stream.replace(/_(?:LIVE|HISTORICAL|REJECTED)_\d+$/, "").toLowerCase()}_erasures`;
 }
 
 export function erasuresStreamOf(stream: string): string {

@@ -199,6 +199,18 @@ export const settings = {
     unit: "s, m, h, d",
     why: "retention of imported events",
   }),
+  rejectedBytes: setting({
+    parse: wholeNumber(0, 2 ** 50),
+    fallback: String(64 * MIB),
+    unit: "bytes per stream",
+    why: "maximum size of a stream of rejected events, which are retained for penstock rejected; a full stream discards its oldest items; 0: rejected events are only counted",
+  }),
+  rejectedAgeMax: setting({
+    parse: durationMs,
+    fallback: "7d",
+    unit: "s, m, h, d",
+    why: "retention of rejected events",
+  }),
   bodyBytesMax: setting({
     parse: wholeNumber(1_024, 256 * MIB),
     fallback: String(20 * MIB),

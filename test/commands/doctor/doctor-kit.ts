@@ -30,6 +30,7 @@ const standard = {
   PENSTOCK_ADMIN_PORT: "0",
   PENSTOCK_EFFECTS_PORT: "0",
   PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
+  PENSTOCK_REJECTED_BYTES: "0",
   PENSTOCK_NATS_SERVER: binary.file,
 };
 

@@ -49,7 +49,7 @@ test("stream set rejects a size below the stored messages", async () => {
   const small = await stream(["set", "live", "--max-bytes", "1048576"]);
   expect(small.fault).toContain(`PENSTOCK_LIVE_0 holds ${state.bytes} bytes, more than 1048576`);
   expect((await stream(["set", "alive", "--max-bytes", "2000000"])).fault).toBe(
-    "there is no stream alive: the lanes are live, historical; the streams are PENSTOCK_LIVE_0, PENSTOCK_HISTORICAL_0",
+    "there is no stream alive: the lanes are live, historical, rejected; the streams are PENSTOCK_LIVE_0, PENSTOCK_HISTORICAL_0",
   );
   const { config } = await manager.streams.info("PENSTOCK_LIVE_0");
   expect(config.max_bytes).toBe(67_108_864);

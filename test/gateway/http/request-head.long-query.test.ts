@@ -9,6 +9,7 @@ function read(query: string) {
     body: { compression: undefined as Compression | undefined, queryData: "" },
     querySentAtMs: Number.NaN,
     answersNothing: false,
+    isReplay: false,
   };
   readQuery(query, target);
   return target;
@@ -23,6 +24,7 @@ test.each(["&", "a&", "a=%41&", "%61=b&", "=&"])(
       body: { compression: "gzip", queryData: "e30%3D" },
       querySentAtMs: 1_700_000_000_000,
       answersNothing: true,
+      isReplay: false,
     });
   },
 );

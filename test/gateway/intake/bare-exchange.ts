@@ -6,6 +6,7 @@ export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answe
   senderAddress: "",
   querySentAtMs: Number.NaN,
   isEngage: false,
+  isReplay: false,
   bytesArrived: 1_000_000_000,
   hint: undefined,
   projectId: "",

@@ -71,6 +71,7 @@ function take(
     recordBytesMax,
     template,
     frames,
+    quarantine: () => {},
   };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);

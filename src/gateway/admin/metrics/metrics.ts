@@ -2,9 +2,14 @@
 // plain numbers. Label values never contain a project, a key or a path that a client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import { type ErrorCode, errorTable, itemErrorCodes } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
-import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
+import {
+  type DropCode,
+  dropTable,
+  type WarningCode,
+  warningCodes,
+} from "../../../platform/base/warnings.ts";
 import {
   type Histogram,
   LabeledCounters,
@@ -16,6 +21,7 @@ import { type RegressionCause, regressionCauses } from "../../../platform/nats/r
 import { type SchemaMode, schemaModes } from "../../../rules/rules-file.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
+import type { QuarantineReason } from "../../intake/quarantine-port.ts";
 import { type EventReason, type SchemaResult, schemaResults } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
@@ -23,6 +29,7 @@ import {
   type BatchOutcome,
   batchOutcomes,
 } from "../../publish/outcomes.ts";
+import { type LostCause, lostCauses } from "../../quarantine/quarantine.ts";
 import {
   type PassedKind,
   type PassedOutcome,
@@ -72,6 +79,12 @@ type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
+const quarantineReasons: readonly QuarantineReason[] = [
+  ...(Object.keys(dropTable) as DropCode[]),
+  ...itemErrorCodes,
+  "rule",
+  "schema",
+];
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 /** Series that exist from the first scrape. Otherwise, a rate would not show the first failure. */
 const statusesExpected = {
@@ -110,6 +123,8 @@ export class Metrics extends MetricSet<MetricName> {
     ["mode", schemaModes],
     ["result", schemaResults],
   );
+  readonly #rejected = this.tally("penstock_rejected_total", ["reason", quarantineReasons]);
+  readonly #rejectedLost = this.tally("penstock_rejected_lost_total", ["cause", lostCauses]);
   readonly #slowPathItems = this.counter("penstock_slow_path_items_total");
   readonly #distinctIdsCut = this.counter("penstock_distinct_ids_cut_total");
   readonly #frames = this.tally("penstock_frames_total", ["lane", lanes]);
@@ -179,6 +194,14 @@ export class Metrics extends MetricSet<MetricName> {
 
   schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void {
     this.#schemaResults.add(count, mode, result);
+  }
+
+  rejectedStored(reason: QuarantineReason, count: number): void {
+    this.#rejected.add(count, reason);
+  }
+
+  rejectedLost(cause: LostCause, count: number): void {
+    this.#rejectedLost.add(count, cause);
   }
 
   slowPathItems(count: number): void {
