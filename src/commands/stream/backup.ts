@@ -1,6 +1,6 @@
-// `penstock stream backup` and `restore`, with JetStream's snapshot of a stream at one moment. A
-// folder per stream has the files of a backup of the nats CLI: `stream.tar.s2` and, written last,
-// `backup.json`.
+// The commands `penstock stream backup` and `restore`. They use JetStream's snapshots, which
+// contain a stream at one moment. The folder of a stream contains the same files as a backup of the
+// nats CLI: `stream.tar.s2` and `backup.json`, which is written last.
 
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
@@ -42,7 +42,7 @@ interface SnapshotAnswer {
   readonly state: StreamState;
 }
 
-/** Writes the streams, the project registry and the record of erasures into a new folder each. */
+/** Backs up the streams, the project registry and the bucket of erasures to new folders. */
 export async function backup(
   command: ConfiguredCommand,
   folder: string,
@@ -113,7 +113,7 @@ async function backUp(
           );
         break;
       }
-      // The server sends more only after acknowledgements, so memory is bounded.
+      // The server waits for acknowledgements, so the memory for chunks is bounded.
       await file.appendFile(data);
       hash.update(data);
       bytes += data.length;
@@ -140,7 +140,7 @@ async function backUp(
   }
 }
 
-/** Changes nothing if a stream exists, or if a file is damaged. */
+/** Restores streams. If a stream already exists or a file is damaged, nothing is changed. */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
@@ -166,7 +166,7 @@ export async function restore(
           `stream restore: ${name} ends at ${state?.last_seq}, and its backup at ${last}`,
         );
       say(command, `${name}: ${counted(state.messages, "message")} up to ${last}`);
-      // Messages older than the maximum age leave a restored stream immediately.
+      // Messages that are older than the maximum age are removed immediately after the restore.
       if (state.messages < messages)
         note(command, `${name}: ${counted(messages - state.messages, "message")} had expired`);
     }

@@ -1,5 +1,5 @@
-// Lists the readers of a stream, and what each reader has not read. A sink that does not run is not
-// listed, because its position is in its target.
+// Lists the readers of a stream and the number of messages that each has not read. A sink that is
+// not running is not listed, because its position is stored in its target.
 
 import {
   AckPolicy,
@@ -17,7 +17,7 @@ import { CommandError } from "../context.ts";
 
 export interface StreamReader {
   readonly name: string;
-  /** The sequence up to which the reader has certainly read all messages that are meant for it. */
+  /** The reader has certainly read all of its messages up to this sequence. */
   readonly readTo: number;
   readonly unread: number;
 }
@@ -66,17 +66,18 @@ function readToOf(
   { name, config, ack_floor: floor, delivered }: ConsumerInfo,
   unread: number,
 ): number {
-  // A sink reads ahead of its target, so delivered messages may not be written yet. The target has
-  // the messages before the start of this consumer.
+  // A sink reads ahead of its target, so a delivered message may not be written yet. Only the
+  // messages before the start of its consumer are certainly written.
   if (name.startsWith("penstock_sink_")) return (config.opt_start_seq ?? 1) - 1;
-  // A filter may exclude the last messages, so a sequence alone would not show that all are read.
+  // If nothing is unread, all messages count as read. The sequence would be too low if the filter
+  // excludes the last messages.
   if (unread === 0) return Number.POSITIVE_INFINITY;
   return config.ack_policy === AckPolicy.None ? delivered.stream_seq : floor.stream_seq;
 }
 
 /**
- * Returns no position if there is no database. `unless` names the flag without which the database
- * must answer.
+ * Returns the positions of the effects. If there is no database, returns no positions. `unless` is
+ * the flag that allows a database that does not respond.
  */
 export async function effectsPositions(
   config: Pick<Config, "effectsUrl" | "dataDir">,
@@ -104,7 +105,7 @@ interface OfSubject {
   readonly subject: string;
 }
 
-/** Reads only the headers. */
+/** Returns the size of the messages. Only the headers are read. */
 export async function messageBytesOf(
   manager: JetStreamManager,
   connection: NatsConnection,

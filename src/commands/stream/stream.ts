@@ -101,10 +101,10 @@ export interface SetOptions {
   readonly unread: boolean;
 }
 
-/** Readers that restart must not lose events. */
+/** Minimum age in ms, so that readers do not lose events while they restart. */
 const ageMsMin = 3_600_000;
 
-/** Gateways no longer change a limit that is set here. */
+/** Sets limits. Afterwards, gateways no longer change these limits. */
 export async function setLimits(
   command: ConfiguredCommand,
   which: string,
@@ -204,7 +204,7 @@ export interface PurgeOptions {
   readonly yes: boolean;
 }
 
-/** Messages that are stored meanwhile stay. */
+/** Removes messages. Messages that are stored during the command are not removed. */
 export async function purge(
   command: ConfiguredCommand,
   which: string,

@@ -12,7 +12,7 @@ export interface NamedStream extends StreamName {
   readonly info: StreamInfo;
 }
 
-/** Returns the streams of a lane, one stream by its name, or all if `which` is undefined. */
+/** Returns the streams of a lane, the stream with this name, or all streams for undefined. */
 export async function namedStreams(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
@@ -41,7 +41,7 @@ export async function namedStreams(
   return found;
 }
 
-/** Selects messages to remove: before a sequence or time, of one subject or of all subjects. */
+/** Selects the messages to remove: all before a sequence or time, optionally of one subject. */
 export interface Doomed {
   readonly before: number | Date;
   readonly subject?: string | undefined;
@@ -57,8 +57,8 @@ export async function countDoomed(
 }
 
 /**
- * Returns a text for each reader that has not read some of the messages. The streams must not be
- * changed meanwhile.
+ * Returns a text for each reader that has not read all of the messages. The streams must not be
+ * changed in the meantime.
  */
 export async function unreadOf(
   { config }: ConfiguredCommand,
@@ -83,7 +83,7 @@ export async function unreadOf(
   return found;
 }
 
-/** Throws a CommandError if a reader has not read some of the messages, unless `isAccepted`. */
+/** Throws a CommandError if a reader has unread messages among them, unless `isAccepted`. */
 export async function requireRead(
   command: ConfiguredCommand,
   manager: JetStreamManager,
