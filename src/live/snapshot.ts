@@ -1,5 +1,5 @@
-// The state of the gateway for the live page, once per second. If a part does not respond in time,
-// the page shows the part's last value.
+// Collects the state of the gateway for the live page once per second. If a value is not available
+// in time, the page shows the previous value.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import { atMost } from "../platform/base/retry.ts";
