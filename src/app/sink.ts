@@ -82,7 +82,7 @@ export async function runSink(
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // Only checked at the first connection, because another server may not have these projects.
+      // The projects are only checked once, because another server may not have them.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);

@@ -17,7 +17,7 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/** An expected failure. Only its message is printed, unless the message is "". */
+/** An expected failure. Only its message is printed, unless the message is empty. */
 export class CommandError extends Error {
   readonly exitCode: number;
 

@@ -24,7 +24,7 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /** Messages stored before this time are not needed. If undefined, all messages are needed. */
+  /** Storage time in ms. Earlier messages are not needed. If it is undefined, all are needed. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /**

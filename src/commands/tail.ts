@@ -51,7 +51,7 @@ interface Position {
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** Interval in ms. If two pings or heartbeats are missing, the connection counts as lost. */
+/** Interval of pings and heartbeats in ms. If two are missing, the connection counts as lost. */
 const pingMs = 5_000;
 
 /**

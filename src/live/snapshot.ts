@@ -62,7 +62,7 @@ export class Snapshots {
 
   async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
-    // Not awaited, because the gateway's own state must not wait for another process.
+    // The promise is not awaited, because the effects process may respond late.
     void this.#effects.refresh();
     const parts = [this.#counts, this.#clientWarnings, this.#readiness, this.#store];
     await atMost(waitMs, Promise.all(parts.map((part) => part.refresh())));

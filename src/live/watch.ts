@@ -125,7 +125,7 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Only the other viewers need the pending events, because the recent events include them.
+    // The other viewers get the pending events now. The new viewer gets them as recent events.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
@@ -134,7 +134,7 @@ export class Watch {
 
   #open(filter: LiveFilter, session: StoreSession): Channel {
     const { project, event, distinctId } = filter;
-    // With such a filter, the newest messages of all projects rarely match.
+    // If the filter has an event or a distinct id, few of the newest messages match.
     const isRare = event !== undefined || distinctId !== undefined;
     const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();

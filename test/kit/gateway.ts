@@ -101,7 +101,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     );
   }
 
-  /** A new connection, because an older one may still be reconnecting after a server restart. */
+  /** Each call opens a connection, because an older one may still be reconnecting. */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });
     try {

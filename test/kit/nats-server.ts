@@ -248,7 +248,7 @@ export async function startNatsServer(
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {
-      // Removed with retries, because the server may still write for a short time.
+      // The removal is retried, because the server may still write for a short time.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
       // The error is ignored, so that the other servers are stopped too.

@@ -163,7 +163,7 @@ class Server {
       port: String(this.port),
       unix_socket_directories: "",
       shared_buffers: "32MB",
-      // Shared memory in the data folder, because a killed server would not remove POSIX memory.
+      // POSIX shared memory is not used, because a killed server would not remove it.
       dynamic_shared_memory_type: "mmap",
       max_connections: "40",
       timezone: "GMT",

@@ -42,7 +42,7 @@ function running(): Seen[] {
 
 function seen(name: string): Seen | undefined {
   try {
-    // The name of the program may contain any character, so the last parenthesis is used.
+    // The last parenthesis is used, because the name of the program may contain any character.
     const text = readFileSync(`/proc/${name}/stat`, "utf8");
     const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (state === "Z" || state === "X") return undefined;

@@ -30,7 +30,7 @@ export async function testProgram(name: ProgramName): Promise<TestProgram> {
   return found;
 }
 
-/** Returns a program, like `testProgram`, or the reason why an optional program is missing. */
+/** Returns a program, or the reason why an optional program is not available. */
 export async function findTestProgram(name: ProgramName): Promise<TestProgram | Missing> {
   const child = spawn(process.execPath, [script, name], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";

@@ -25,7 +25,7 @@ interface WriterProcessOptions {
   readonly changedBytes?: number | undefined;
 }
 
-/** Time in ms. If there is no output for this time, everything is applied. */
+/** If there is no output for this time in ms, everything is applied. */
 const idleMs = 10_000;
 
 interface SinkProcessOptions {

@@ -53,7 +53,7 @@ export function checkMemory({
 
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  // Without a limit, it is 0, or with version 1 of control groups, more than the total memory.
+  // Without a limit, this is 0 or, in version 1 of control groups, more than the total memory.
   const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };

@@ -62,7 +62,7 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, independent });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Not awaited, because it sends a last message to the server, which may be frozen.
+    // The promise is not awaited, because closing sends a message and the server may be frozen.
     opened.connection.close().catch(() => {});
   }
 }

@@ -22,7 +22,7 @@ interface ErasureLogOptions {
 interface LockTimes {
   readonly answerMsMax: number;
   readonly beatMs: number;
-  /** Time in ms. If a lock has not changed for this time, its owner is considered dead. */
+  /** If a lock is unchanged for this time in ms, its owner is considered dead. */
   readonly silenceMs: number;
 }
 
@@ -145,7 +145,7 @@ export class ErasureLog {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // `getMessage` reads from the leader. The KV client might read from a follower.
+    // `getMessage` is used, because it reads from the leader. The KV client may use a follower.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;

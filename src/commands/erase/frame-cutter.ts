@@ -117,7 +117,8 @@ const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$merge_dangerously", "alias"],
 ]);
 /**
- * A line without any of these texts contains no second id. A property name may contain an escape.
+ * A line contains a second id only if it contains one of these texts. The last text is an escape,
+ * which may be part of a property name.
  */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 

@@ -116,7 +116,7 @@ export class StreamEraser {
       reached = message.seq;
       const original = rewrittenSequence(message.headers, { stream, created: this.#created });
       const root = original ?? message.seq;
-      // The batch is flushed, because the replacement of a message in it is not known before.
+      // The batch is flushed first, so that the replacement of a message in it is known.
       if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });

@@ -24,7 +24,7 @@ interface WholeOptions extends ReadOptions {
 
 const messagesAtOnce = 1_000;
 
-/** Yields the messages. A replacement may be after later messages. Throws as `messagesOf` does. */
+/** Yields the messages. A replacement may be after later messages. Throws `messagesOf`'s errors. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,

@@ -22,7 +22,7 @@ export type Answer =
       readonly isNothingStored: boolean;
     };
 
-/** Maximum pause. The limit is needed because a proxy may send any value. */
+/** Maximum pause in ms. The limit is needed, because a proxy may send any value. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 

@@ -61,7 +61,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Only opened when it is read, because an open standard input keeps the process running.
+        // Standard input is only opened if it is read, because it would keep the process running.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { dryRun: options.dryRun, context, progress });

@@ -12,7 +12,9 @@ export interface NamedStream extends StreamName {
   readonly info: StreamInfo;
 }
 
-/** Returns the streams of a lane, the stream with this name, or all streams for undefined. */
+/**
+ * Returns the streams of a lane, one stream by its name, or all streams if `which` is undefined.
+ */
 export async function namedStreams(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
@@ -83,7 +85,7 @@ export async function unreadOf(
   return found;
 }
 
-/** Throws a CommandError if a reader has unread messages among them, unless `isAccepted`. */
+/** Throws a CommandError if a reader has unread messages, unless `isAccepted` is true. */
 export async function requireRead(
   command: ConfiguredCommand,
   manager: JetStreamManager,

@@ -50,8 +50,8 @@ export interface LinePlace {
 export interface Stamp {
   readonly timeMs: number;
   /**
-   * The position of the event's line as text. It decides between stamps with equal times. Texts are
-   * in the order of lane, epoch, partition, sequence and line.
+   * The position of the event's line as text. It decides between stamps with equal times. The texts
+   * sort by lane, epoch, partition, sequence and line.
    */
   readonly rank: string;
 }

@@ -89,7 +89,7 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Also called for a rejected line, because the next line may have the same origin.
+        // The origin is also read for a rejected line, because the next line may have the same one.
         const origin = this.#originFor(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);

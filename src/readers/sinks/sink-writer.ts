@@ -189,8 +189,8 @@ export class SinkWriter {
   }
 
   /**
-   * Reports success if nothing is left to write. This is needed after a failed write whose batch
-   * was stored anyway, because then there may be no further write.
+   * Reports success if nothing is left to write. After a failed write, this is needed because the
+   * batch may have been stored anyway, and then no other write follows.
    */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
@@ -223,7 +223,7 @@ export class SinkWriter {
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // Without the persons, the batch is dropped. It is read again at the next start.
+    // If the persons are not complete, the batch is dropped and read again at the next start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }

@@ -94,7 +94,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // The size of a stream matters only if the stream discards old messages for new messages.
+  // A full stream removes old messages, unless its discard policy is `new`.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;

@@ -1,5 +1,6 @@
 // Reads a stream in order through an ephemeral consumer while memory has room. The consumer is lost
-// if the server process or the stream ends. After an error, the caller must check the stream again.
+// if the server restarts or the stream is removed. After an error, the caller must check the stream
+// again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";

@@ -310,8 +310,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // The wait ends if no frame is held, because the budget is then used only by later messages
-      // of the same pull, which are not released before.
+      // If no frame is held, waiting would never end. The rest of the budget is then used by later
+      // messages of this pull, and they are released only after this frame.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);

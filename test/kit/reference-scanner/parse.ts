@@ -25,7 +25,7 @@ export interface JsonTree {
   readonly longNumbers: readonly number[];
   readonly doubledKeys: readonly number[];
   readonly escapedKeys: readonly number[];
-  /** The objects and arrays that exceed the depth limit even in an item at the root, in order. */
+  /** The objects and arrays that are too deep even if the item is the root, in ascending order. */
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 

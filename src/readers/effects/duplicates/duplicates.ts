@@ -205,7 +205,7 @@ interface DuplicatesBudgetOptions {
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** Share of the memory for each lane. Imports repeat fewer events than clients. */
+/** Share of the memory for each lane. Imports need less, because they repeat fewer events. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 /**

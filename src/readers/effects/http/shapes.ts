@@ -99,7 +99,7 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/** Maximum wait for NATS in ms. Some clients wait only a second for the response. */
+/** Maximum wait for NATS in ms. It is short, because some clients wait only a second. */
 const askMsMax = 500;
 
 export async function withAskedLag(

@@ -167,7 +167,7 @@ export interface EffectsReader {
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
-  /** Returns uuids in the order of the projects and ids. It is null for an id without a person. */
+  /** Returns uuids in the order of the projects and ids. An id without a person has null. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
   projects(): Promise<readonly string[]>;

@@ -56,7 +56,7 @@ export interface Memory {
 }
 
 const changedRowsMax = 20_000;
-/** Maximum bytes of changed rows. Before they are written, they are copied several times. */
+/** Maximum bytes of changed rows. It is low, because the rows are copied several times. */
 const changedBytesDefault = 64 * 1_048_576;
 const duplicatesBytesDefault = 256 * 1_048_576;
 

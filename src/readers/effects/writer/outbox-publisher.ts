@@ -176,7 +176,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "effects outbox: publishing failed");
   }
 
-  /** Returns true if a stream stores the subject, and will acknowledge the message. */
+  /** Returns true if a stream stores the subject. Otherwise, no acknowledgement would arrive. */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

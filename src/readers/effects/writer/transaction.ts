@@ -99,7 +99,7 @@ const batchMsMax = 1_000;
 const workMsMax = 3_000;
 const batchGrowth = 2;
 
-/** A batch of frames. It may use a clock, because results do not depend on its last frame. */
+/** A batch of frames. It may use a clock, because the results do not depend on where it ends. */
 export class Batch {
   events = 0;
   hasParts = false;

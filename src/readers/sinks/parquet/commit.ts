@@ -46,7 +46,7 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/** Completes the last commit, and removes the files of an incomplete commit. */
+/** Completes the last commit. Removes the files of a segment that was not committed. */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {

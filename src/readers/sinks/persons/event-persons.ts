@@ -12,7 +12,7 @@ import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./a
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /** Time in ms. If the effects read a different stream for longer, the sink starts again. */
+  /** If the effects read a different stream for this time in ms, the sink starts again. */
   readonly otherStreamMsMax?: number;
   readonly reportAfterMs?: number;
 }

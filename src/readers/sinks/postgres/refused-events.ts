@@ -26,7 +26,7 @@ export function isOfValue(error: unknown): boolean {
 
 function refusesValue({ code = "", constraint, column, dataType, isRaised }: Report): boolean {
   if (isRaised) return true;
-  // For NOT NULL of a domain, the error contains the name of the domain, but no column.
+  // For a NOT NULL violation of a domain, the error contains the domain instead of a column.
   if (code.startsWith("23")) return Boolean(constraint || column || dataType);
   return !notOfValue.test(code);
 }
@@ -130,7 +130,7 @@ function storedValue(
   return isOptional && text === "" ? null : text;
 }
 
-/** Maximum exponent of a number. The exponents of doubles are at most 308. */
+/** Maximum exponent of a number. It is higher than the maximum of doubles, 308. */
 const exponentMax = 999;
 /** Maximum sum of all exponents, because jsonb stores about this number of digits. */
 const exponentSumMax = 67_108_864;

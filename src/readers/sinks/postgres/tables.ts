@@ -132,7 +132,7 @@ export async function checkColumnTypes(
 
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** PostgreSQL's error codes if another partition already contains rows of the day. */
+/** PostgreSQL reports these codes if another partition already contains rows of the day. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
 /** Creates the partition of a day, such as 2026-11-22, if necessary. Needs a transaction. */

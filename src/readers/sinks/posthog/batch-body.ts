@@ -14,7 +14,7 @@ interface Bounds {
 }
 
 const beyondRecordBytes = 80;
-/** Sent for events without an address. Otherwise, PostHog would use the sink's address. */
+/** Address for events without an address. Otherwise, PostHog would use the sink's address. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {

@@ -18,7 +18,7 @@ import { isAbsent, mustBeReadable } from "./file-access.ts";
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/** Number of pages (128 MiB) between checkpoints. Many commits change the same pages. */
+/** Pages (128 MiB) between checkpoints. It is high, because commits change the same pages. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
