@@ -1,12 +1,12 @@
-// The audit log of an operator's changes: one JSON line on standard error for each change, even for
-// a failed change.
+// The audit log of an operator's changes. It writes one JSON line to standard error for each
+// change, even if the change fails.
 
 import { hostname } from "node:os";
 import { createLog } from "../platform/base/log.ts";
 import type { ConfiguredCommand } from "./context.ts";
 import { userOf } from "./erase/receipt.ts";
 
-/** `what` must not contain a key or another secret. */
+/** Runs a change and logs it. `what` must not contain a key or another secret. */
 export async function audited<T>(
   { context }: ConfiguredCommand,
   { change, ...what }: { readonly change: string; readonly [field: string]: unknown },

@@ -1,5 +1,5 @@
-// Errors for a project id that is invalid or unknown. They list the known projects, most similar
-// first.
+// Creates the errors for a project id that is invalid or unknown. They list the known projects, and
+// the most similar is first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
@@ -26,8 +26,8 @@ export function mustBeProjectId(text: string): void {
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry may still have events.
+ * Rejects with a CommandError if the project is neither in the registry nor in a stream. The
+ * streams are checked, because a project that was removed from the registry may still have events.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -60,7 +60,7 @@ async function hasEvents(
   return false;
 }
 
-/** Rejects if NATS does not respond or refuses. */
+/** Returns the projects. Rejects if NATS does not respond or refuses the request. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,

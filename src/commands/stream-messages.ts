@@ -1,5 +1,6 @@
-// Reads a stream up to its last message at the start of the command. The ordered consumer leaves
-// nothing on the server, and continues after a lost connection.
+// Reads a stream up to the message that was the last when the command started. It uses an ordered
+// consumer, because this consumer leaves nothing on the server and continues after a lost
+// connection.
 
 import {
   DeliverPolicy,
@@ -23,12 +24,12 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /** Storage time before which messages are not needed; undefined for no limit. */
+  /** Storage time in ms. Earlier messages are not needed. If it is undefined, all are needed. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /**
-   * Called with a range of sequences that the stream no longer has. Some of these messages may have
-   * been removed before they were read.
+   * Called with a range of sequences that are no longer in the stream. Some of these messages may
+   * have been removed before they were read.
    */
   readonly lost: (from: number, to: number) => void;
 }
@@ -38,8 +39,8 @@ const heartbeatMs = 5_000;
 const checkEveryMs = 2_000;
 
 /**
- * Yields the messages of the project, including messages shared with other projects. Throws a
- * CommandError if the stream is replaced meanwhile.
+ * Yields the messages that contain events of the project, which may also contain events of other
+ * projects. Throws a CommandError if the stream is replaced in the meantime.
  */
 export async function* messagesOf(
   connection: NatsConnection,
@@ -57,8 +58,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // The check detects a deleted stream, and a stream whose last messages were deleted. Both send
-    // nothing.
+    // The check is needed because a stream sends nothing if it was deleted, or if its last messages
+    // were deleted.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -112,8 +113,9 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * The check rejects if the stream was replaced, or if NATS does not respond. If no message arrived
- * since the last check, it asks whether more messages follow.
+ * Returns a function that checks the stream. It rejects if the stream was replaced or NATS does not
+ * respond. If no message has arrived since the last check, it asks the server if there are more
+ * messages.
  */
 async function checkerOf(
   connection: NatsConnection,

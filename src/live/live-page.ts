@@ -1,5 +1,6 @@
-// The live page on the admin port. `/` is an HTML page, `/live` its server-sent events, and
-// `/live/person` a person. This file checks access, and watch.ts serves open pages.
+// The live page on the admin port. The path `/` is an HTML page, `/live` returns server-sent
+// events, and `/live/person` returns a person. This file checks the access, and watch.ts serves the
+// open pages.
 
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -50,7 +51,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Returns false if the path does not belong to the live page. */
+  /** Answers a request. Returns false if its path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -106,7 +107,7 @@ export class LivePage {
     }
   }
 
-  /** A person is shown under the same conditions as events. Never rejects. */
+  /** Returns a person. The same access rules apply as for events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl, signEffects } = this.#options;
     const url = effectsUrl?.();

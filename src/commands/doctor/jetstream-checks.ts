@@ -1,5 +1,5 @@
-// Checks whether the account and the server have enough storage for the streams of the settings.
-// The storage of existing streams is already reserved.
+// Checks if the account and the server have enough storage for the streams of these settings.
+// Existing streams have already reserved their storage.
 
 import type { AccountLimits, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
@@ -15,7 +15,7 @@ export interface ServerRoom {
 interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
-  /** The streams of the gateway's buckets, with their reserved bytes; 0 means no limit. */
+  /** The reserved bytes of the streams of the gateway's buckets. 0 stands for no limit. */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
   readonly hubDomain?: string | undefined;
@@ -57,7 +57,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const faults = limitFaults(question, usage.limits);
   if (faults.length > 0) return faults;
 
-  // An account with tiers counts each stream once. An account without tiers counts every replica.
+  // If the account has tiers, each stream counts once. If it has no tiers, each replica counts.
   const copiesOf = (count: number): number => (isTiered ? 1 : count);
   const copies = copiesOf(replicas);
   const reservedFor = (info: StreamInfo | undefined): number => {
@@ -109,12 +109,12 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 
   const found = `${asks}, but only ${shownBytes(Math.max(0, bytesMax - usedBytes))} of ${whose}'s ${shownBytes(bytesMax)} are left`;
   const fitting = Math.floor((free - bucketBytes) / (wanted.length * copies));
-  // A smaller setting does not shrink existing streams.
+  // The storage of existing streams is not reduced by a smaller setting.
   const isFirst = wanted.every(({ name }) => !streams.has(name)) && fitting >= streamBytesLeast;
   const lower = isFirst
     ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit; or ${fix}`
     : `lower PENSTOCK_STREAM_BYTES_MAX; or ${fix}`;
-  // A missing usage record is a warning, because a gateway starts without it.
+  // The stream for usage is optional, so if only this stream does not fit, it is a warning.
   return streamBytes > free
     ? [check.fail(found, lower)]
     : [check.warn(`${found}: no storage for the usage record`, lower)];

@@ -15,7 +15,9 @@ export interface NamedStream extends StreamName {
   readonly own: OwnLimits;
 }
 
-/** Returns the streams of a lane, one stream by its name, or all if `which` is undefined. */
+/**
+ * Returns the streams of a lane, one stream by its name, or all streams if `which` is undefined.
+ */
 export async function namedStreams(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
@@ -45,7 +47,7 @@ export async function namedStreams(
   return found;
 }
 
-/** Selects messages to remove: before a sequence or time, of one subject or of all subjects. */
+/** Selects the messages to remove: all before a sequence or time, optionally of one subject. */
 export interface Doomed {
   readonly before: number | Date;
   readonly subject?: string | undefined;
