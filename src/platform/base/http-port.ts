@@ -1,11 +1,11 @@
-// An HTTP port for operators and readers. Limits the connections, the time to receive a request's
-// head, and the concurrent requests of a connection to one.
+// An HTTP port for operators and readers. It limits the number of connections and the time to
+// receive the head of a request. A connection can have only one request at a time.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Must not throw. */
+  /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
@@ -30,18 +30,18 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node would answer a request without a Host header itself.
+      // Without this option, Node itself would answer a request without a Host header.
       requireHostHeader: false,
     });
     server.maxConnections = connectionsMax;
     if (connected !== undefined) server.on("connection", connected);
-    // The port reads no bodies, so it answers a request with "Expect: 100-continue" immediately.
+    // The port reads no bodies. So it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
   }
 
-  /** Returns the port. Rejects with an Error that states the cause. */
+  /** Listens, and returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -69,7 +69,7 @@ export class HttpPort {
     });
   }
 
-  /** Pipelined requests would queue without a limit. */
+  /** Pipelining is not supported, because the waiting requests could use any amount of memory. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();
