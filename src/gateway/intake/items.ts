@@ -1,5 +1,5 @@
-// Applies the rules to each item of a body, and writes the lines of stored items into frames. The
-// functions are synchronous, because all bodies share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of accepted items to frames. The
+// functions are synchronous, because all bodies share one verdict and one cursor object.
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";
@@ -36,7 +36,7 @@ export type Job = RequestFacts &
   >;
 
 interface ItemTakerOptions {
-  /** Scans single items while another scanner has the table of the body. */
+  /** Scans single items, because the other scanner still contains the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
@@ -88,7 +88,7 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // Only this event fails. After a 503, every retry of the batch would fail for this event.
+      // Only this event is dropped. With a 503, every retry of the batch would fail as well.
       this.#reportOnce(bug);
       const detail = "The gateway failed on this event only, because of a bug: please report it";
       job.tally.fail(index, "unreadable_event", { detail, hint: "" });
@@ -165,7 +165,7 @@ export class ItemTaker {
     job.tally.store(index, verdict, hint);
   }
 
-  /** Compares consecutive events only, because comparing all would take 5 % of a batch's time. */
+  /** Compares only consecutive events. Comparing all would take 5 % of the time of a batch. */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
     const { distinctIdStart, distinctIdEnd } = verdict;

@@ -9,14 +9,17 @@ import { onceLed } from "./leader-wait.ts";
 interface EntryToWrite {
   readonly key: string;
   readonly value: string | undefined;
-  /** The expected last sequence of the bucket, or of the entry. The write fails if it differs. */
+  /** The expected last sequence of the bucket or entry. The write fails if it is different. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/** If another process has written meanwhile, calls `make` and writes again. */
+/**
+ * Writes the entry that `make` returns. If another process has written meanwhile, calls `make`
+ * again and retries.
+ */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
   place: BucketPlace,
