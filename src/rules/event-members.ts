@@ -12,6 +12,7 @@ import type { CompiledRules } from "./compile.ts";
 import type { SchemaMembers } from "./event-schema.ts";
 import type { TextEdits } from "./text-edits.ts";
 
+const dollar = 0x24;
 const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
 
 /** Number of words before the rows in the arguments of `findMembers`. */
@@ -187,12 +188,20 @@ export class EventMembers implements SchemaMembers {
     return this.#found[(entry - 1) * Found.Words + Found.Path]!;
   }
 
+  hasDollarAt(entry: number): boolean {
+    return this.#item.body[this.#nameStart(entry) + 1] === dollar;
+  }
+
   nameAt(entry: number): string {
     const { body } = this.#item;
-    const start = this.#found[(entry - 1) * Found.Words + Found.Start]!;
+    const start = this.#nameStart(entry);
     let end = start + 1;
     while (body[end] !== Ascii.Quote) end += body[end] === Ascii.Backslash ? 2 : 1;
     return JSON.parse(body.toString("utf8", start, end + 1)) as string;
+  }
+
+  #nameStart(entry: number): number {
+    return this.#found[(entry - 1) * Found.Words + Found.Start]!;
   }
 
   /** Forgets the changes, which have no effect on the text. */
