@@ -361,8 +361,10 @@ class Paths {
   }
 }
 
-/** Number of plans that are found by the bytes of the name. A power of two. */
-const cachedPlans = 64;
+/** Number of plans that are found by the bytes of the name: one per value of eight bits. */
+const cachedPlans = 256;
+/** Maximum number of slots that are compared with a name. */
+const probesMax = 4;
 const cachedNameBytesMax = 64;
 
 interface CachedPlan {
@@ -383,6 +385,7 @@ class PlanCache {
   readonly #cached: (CachedPlan | undefined)[] = new Array(cachedPlans).fill(undefined);
   readonly #cutsUrls: boolean;
   readonly #readsMembersAtAll: boolean;
+  #replaced = 0;
   readonly #other: Plan;
   readonly #schemas: ReadonlyMap<string, CompiledSchema>;
 
@@ -414,12 +417,25 @@ class PlanCache {
       return this.ofName(stringBeginning(body, start, end, matchedBytesMax));
     let hash = last - first;
     for (let at = first; at < last; at++) hash = (Math.imul(hash, 31) + body[at]!) | 0;
-    const slot = (hash ^ (hash >>> 12)) & (cachedPlans - 1);
-    const cached = this.#cached[slot];
-    if (cached !== undefined && isSame(cached.name, body, first, last)) return cached.plan;
-    const name = Buffer.from(body.subarray(first, last));
+    hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b);
+    const slot = hash >>> 24;
+    for (let probe = 0; probe < probesMax; probe++) {
+      const cached = this.#cached[(slot + probe) & (cachedPlans - 1)];
+      if (cached === undefined) break;
+      if (isSame(cached.name, body, first, last)) return cached.plan;
+    }
+    return this.#add(slot, body.subarray(first, last));
+  }
+
+  #add(slot: number, bytes: Buffer): Plan {
+    const name = Buffer.from(bytes);
     const plan = this.ofName(name.toString());
-    this.#cached[slot] = { name, plan };
+    let probe = 0;
+    while (probe < probesMax && this.#cached[(slot + probe) & (cachedPlans - 1)] !== undefined)
+      probe++;
+    // If no slot is free, the names of the probed slots are replaced in turn.
+    if (probe === probesMax) probe = this.#replaced++ % probesMax;
+    this.#cached[(slot + probe) & (cachedPlans - 1)] = { name, plan };
     return plan;
   }
 

@@ -35,6 +35,8 @@ export class EventMembers implements SchemaMembers {
   #levelOf: readonly number[] = [];
   #innerLevelOf: readonly number[] = [];
   #levelNames: readonly string[] = [];
+  /** The name of each path as JSON. */
+  #nameTexts: readonly string[] = [];
   #place = new Uint32Array(wordsBeforeRows + 64);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
@@ -74,6 +76,7 @@ export class EventMembers implements SchemaMembers {
     this.#removedIn = new Uint32Array(levels);
     this.#containerStarts = new Uint32Array(levels);
     this.#containerMembers = new Uint32Array(levels);
+    this.#nameTexts = names.map(({ name }) => JSON.stringify(name));
     this.#levelOf = [0, ...names.map(({ level }) => level)];
     this.#innerLevelOf = [
       0,
@@ -333,14 +336,14 @@ export class EventMembers implements SchemaMembers {
   /** Writes the added members of a level, or returns a member of the event with them, or "". */
   #addTo(level: number): string {
     const added = this.#addedTexts(level);
-    if (added.length === 0) return "";
+    if (added === "") return "";
     const start = this.#isRemovedWhole(level) ? 0 : this.#containerStarts[level]!;
     if (start !== 0) {
       const comma = this.#containerMembers[level]! > 0 ? "," : "";
-      this.#edits.replace(start + 1, start + 1, added.join(",") + comma);
+      this.#edits.replace(start + 1, start + 1, added + comma);
       return "";
     }
-    const object = `{${added.join(",")}}`;
+    const object = `{${added}}`;
     const field =
       level === MemberLevel.Properties ? this.#propertiesField() : this.#top[level - 1]!;
     if (field.type === TokenType.Absent) return `"${this.#levelNames[level]}":${object}`;
@@ -365,19 +368,20 @@ export class EventMembers implements SchemaMembers {
         entry !== 0 &&
         this.typeOf(entry) === TokenType.Object &&
         this.changedText(path, entry) === undefined;
-      if (added.length === 0 || isObject) continue;
-      const object = `{${added.join(",")}}`;
+      if (added === "" || isObject) continue;
+      const object = `{${added}}`;
       if (entry === 0) this.add(path, object);
       else this.replace(entry, object);
     }
   }
 
-  #addedTexts(level: number): string[] {
-    const texts: string[] = [];
+  /** Returns the added members of a level as JSON; "" if there are none. */
+  #addedTexts(level: number): string {
+    let texts = "";
     for (const [path, text] of this.#added) {
       if (this.#levelOf[path] !== level) continue;
-      const { name } = this.#rules.pathNames[path - 1]!;
-      texts.push(`${JSON.stringify(name)}:${text}`);
+      const member = `${this.#nameTexts[path - 1]}:${text}`;
+      texts = texts === "" ? member : `${texts},${member}`;
     }
     return texts;
   }
