@@ -129,6 +129,7 @@ const typeWords = {
   text: "text",
   time: "a time, text: UTC, milliseconds",
   boolean: "a boolean",
+  integer: "an integer",
   object: "an object",
   names: "an array of texts",
 } as const satisfies Record<FieldType, string>;

@@ -7,7 +7,15 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
-export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
+export type FieldType =
+  | "id"
+  | "uuid"
+  | "text"
+  | "time"
+  | "boolean"
+  | "integer"
+  | "object"
+  | "names";
 
 /** Parts of a record whose offsets the addon returns: fields, and members of the properties. */
 export const Part = {
@@ -185,6 +193,14 @@ export const recordFields = {
     most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,
     description:
       "The sent values of fields that were changed or not stored: a `timestamp`, `uuid`, `offset`, `sent_at`, `session_id`, `window_id` or `options` that is invalid; a `distinct_id` that was shortened; a `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type. If the top level and `properties` both have the field, the value is that of the top level. Sinks write `replaced` as `$replaced` in `properties`.",
+  },
+  rules: {
+    type: "integer",
+    isOptional: true,
+    from: "the [rules](../concepts/rules.md) of the project",
+    most: "",
+    description:
+      "The version of the rules, if they changed the event or its `ip`. Sinks do not write it.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

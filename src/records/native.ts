@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
 import { Part } from "./fields.ts";
+import type { MemberFunctions } from "./found-members.ts";
+import * as members from "./found-members.ts";
 import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
 import * as table from "./table.ts";
@@ -18,7 +20,7 @@ interface NativeScanner {
   release(): void;
 }
 
-interface Addon extends LineFunctions {
+interface Addon extends LineFunctions, MemberFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   /** The inflater, which QuickInflater in gateway/body/inflate.ts uses. */
   readonly Inflater: new () => {
@@ -56,8 +58,9 @@ export function loadAddon(): Addon {
 
 function ofThisVersion(addon: Addon): Addon {
   const { NotNormal: _, ...ofTable } = table;
-  const here = Object.entries({ ...ofTable, ...lines, Part }).flatMap(([group, numbers]) =>
-    Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
+  const here = Object.entries({ ...ofTable, ...lines, ...members, Part }).flatMap(
+    ([group, numbers]) =>
+      Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
   );
   if (isDeepStrictEqual(addon.layout, Object.fromEntries(here))) return addon;
   throw new Error(
@@ -67,7 +70,7 @@ function ofThisVersion(addon: Addon): Addon {
 
 /** Returns a scanner, which scans one body at a time. `rows` is the size of its table. */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise, repair } = loadAddon();
+  const { EventScanner, normalise, repair, findMembers } = loadAddon();
   const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
@@ -77,6 +80,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
+    findMembers,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>
       repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),

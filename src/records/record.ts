@@ -23,8 +23,11 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
+const beforeRules = ascii(',"rules":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
+/** Maximum digits of a version of rules. */
+const rulesDigitsMax = 16;
 
 /** Minimum bytes of a stored item without a name: {"distinct_id":1} and a comma. */
 const storedItemBytesMin = 18;
@@ -100,6 +103,7 @@ export class JsonRecordWriter implements RecordWriter {
       : emptyProperties.length;
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
+    if (verdict.rules !== 0) bytes += beforeRules.length + rulesDigitsMax;
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
@@ -139,6 +143,10 @@ export class JsonRecordWriter implements RecordWriter {
       at += beforeReplaced.copy(target, at);
       at += target.write(verdict.replaced, at, "utf8");
       target[at++] = Ascii.CloseBrace;
+    }
+    if (verdict.rules !== 0) {
+      at += beforeRules.copy(target, at);
+      at += target.write(String(verdict.rules), at, "latin1");
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

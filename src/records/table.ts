@@ -3,6 +3,8 @@
 // words: the offsets [start, end) of a raw JSON token, quotes included. Both words are 0 if the
 // value is Absent. If a key is repeated, the last value counts.
 
+import type { MemberFunctions } from "./found-members.ts";
+
 export const TokenType = {
   Absent: 0,
   Null: 1,
@@ -268,6 +270,8 @@ export interface Scanner {
    * Header.FirstItem and Header.RowCount. RowCount is 0 if no rows are left.
    */
   scanMore(body: Buffer): void;
+  /** Lists members of plain items by their names. */
+  readonly findMembers: MemberFunctions["findMembers"];
   /**
    * Writes the plain form of a JSON value to the target, and returns its length or a negative
    * NotNormal. The target needs as much space as the value, and must not overlap it. A value deeper

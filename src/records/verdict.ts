@@ -90,6 +90,8 @@ export class Verdict {
   hasPersonFields = false;
   /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
   replaced = "";
+  /** The version of the rules that changed the event; 0 if no rule did. */
+  rules = 0;
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();

@@ -26,6 +26,7 @@ const WAIT_MS = 20_000;
 export const oneStored: IntakeReport = {
   accepted: 1,
   dropped: 0,
+  filtered: 0,
   errors: [],
   errorsTotal: 0,
   warnings: [],

@@ -10,6 +10,7 @@ import { createNativeScanner } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";
 import { Header, ScanStatus } from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
+import type { CompiledRules } from "../../src/rules/compile.ts";
 import { FakeFrame } from "../gateway/intake/fake-frame.ts";
 
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
@@ -26,6 +27,9 @@ interface Taken {
   readonly warnings: readonly string[];
   readonly details: readonly string[];
   readonly errors: readonly string[];
+  readonly dropped: number;
+  /** Number of events that the rules do not store. */
+  readonly filtered: number;
 }
 
 export interface Circumstances {
@@ -33,6 +37,8 @@ export interface Circumstances {
   readonly isEngage?: boolean;
   readonly clientAddress?: string;
   readonly sentAtMs?: number;
+  readonly rules?: CompiledRules;
+  readonly isBot?: boolean;
 }
 
 const scanner = createNativeScanner(4_096);
@@ -41,6 +47,7 @@ const records = new JsonRecordWriter({
 });
 const items = new ItemTaker({
   slowScanner: createNativeScanner(4_096),
+  createScanner: createNativeScanner,
   records,
   typos: new Typos(),
   onBug: (bug) => {
@@ -55,6 +62,8 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     isEngage = false,
     clientAddress = "",
     sentAtMs: queryMs = Number.NaN,
+    rules,
+    isBot = false,
   } = circumstances;
   const bytes = Buffer.isBuffer(body)
     ? body
@@ -75,6 +84,9 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
+    ...(rules === undefined
+      ? {}
+      : { rules: { rules, lane, isEngage, isBot, rewritesItems: false } }),
     ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
@@ -100,5 +112,6 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),
     errors: tally.errors.map(({ code }) => code),
+    ...{ dropped: tally.dropped, filtered: tally.filtered },
   };
 }

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { StoredEvent } from "../../src/readers/consumer/types.ts";
 import { type RecordField, type RecordFieldName, recordFields } from "../../src/records/fields.ts";
+import { compileRules } from "../../src/rules/compile.ts";
+import { noPrivacy } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 
 type Fields = typeof recordFields;
@@ -10,11 +12,13 @@ type Optional = {
 type Expected = { readonly [Name in RecordFieldName]: ValueOf<Fields[Name]["type"]> };
 type ValueOf<Type> = Type extends "boolean"
   ? boolean
-  : Type extends "object"
-    ? Readonly<Record<string, unknown>>
-    : Type extends "names"
-      ? readonly string[]
-      : string;
+  : Type extends "integer"
+    ? number
+    : Type extends "object"
+      ? Readonly<Record<string, unknown>>
+      : Type extends "names"
+        ? readonly string[]
+        : string;
 type OptionalOf<Type> = {
   [Name in keyof Type]-?: undefined extends Type[Name] ? Name : never;
 }[keyof Type];
@@ -28,6 +32,19 @@ test("the consumer's event type has the fields of the field table, and the same 
   expect([names, optional, typeof values]).toEqual([true, true, "function"]);
 });
 
+const rules = compileRules(
+  {
+    ...{ privacy: noPrivacy, schemas: [] },
+    rules: [
+      {
+        ...{ name: "r", mode: "enforce", match: {} },
+        actions: [{ kind: "set", values: new Map([["added", 1]]) }],
+      },
+    ],
+  },
+  { version: 3, secret: Buffer.from("secret") },
+);
+
 test("a record has only fields of the table, in order, and lacks only optional fields", () => {
   const least = { event: "e", distinct_id: "u" };
   const most = {
@@ -36,7 +53,7 @@ test("a record has only fields of the table, in order, and lacks only optional f
   };
   const sent = { batch: [most], sent_at: "2026-01-02T03:04:05Z" };
   const [all, few] = [
-    ...take(sent, { clientAddress: "127.0.0.1" }).records,
+    ...take(sent, { clientAddress: "127.0.0.1", rules }).records,
     ...take({ batch: [least] }).records,
   ].map((record) => Object.keys(record));
   const names = Object.keys(recordFields);

@@ -191,6 +191,15 @@ test("the reader finds the members by their offsets in a record with replaced va
   ]);
 });
 
+test("the reader finds the members by their offsets in a record with the version of its rules", () => {
+  const line = recordOf();
+  const withRules = (text: string): string => `${line.slice(0, -1)},"rules":${text}}`;
+  const versions = ["1", "42", "9007199254740991", "0", "01", "-1", "1.5", '"1"', "null"];
+  expect(agreed(versions.map(withRules))).toEqual([
+    ...[true, true, true, false, false, false, false, false, false],
+  ]);
+});
+
 test("the reader finds the members by their offsets in every kind of record, in either stream, with or without a person profile", () => {
   const lines = kinds.flatMap((kind) =>
     [true, false].flatMap((person_profile) =>

@@ -13,6 +13,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import type { RequestSpan } from "../../platform/base/tracing.ts";
 import type { TurnBudget } from "../../platform/base/turn-budget.ts";
+import { isKnownBot } from "../../rules/bots.ts";
 import type { ChunkedBody, ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
 import type { GrowingBodies } from "../body/growing-bodies.ts";
 import { RequestBody, type RequestPhase } from "../body/request-body.ts";
@@ -144,6 +145,13 @@ export class HttpExchange implements Exchange {
 
   get hint(): BodyHint | undefined {
     return this.body.hint;
+  }
+
+  get isBot(): boolean {
+    const connection = this.#connection;
+    return connection === undefined || connection.isShared
+      ? isKnownBot(this.userAgent)
+      : connection.isBot;
   }
 
   /** The SDK's own name has precedence over the User-Agent, which may name its HTTP library. */

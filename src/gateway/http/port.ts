@@ -18,6 +18,8 @@ export interface ItemNote {
 export interface IntakeReport {
   accepted: number;
   dropped: number;
+  /** Events that the project's rules dropped, did not sample, or put into quarantine. */
+  filtered: number;
   /** The first few errors and warnings. `errorsTotal` and `warningsTotal` count all of them. */
   errors: ItemNote[];
   errorsTotal: number;
@@ -59,6 +61,8 @@ export interface Exchange extends ClientWarningOrigin {
   /** The client's address, even if addresses are not recorded. It is neither stored nor logged. */
   readonly senderAddress: string;
   readonly bytesArrived: number;
+  /** Whether the User-Agent is a known bot. Determined at the first use. */
+  readonly isBot?: boolean;
   /**
    * The query's time of sending, by the client's clock: milliseconds since the epoch, from 2020 on.
    * NaN if absent; infinity if invalid.

@@ -274,15 +274,17 @@ function writeCorsHeaders(response: HttpResponse, origin: string): void {
 const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 function storedText(report: IntakeReport): string {
-  const { accepted, dropped, errorsTotal, warningsTotal } = report;
+  const { accepted, dropped, filtered, errorsTotal, warningsTotal } = report;
   if (errorsTotal === 0 && warningsTotal === 0) {
-    if (accepted === 1 && dropped === 0) return ONE_STORED;
-    return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}\n`;
+    if (accepted === 1 && dropped === 0 && filtered === 0) return ONE_STORED;
+    const ofRules = filtered === 0 ? "" : `,"filtered":${filtered}`;
+    return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}${ofRules}}\n`;
   }
   const text = JSON.stringify({
     status: "Ok",
     accepted,
     dropped,
+    filtered: filtered > 0 ? filtered : undefined,
     errors: errorsTotal > 0 ? report.errors : undefined,
     errors_total: errorsTotal > 0 ? errorsTotal : undefined,
     warnings: warningsTotal > 0 ? report.warnings : undefined,

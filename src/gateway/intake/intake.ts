@@ -89,7 +89,9 @@ class RequestTaker {
     this.#parts = { publisher, records, metrics, shares, clientWarnings };
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
-    this.#items = new ItemTaker({ slowScanner: createScanner(), records, typos, onBug });
+    this.#items = new ItemTaker({
+      ...{ slowScanner: createScanner(), createScanner, records, typos, onBug },
+    });
     this.#peek = createPeek(projects);
     const hints = new RefusalHints(typos, clientWarnings);
     this.#hints = hints;
@@ -133,7 +135,9 @@ class RequestTaker {
     }
     const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
     const { lane, project, cost } = work;
-    const placingBytes = placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems);
+    const placingBytes =
+      placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems) +
+      (work.rules?.rules.workOf(work.body.length, cost.events) ?? 0);
     if (
       placingBytes > Math.min(placedAtOnceBytesMax, this.#publisher.frameBytesMax) ||
       (isCounted && this.#share.isSpent) ||
@@ -269,7 +273,9 @@ class RequestTaker {
         pending.fail("timeout");
         return;
       }
-      const end = endOfSlice(work.table, start, { rows, isSlow: protocol.rewritesItems });
+      const end = endOfSlice(work.table, start, {
+        ...{ rows, isSlow: protocol.rewritesItems, rules: work.rules?.rules },
+      });
       this.#items.takeRows(work, start, end);
       work.frames.endTurn();
       start = end;

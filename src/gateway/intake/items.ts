@@ -17,9 +17,12 @@ import {
   warningBit,
 } from "../../records/verdict.ts";
 import { dropDetail, mayHaveHint, type Typos, unnamed, warningHint } from "./hints.ts";
-import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
+import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
+import { type RequestRules, RuledItems, Ruling } from "./ruled-items.ts";
+import type { FilterCode } from "./tally.ts";
 import type { Work } from "./work.ts";
+import { rowsAtOnceMax } from "./work-size.ts";
 
 export type Job = RequestFacts &
   Pick<
@@ -33,11 +36,14 @@ export type Job = RequestFacts &
     | "recordBytesMax"
     | "template"
     | "frames"
-  >;
+  > &
+  Partial<Pick<Work, "rules" | "addressRules">>;
 
 interface ItemTakerOptions {
   /** Scans items in plain form, while another scanner still has the table of the body. */
   readonly slowScanner: Scanner;
+  /** Creates a scanner for events that rules have changed. Not needed for jobs without rules. */
+  readonly createScanner?: (rows: number) => Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
   /** Called when a bug throws while an item is processed, once for each kind of bug. */
@@ -54,13 +60,19 @@ export class ItemTaker {
   readonly #personFields: PersonFields;
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
+  readonly #createScanner: ((rows: number) => Scanner) | undefined;
+  readonly #slowScanner: Scanner;
+  #ruledItems: RuledItems | undefined = undefined;
+  #filterCode: FilterCode = "dropped_by_rule";
   readonly #bugsReported = new Set<string>();
   /** The row of the previous event if the client sent a uuid for it, else 0. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
 
-  constructor({ slowScanner, records, typos, onBug }: ItemTakerOptions) {
+  constructor({ slowScanner, createScanner, records, typos, onBug }: ItemTakerOptions) {
+    this.#slowScanner = slowScanner;
+    this.#createScanner = createScanner;
     this.#records = records;
     this.#typos = typos;
     this.#onBug = onBug;
@@ -75,18 +87,44 @@ export class ItemTaker {
     cursor.table = job.scanner.table;
     const firstItem = cursor.table[Header.FirstItem]!;
     this.#beforeRow = 0;
+    if (job.rules !== undefined) this.#applyRules(job.rules, start, end);
     for (let row = start; row < end; row++) {
       cursor.row = Header.Words + row * Row.Words;
-      this.#takeItem(job, firstItem + row);
+      this.#takeItem(job, firstItem + row, row);
     }
   }
 
-  #takeItem(job: Job, index: number): void {
+  #applyRules(rules: RequestRules, first: number, end: number): void {
+    try {
+      this.#ruled.takeRows(rules, this.#cursor, { first, end });
+    } catch (bug) {
+      if (bug instanceof OutOfMemoryError) throw bug;
+      // The items are then given to the rules one by one, so that only the faulty one fails.
+      this.#reportOnce(bug);
+      this.#ruled.forget();
+    }
+  }
+
+  get #ruled(): RuledItems {
+    this.#ruledItems ??= new RuledItems({
+      findMembers: this.#slowScanner.findMembers,
+      createScanner: this.#createScanner!,
+      rowsMax: rowsAtOnceMax,
+    });
+    return this.#ruledItems;
+  }
+
+  #takeItem(job: Job, index: number, row: number): void {
     const verdict = this.#verdict;
     let item: ItemView;
     let bytes = 0;
     try {
-      item = this.#judge(job);
+      const ruled = this.#ruledItem(job, row);
+      if (ruled === undefined) {
+        job.tally.filter(index, this.#filterCode);
+        return;
+      }
+      item = this.#judge(job, ruled);
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
@@ -103,16 +141,51 @@ export class ItemTaker {
     } else this.#store(job, index, item, bytes);
   }
 
-  /** Judges the item, and returns the judged view: the item in the body, or its plain form. */
-  #judge(job: Job): ItemView {
+  /**
+   * Returns the item for the guards: the item in the body, its plain form, or the text that the
+   * rules have changed. Returns undefined if the rules filter the event. If the item cannot be
+   * read, the verdict has the error.
+   */
+  #ruledItem(job: Job, row: number): ItemView | undefined {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
-    const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, job.tally);
-    const item =
-      job.additions === undefined || plain === undefined
-        ? plain
-        : this.#plainForm.withAdditions(plain, job.additions, verdict);
-    if (item === undefined) return cursor;
+    const { rules, additions } = job;
+    verdict.drop = undefined;
+    verdict.error = undefined;
+    verdict.rules = job.addressRules ?? 0;
+    let ruling: Ruling = rules === undefined ? Ruling.None : this.#ruled.rulingOf(row);
+    let item: ItemView = cursor;
+    if (ruling === Ruling.None) {
+      const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, job.tally);
+      const whole =
+        additions === undefined || plain === undefined
+          ? plain
+          : this.#plainForm.withAdditions(plain, additions, verdict);
+      if (whole === undefined || rules === undefined) return whole ?? cursor;
+      item = whole;
+      ruling = this.#ruled.take(rules, item);
+      if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
+    } else if (ruling === Ruling.Changed) {
+      item = this.#ruled.changedItem(row);
+    }
+    if (ruling === Ruling.Same) return item;
+    if (ruling === Ruling.TooLarge) {
+      const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
+      refuse(verdict, "event_too_large", detail);
+      return item;
+    }
+    if (ruling !== Ruling.Changed) {
+      this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
+      return undefined;
+    }
+    verdict.rules = rules!.rules.version;
+    return isPlain(item) ? item : (this.#plainForm.of(item, verdict, job.tally) ?? item);
+  }
+
+  /** Judges the item, unless it has an error. Returns the item. */
+  #judge(job: Job, item: ItemView): ItemView {
+    const verdict = this.#verdict;
+    if (!isStorable(verdict)) return item;
     judgeItem(item, job, verdict);
     const sentAt = job.unreadableSentAt;
     if (sentAt !== undefined && sentAt.length > 0)

@@ -198,6 +198,7 @@ export class PendingRequest implements RequestWaiter {
     const { metrics, clientWarnings } = this.#reports;
     const tally = this.#tally;
     tally.countReported(this.#lane, metrics, this.#failure === undefined);
+    if (tally.filtered > 0) this.#taken.countFiltered(tally.filtered);
     if (tally.dropped === 0) return;
     this.#taken.countDropped(tally.dropped);
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
@@ -243,7 +244,8 @@ export class PendingRequest implements RequestWaiter {
     // Gives back the quota of events that are not stored, for their retry. Clients do not retry
     // dropped events that the answer reports.
     if (this.#failure !== undefined || this.#abandoned) {
-      const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
+      const { dropped, filtered } = this.#tally;
+      const leftOut = this.#isStoredInPart && !this.#abandoned ? dropped + filtered : 0;
       this.#taken.giveBack(this.#stored + this.#unknown + leftOut);
     }
   }

@@ -30,8 +30,12 @@ export type EventReason =
   /** The request was rejected as a whole. */
   | "rate_limited"
   | "performance_event"
+  | FilterCode
   | DropCode
   | ItemErrorCode;
+
+/** Why the rules of a project keep an event from being stored. */
+export type FilterCode = "dropped_by_rule" | "quarantined";
 
 /** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
@@ -48,6 +52,7 @@ const noCounts: ReadonlyMap<number, number> = new Map();
 export class Tally implements IntakeReport {
   accepted = 0;
   dropped = 0;
+  filtered = 0;
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
@@ -57,6 +62,7 @@ export class Tally implements IntakeReport {
   slowPathItems = 0;
   #distinctIdsCut = 0;
   #removed = 0;
+  #quarantined = 0;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -93,6 +99,12 @@ export class Tally implements IntakeReport {
   /** Counts an item that is removed on purpose. The answer's counts exclude the item. */
   remove(_index: number): void {
     this.#removed++;
+  }
+
+  /** Counts an event that the rules of the project do not store. */
+  filter(_index: number, code: FilterCode): void {
+    this.filtered++;
+    if (code === "quarantined") this.#quarantined++;
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -150,6 +162,9 @@ export class Tally implements IntakeReport {
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
+    if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
+    const droppedByRule = this.filtered - this.#quarantined;
+    if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);

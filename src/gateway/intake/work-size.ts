@@ -8,6 +8,7 @@ import {
   sharedHistoryBytesMax,
 } from "../../records/record.ts";
 import { Header, Row } from "../../records/table.ts";
+import type { CompiledRules } from "../../rules/compile.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
@@ -32,7 +33,7 @@ export function placingBytesOf(bytes: number, events: number, isSlow: boolean): 
 export function endOfSlice(
   table: Uint32Array,
   start: number,
-  { rows, isSlow }: { rows: number; isSlow: boolean },
+  { rows, isSlow, rules }: { rows: number; isSlow: boolean; rules?: CompiledRules | undefined },
 ): number {
   let end = start;
   for (let bytes = 0; end < rows && bytes < placedAtOnceBytesMax; end++) {
@@ -41,6 +42,7 @@ export function endOfSlice(
     const item = { table, row };
     const isQuick = !isSlow && isPlain(item) && !mayNeedMerging(item);
     bytes += placingBytesOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1, false);
+    if (rules !== undefined) bytes += rules.workOf(itemBytes, 1);
   }
   return end;
 }

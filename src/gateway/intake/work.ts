@@ -12,6 +12,7 @@ import type { RecordWriter } from "../../records/record.ts";
 import type { RecordTemplate } from "../../records/record-template.ts";
 import { type BackgroundScanner, Header } from "../../records/table.ts";
 import type { RequestFacts } from "../../records/verdict.ts";
+import type { CompiledRules } from "../../rules/compile.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
@@ -19,6 +20,7 @@ import type { Envelope } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { RepairedBody } from "./repaired-body.ts";
+import type { RequestRules } from "./ruled-items.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
@@ -91,6 +93,10 @@ export class Work implements RequestFacts {
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
+  /** The project's rules for events; undefined if there are none. */
+  rules: RequestRules | undefined = undefined;
+  /** The version of the rules if they have changed the client's address, else 0. */
+  addressRules = 0;
 
   /** The part of the project's quota that the request has taken. Set at admission. */
   taken!: Taken;
@@ -141,6 +147,7 @@ export class Work implements RequestFacts {
     this.project = project;
     this.lane = lane;
     this.additions = this.protocol.additions;
+    this.rules = this.#requestRules(project.rules);
     this.cost = {
       events: this.table[Header.ItemCount]!,
       bytes: this.body.length,
@@ -163,9 +170,28 @@ export class Work implements RequestFacts {
       lane,
       receivedAtMs,
       sentAtMs: sentAt.ms,
-      clientAddress: this.exchange.clientAddress,
+      clientAddress: this.#storedAddress(),
     });
     this.frames = protocol.createFrames(this, publisher, body);
+  }
+
+  #storedAddress(): string {
+    const { clientAddress } = this.exchange;
+    const { address, version = 0 } = this.project.rules ?? {};
+    if (address === undefined || clientAddress === "") return clientAddress;
+    this.addressRules = version;
+    return address.storedFor(clientAddress, this.receivedAtMs);
+  }
+
+  #requestRules(rules: CompiledRules | undefined): RequestRules | undefined {
+    if (rules === undefined || !rules.readsEvents) return undefined;
+    const { exchange, lane, isEngage, additions } = this;
+    return {
+      ...{ rules, lane, isEngage, rewritesItems: additions !== undefined },
+      get isBot() {
+        return exchange.isBot ?? false;
+      },
+    };
   }
 
   handOver(): void {

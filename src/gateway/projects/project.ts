@@ -1,3 +1,5 @@
+import type { CompiledRules } from "../../rules/compile.ts";
+
 /** A project of the registry. If its entry changes, the object is replaced, never mutated. */
 export interface Project {
   readonly id: string;
@@ -45,6 +47,8 @@ export interface Taken {
   giveBack(retained: number): void;
   /** Counts events that are not stored and not retried. Such events cost only their bytes. */
   countDropped(events: number): void;
+  /** Like `countDropped`, but for events that the project's own rules do not store. */
+  countFiltered(events: number): void;
 }
 
 /** Limits what a project sends to this process, and counts the results. No call waits or throws. */
@@ -61,6 +65,8 @@ export interface ProjectMeter {
 
 export interface MeteredProject extends Project {
   readonly meter: ProjectMeter;
+  /** The rules for its events; undefined if it has none. Replaced as a whole, never mutated. */
+  readonly rules?: CompiledRules | undefined;
 }
 
 /** The lookup of projects on the hot path. It is one Map read, in any state of NATS. */

@@ -54,6 +54,8 @@ export interface StoredEvent {
   readonly $unset?: readonly string[];
   /** The sent values of fields that could not be stored as sent, by field name, such as `$set`. */
   readonly replaced?: Readonly<Record<string, unknown>>;
+  /** The version of the project's rules, if they changed the event or its `ip`. */
+  readonly rules?: number;
 }
 
 export type EventKind =

@@ -239,14 +239,17 @@ interface Values {
   readonly names: Uint8Array | undefined;
 }
 
+/** The types of fields that have a column. */
+export type ColumnType = Exclude<FieldType, "integer">;
+
 export type EventColumn = {
-  [Type in FieldType]: {
+  [Type in ColumnType]: {
     readonly name: string;
     readonly type: Type;
     readonly isOptional: boolean;
     readonly of: (event: SinkRecord) => Values[Type];
   };
-}[FieldType];
+}[ColumnType];
 
 type ColumnField = {
   [Name in keyof typeof recordFields]: (typeof recordFields)[Name] extends { column: string }

@@ -4,6 +4,7 @@
 #include "layout.h"
 
 #include "event_scan.h"
+#include "find_members.h"
 #include "stored_lines.h"
 
 namespace penstock {
@@ -134,6 +135,27 @@ constexpr LayoutNumber kLayout[] = {
     {"LineFlag.Automatic", kLineAutomatic},
     {"LineFlag.SameOrigin", kLineSameOrigin},
     {"LineShift.Kind", kLineKindShift},
+    {"Found.Row", kFoundRow},
+    {"Found.Path", kFoundPath},
+    {"Found.Container", kFoundContainer},
+    {"Found.Ordinal", kFoundOrdinal},
+    {"Found.Start", kFoundStart},
+    {"Found.ValueStart", kFoundValueStart},
+    {"Found.ValueEnd", kFoundValueEnd},
+    {"Found.Type", kFoundType},
+    {"Found.Words", kFoundWords},
+    {"FoundPath.Unnamed", kUnnamedPath},
+    {"FoundPath.Container", kContainerPath},
+    {"NameSlot.Hash", kSlotHash},
+    {"NameSlot.NameStart", kSlotNameStart},
+    {"NameSlot.NameEnd", kSlotNameEnd},
+    {"NameSlot.Level", kSlotLevel},
+    {"NameSlot.Path", kSlotPath},
+    {"NameSlot.InnerLevel", kSlotInnerLevel},
+    {"NameSlot.Words", kSlotWords},
+    {"MemberLevel.Properties", kPropertiesLevel},
+    {"MemberLevel.Set", kSetLevel},
+    {"MemberLevel.SetOnce", kSetOnceLevel},
 };
 
 }  // namespace

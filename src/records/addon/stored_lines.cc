@@ -17,6 +17,8 @@ constexpr size_t kProjectBytesMax = 64;
 constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
 /** Maximum bytes of an address, including its zone. */
 constexpr size_t kAddressBytesMax = 64;
+/** Maximum digits of a version of rules. */
+constexpr size_t kIntegerDigitsMax = 16;
 /** Maximum bytes of a distinct id that is always stored completely. */
 constexpr size_t kIdBytesMax = 400;
 /** The kinds in the order of their numbers. */
@@ -51,6 +53,8 @@ uint32_t field_end(const uint32_t* row, Field field) {
 }
 
 bool is_text(uint32_t type) { return type == kPlainString || type == kEscapedString; }
+
+bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 bool is_hex(uint8_t c) {
   const uint32_t digit = uint32_t{c} - '0';
@@ -135,6 +139,15 @@ class Reader {
     return false;
   }
 
+  /** Reads a positive integer of at most kIntegerDigitsMax digits. */
+  bool take_integer() {
+    size_t digits = 0;
+    while (digits < left() && is_digit(here()[digits])) digits++;
+    if (digits == 0 || digits > kIntegerDigitsMax || *here() == '0') return false;
+    at_ += digits;
+    return true;
+  }
+
   /** Reads a short text without escapes, including its quotes. */
   bool take_address() {
     if (!take("\"")) return false;
@@ -172,7 +185,7 @@ class LineReader {
         !read_origin(reader, field_start(row, kProperties), line, flags) ||
         !read_field(reader, "", row, kProperties, line, kPartProperties) ||
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
-        !reader.take("}") || reader.left() != 0) {
+        !read_rules(reader) || !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
       origin_ = Part{};
       return;
@@ -358,6 +371,11 @@ class LineReader {
     if (!reader.take_object()) return false;
     put_part(line, kPartReplaced, kObject, start, reader.at());
     return true;
+  }
+
+  /** Reads the version of the rules that changed the event. */
+  static bool read_rules(Reader& reader) {
+    return !reader.take(",\"rules\":") || reader.take_integer();
   }
 
   static bool read_field(Reader& reader, std::string_view name, const uint32_t* row, Field field,

@@ -50,6 +50,7 @@ export function intakeOnFrames(
       countDropped(events: number) {
         given.dropped += events;
       },
+      countFiltered() {},
     }),
     refuseUnread: () => undefined,
     countStored(events: number) {

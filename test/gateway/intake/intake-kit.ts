@@ -54,7 +54,7 @@ const frameBytesMax = 524_288;
 const borrowedBytesMax = 1_048_576;
 
 const openMeter: ProjectMeter = {
-  take: () => ({ giveBack() {}, countDropped() {} }),
+  take: () => ({ giveBack() {}, countDropped() {}, countFiltered() {} }),
   refuseUnread: () => undefined,
   countStored() {},
   countUnknown() {},

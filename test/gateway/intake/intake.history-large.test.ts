@@ -18,7 +18,7 @@ let admitted: number[];
 const meter = {
   take({ events }: { events: number }) {
     admitted.push(events);
-    return { giveBack() {}, countDropped() {} };
+    return { giveBack() {}, countDropped() {}, countFiltered() {} };
   },
   refuseUnread: () => undefined,
   countStored() {},

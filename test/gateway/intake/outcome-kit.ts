@@ -39,6 +39,7 @@ const recordFields = [
   "$set_once",
   "$unset",
   "replaced",
+  "rules",
 ];
 
 function expectRecord(record: StoredEvent | undefined, outcome: Outcome, projectId: string): void {

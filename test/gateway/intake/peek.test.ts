@@ -5,7 +5,7 @@ import { createPeek, peekedBytesMax } from "../../../src/gateway/intake/peek.ts"
 import type { MeteredProject, ProjectLookup } from "../../../src/gateway/projects/project.ts";
 
 const meter: MeteredProject["meter"] = {
-  take: () => ({ giveBack: () => {}, countDropped: () => {} }),
+  take: () => ({ giveBack: () => {}, countDropped: () => {}, countFiltered: () => {} }),
   refuseUnread: () => undefined,
   countStored: () => {},
   countUnknown: () => {},

@@ -43,6 +43,8 @@ const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
   performance_event: "removed",
+  dropped_by_rule: "filtered",
+  quarantined: "filtered",
   no_event: "dropped",
   no_distinct_id: "dropped",
   not_an_object: "dropped",
@@ -64,6 +66,8 @@ type EventOutcome =
   | "duplicate"
   /** A `$performance_event`. It is not stored, and answers do not count it. */
   | "removed"
+  /** The rules of the project dropped the event or put it into quarantine. */
+  | "filtered"
   /** The event broke a rule. The answer lists it as a warning. */
   | "dropped"
   /** The event broke a rule. The answer lists it as an error. */

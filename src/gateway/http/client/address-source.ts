@@ -8,6 +8,7 @@ import {
   type Network,
 } from "../../../platform/base/addresses.ts";
 import type { Log } from "../../../platform/base/log.ts";
+import { isKnownBot } from "../../../rules/bots.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
 import type { ConnectionId } from "./connection-id.ts";
@@ -112,7 +113,11 @@ export class AddressSource {
   agentOf(request: HttpRequest, isRead: boolean): string {
     const { connection } = this.#peers;
     if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
-    if (isRead) connection.agent = clientName(request.getHeader("user-agent"));
+    if (isRead) {
+      const agent = request.getHeader("user-agent");
+      connection.agent = clientName(agent);
+      connection.isBot = isKnownBot(agent);
+    }
     return connection.agent;
   }
 

@@ -45,6 +45,8 @@ export class OpenConnection {
   address: string;
   isShared = false;
   agent = "";
+  /** Whether the User-Agent of the first request is a known bot. */
+  isBot = false;
   expects = false;
   /** The unanswered request; undefined if the connection is idle. */
   request: ConnectionOfRequest | undefined = undefined;

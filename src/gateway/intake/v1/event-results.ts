@@ -16,11 +16,11 @@ import type { Exchange, V1Request } from "../../http/port.ts";
 import type { FrameOutcome } from "../../publish/port.ts";
 import type { Explanation } from "../hints.ts";
 import type { LoopShare } from "../loop-share.ts";
-import { Tally } from "../tally.ts";
+import { type FilterCode, Tally } from "../tally.ts";
 import type { UuidList } from "./uuids.ts";
 
 /** Why an event is not stored. Whether to retry it depends on its state, not on this code. */
-type DetailCode = ErrorCode | DropCode | "performance_event";
+type DetailCode = ErrorCode | DropCode | FilterCode | "performance_event";
 
 const State = {
   Waiting: 0,
@@ -38,6 +38,8 @@ const detailCodes: readonly DetailCode[] = [
   ...(Object.keys(errorTable) as ErrorCode[]),
   ...(Object.keys(dropTable) as DropCode[]),
   "performance_event",
+  "dropped_by_rule",
+  "quarantined",
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
@@ -275,6 +277,11 @@ export class ResultTally extends Tally {
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
+  }
+
+  override filter(index: number, code: FilterCode): void {
+    super.filter(index, code);
+    this.#results.dropped(index, code);
   }
 
   override fail(index: number, code: ItemErrorCode, explanation: Explanation): void {

@@ -260,6 +260,10 @@ class Ticket implements Taken {
 
   countDropped(events: number): void {
     this.#meter.countDropped(events);
+    this.countFiltered(events);
+  }
+
+  countFiltered(events: number): void {
     const { events: ofAll, expansion } = this.#cost;
     const taken = this.#taken;
     this.#retain({

@@ -3,8 +3,7 @@
 // event determines its partition. With the events' own timestamps, clients could create any number
 // of partitions.
 
-import type { FieldType } from "../../../records/fields.ts";
-import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
+import { type ColumnType, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
@@ -29,7 +28,7 @@ export const tableNames = ["events", "rejected", "incidents", "positions", "sink
 type TableName = (typeof tableNames)[number];
 
 /** ClickHouse's column types. The server's timestamp type replaces the placeholder `T`. */
-const columnTypes: Readonly<Record<FieldType, string>> = {
+const columnTypes: Readonly<Record<ColumnType, string>> = {
   id: "String",
   uuid: "UUID",
   text: "String",

@@ -4,8 +4,8 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import type { FieldType } from "../../../records/fields.ts";
 import {
+  type ColumnType,
   type EventColumn,
   eventColumns,
   personColumn,
@@ -24,7 +24,7 @@ interface Column {
 const columns = (type: Column["type"], ...names: string[]): Column[] =>
   names.map((name) => ({ name, type }));
 
-const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
+const columnTypes: Readonly<Record<ColumnType, Column["type"]>> = {
   id: "word",
   uuid: "word",
   text: "text",

@@ -8,12 +8,17 @@ import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import type { FieldType } from "../../../records/fields.ts";
-import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
+import {
+  type ColumnType,
+  type EventColumn,
+  eventColumns,
+  personColumn,
+  rejectReasons,
+} from "../sink-records.ts";
 
 const text = 'text COLLATE "C"';
 
-const columnTypes: Readonly<Record<FieldType, string>> = {
+const columnTypes: Readonly<Record<ColumnType, string>> = {
   id: text,
   uuid: "uuid",
   text: "text",

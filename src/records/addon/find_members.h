@@ -1,0 +1,83 @@
+// Finds the members of events that have one of a set of names: members of `properties`, of objects
+// directly inside `properties`, and of the event's own `$set` and `$set_once`. Independent of Node.
+// The rules of a project name these members. `../found-members.ts` documents the layout, and a test checks that both files agree.
+//
+// The items must be plain: names are compared byte by byte, without their escapes. The offsets of
+// the table and the names are not trusted. No byte outside the text, the names, the rows and the
+// list is touched.
+
+#pragma once
+
+#include "event_scan.h"
+
+namespace penstock {
+
+enum FoundWord : uint32_t {
+  kFoundRow = 0,
+  kFoundPath = 1,
+  kFoundContainer = 2,
+  kFoundOrdinal = 3,
+  kFoundStart = 4,
+  kFoundValueStart = 5,
+  kFoundValueEnd = 6,
+  kFoundType = 7,
+  kFoundWords = 8,
+};
+
+/** Values of kFoundPath that are not paths. */
+inline constexpr uint32_t kUnnamedPath = 0;
+inline constexpr uint32_t kContainerPath = UINT32_MAX;
+
+/** The words of a slot of the hash table of names. */
+enum NameSlot : uint32_t {
+  kSlotHash = 0,
+  kSlotNameStart = 1,
+  kSlotNameEnd = 2,
+  /** The level of the object that has the member. */
+  kSlotLevel = 3,
+  /** The number of the path; 0 if only members of the member's value have a path. */
+  kSlotPath = 4,
+  /** The level of the member's value, if members of it have a path; else 0. */
+  kSlotInnerLevel = 5,
+  kSlotWords = 6,
+};
+
+/** The levels of objects. Other objects inside `properties` have higher levels. */
+enum MemberLevel : uint32_t {
+  kPropertiesLevel = 0,
+  kSetLevel = 1,
+  kSetOnceLevel = 2,
+};
+
+struct MemberNames {
+  const uint8_t* text;
+  size_t text_length;
+  /** Open addressing with linear probing by the hash of level and name. */
+  const uint32_t* slots;
+  /** A power of two. At least one slot is free. */
+  size_t slot_count;
+  /** Whether every member of `properties` is listed. */
+  bool lists_all;
+  /** Whether the event's own `$set` and `$set_once` are searched. */
+  bool has_person_paths;
+};
+
+struct MemberRows {
+  const uint32_t* table;
+  size_t row_capacity;
+  /** Indexes of rows, ascending. */
+  const uint32_t* rows;
+  size_t row_count;
+};
+
+struct FoundList {
+  uint32_t* words;
+  /** Number of entries for which there is space. */
+  size_t capacity;
+};
+
+/** Returns the number of entries. If it exceeds the capacity, only the first ones are written. */
+size_t find_members(const uint8_t* text, size_t length, const MemberRows& rows,
+                    const MemberNames& names, const FoundList& found) noexcept;
+
+}  // namespace penstock

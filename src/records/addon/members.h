@@ -1,0 +1,12 @@
+// The binding's function that finds members of events by their names.
+
+#pragma once
+
+#include <node_api.h>
+
+namespace penstock {
+
+/** Adds the function to the module's exports. */
+bool set_members(napi_env env, napi_value exports);
+
+}  // namespace penstock

@@ -1,0 +1,130 @@
+// The layout of the members that the addon finds by their names. The C++ side
+// (addon/find_members.h) has the same numbers. Loading the addon compares both.
+
+import { Buffer } from "node:buffer";
+
+/** The words of an entry. Entries of a row are in the order of its properties. */
+export const Found = {
+  /** Index of the item's row in the table. */
+  Row: 0,
+  /** The number of the path, or a value of FoundPath. */
+  Path: 1,
+  /** Offset of the object that has the member. */
+  Container: 2,
+  /** Index of the member in its object, from 0. In an entry of an object: number of its members. */
+  Ordinal: 3,
+  /** Offset of the name's opening quote. */
+  Start: 4,
+  ValueStart: 5,
+  ValueEnd: 6,
+  /** The TokenType of the value. In an entry of an object: its level. */
+  Type: 7,
+  Words: 8,
+} as const;
+
+export const FoundPath = {
+  /** A member of `properties` that has no path. Listed only on request. */
+  Unnamed: 0,
+  /** The object itself. Follows the entries of its members. */
+  Container: 0xffff_ffff,
+} as const;
+
+/** The words of a slot in a hash table of names. NameEnd is 0 in a free slot. */
+export const NameSlot = {
+  Hash: 0,
+  NameStart: 1,
+  NameEnd: 2,
+  /** The level of the object that has the member. */
+  Level: 3,
+  /** The number of the path; 0 if only members of the member's value have a path. */
+  Path: 4,
+  /** The level of the member's value, if members of it have a path; else 0. */
+  InnerLevel: 5,
+  Words: 6,
+} as const;
+
+/** The levels of objects. Other objects inside `properties` have higher levels. */
+export const MemberLevel = {
+  Properties: 0,
+  /** `$set` of the event or of its `properties`. */
+  Set: 1,
+  SetOnce: 2,
+} as const;
+
+export interface MemberFunctions {
+  /**
+   * Lists members of plain items. Returns the number of entries. If there is no space for all, only
+   * the first entries are written. `place` has the two flags of `MemberNames`, and then the indexes
+   * of the rows, ascending. Throws for wrong arguments.
+   */
+  readonly findMembers: (
+    body: Buffer,
+    table: Uint32Array,
+    place: Uint32Array,
+    names: Uint8Array,
+    slots: Uint32Array,
+    found: Uint32Array,
+  ) => number;
+}
+
+export interface MemberName {
+  readonly level: number;
+  readonly name: string;
+}
+
+/** A set of names, in the form that the addon reads. The path of the first name is 1. */
+export class MemberNames {
+  readonly text: Buffer;
+  readonly slots: Uint32Array;
+  /** Whether every member of `properties` is listed. */
+  readonly listsAll: boolean;
+  /** Whether there are names in `$set` or `$set_once`. */
+  readonly hasPersonPaths: boolean;
+
+  /** `innerLevels` are the levels of objects in `properties`, by their names. */
+  constructor(
+    names: readonly MemberName[],
+    {
+      innerLevels,
+      listsAll,
+    }: { readonly innerLevels: ReadonlyMap<string, number>; readonly listsAll: boolean },
+  ) {
+    this.listsAll = listsAll;
+    this.hasPersonPaths = names.some(
+      ({ level }) => level === MemberLevel.Set || level === MemberLevel.SetOnce,
+    );
+    // The names of plain items have the spelling of JSON.stringify.
+    const bytes = names.map(({ name }) => Buffer.from(JSON.stringify(name).slice(1, -1)));
+    this.text = Buffer.concat(bytes);
+    const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
+    this.slots = new Uint32Array(slotCount * NameSlot.Words);
+    let start = 0;
+    for (const [index, { level, name }] of names.entries()) {
+      const at = this.#put(level, bytes[index]!, start);
+      start += bytes[index]!.length;
+      this.slots[at + NameSlot.Path] = index + 1;
+      if (level === MemberLevel.Properties)
+        this.slots[at + NameSlot.InnerLevel] = innerLevels.get(name) ?? 0;
+    }
+  }
+
+  #put(level: number, name: Buffer, start: number): number {
+    const mask = this.slots.length / NameSlot.Words - 1;
+    const hash = nameHash(level, name);
+    let slot = hash & mask;
+    while (this.slots[slot * NameSlot.Words + NameSlot.NameEnd] !== 0) slot = (slot + 1) & mask;
+    const at = slot * NameSlot.Words;
+    this.slots[at + NameSlot.Hash] = hash;
+    this.slots[at + NameSlot.NameStart] = start;
+    this.slots[at + NameSlot.NameEnd] = start + name.length;
+    this.slots[at + NameSlot.Level] = level;
+    return at;
+  }
+}
+
+/** FNV-1a of 32 bits, like hash_of in addon/find_members.cc. */
+function nameHash(level: number, name: Uint8Array): number {
+  let hash = Math.imul(0x811c_9dc5 ^ level, 0x0100_0193);
+  for (const byte of name) hash = Math.imul(hash ^ byte, 0x0100_0193);
+  return hash >>> 0;
+}

@@ -1,0 +1,70 @@
+// Changes the client's address before it is stored.
+
+import { Buffer } from "node:buffer";
+import { createHmac } from "node:crypto";
+import { isIPv4, isIPv6 } from "node:net";
+import { dayMs } from "../platform/base/day.ts";
+import type { IpRule } from "./rules-file.ts";
+
+/** Returns the secret salt of a day, as days since 1970 in UTC; undefined if there is none. */
+export type SaltOf = (day: number) => Uint8Array | undefined;
+
+/** Number of hexadecimal digits of a hashed address. */
+const hashDigits = 32;
+
+export class AddressRule {
+  readonly #rule: Exclude<IpRule, "keep">;
+  readonly #saltOf: SaltOf;
+
+  constructor(rule: Exclude<IpRule, "keep">, saltOf: SaltOf = () => undefined) {
+    this.#rule = rule;
+    this.#saltOf = saltOf;
+  }
+
+  /** Returns the address to store; "" if no address may be stored. */
+  storedFor(address: string, receivedAtMs: number): string {
+    if (address === "") return "";
+    switch (this.#rule) {
+      case "drop":
+        return "";
+      case "truncate":
+        return truncated(address);
+      case "hash": {
+        const salt = this.#saltOf(Math.floor(receivedAtMs / dayMs));
+        if (salt === undefined) return "";
+        const hash = createHmac("sha256", salt).update(address).digest("hex");
+        return hash.slice(0, hashDigits);
+      }
+    }
+  }
+}
+
+/** Returns the network of the address: /24 of IPv4, /48 of IPv6; "" if it is no address. */
+function truncated(address: string): string {
+  if (isIPv4(address)) return `${address.slice(0, address.lastIndexOf("."))}.0`;
+  const [plain = ""] = address.split("%");
+  if (!isIPv6(plain)) return "";
+  const words = wordsOf(plain);
+  const isMapped = words.slice(0, 5).every((word) => word === 0) && words[5] === 0xffff;
+  if (isMapped) return `${words[6]! >> 8}.${words[6]! & 255}.${words[7]! >> 8}.0`;
+  const network = words.slice(0, 3);
+  while (network.at(-1) === 0) network.pop();
+  return `${network.map((word) => word.toString(16)).join(":")}::`;
+}
+
+function wordsOf(address: string): number[] {
+  const [head = "", tail] = address.split("::");
+  const before = partsOf(head);
+  const after = tail === undefined ? [] : partsOf(tail);
+  const zeros = Math.max(0, 8 - before.length - after.length);
+  return [...before, ...new Array<number>(zeros).fill(0), ...after];
+}
+
+function partsOf(text: string): number[] {
+  if (text === "") return [];
+  return text.split(":").flatMap((part) => {
+    if (!part.includes(".")) return [Number.parseInt(part, 16)];
+    const bytes = Buffer.from(part.split(".").map(Number));
+    return [bytes.readUInt16BE(0), bytes.readUInt16BE(2)];
+  });
+}

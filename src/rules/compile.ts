@@ -1,0 +1,418 @@
+// Compiles the rules of a project into tables that the gateway reads for each event: the rules that
+// can apply to an event name, and numbered paths for the members that the rules name.
+
+import { Buffer } from "node:buffer";
+import type { Lane } from "../platform/base/lane.ts";
+import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
+import { type ItemView, isString, typeAt } from "../records/item-view.ts";
+import { FieldShift, Row, TokenType } from "../records/table.ts";
+import { stringBeginning } from "../records/token-beginning.ts";
+import { AddressRule, type SaltOf } from "./address.ts";
+import { ValueHash } from "./hashing.ts";
+import type {
+  Match,
+  PropertyMatch,
+  PropertyPath,
+  Rule,
+  RuleMode,
+  RulesFile,
+  Scalar,
+} from "./rules-file.ts";
+import { TextPatterns } from "./text-patterns.ts";
+import { UrlCutter, urlProperties } from "./url-cutter.ts";
+
+export interface RulesContext {
+  /** The version of the rules, a positive integer. Changed records have it in `rules`. */
+  readonly version: number;
+  /** The key of the HMAC of hash rules. */
+  readonly secret: Uint8Array;
+  /** Returns the salt of a day for `ip: hash`. Without a salt, addresses are not stored. */
+  readonly saltOf?: SaltOf;
+}
+
+/** A path is the number of a name in `names`, from 1 on. */
+export interface PropertyTest {
+  readonly path: number;
+  readonly match: PropertyMatch;
+}
+
+export type CompiledAction =
+  | { readonly kind: "drop" }
+  | { readonly kind: "quarantine" }
+  /** `limit`: hashes of distinct ids below it are stored. */
+  | { readonly kind: "sample"; readonly limit: number }
+  | { readonly kind: "remove"; readonly paths: readonly number[] }
+  | { readonly kind: "keepOnly"; readonly paths: ReadonlySet<number> }
+  | { readonly kind: "hash"; readonly paths: readonly number[] }
+  | { readonly kind: "set"; readonly members: readonly SetMember[] }
+  | { readonly kind: "rename"; readonly event: string }
+  | { readonly kind: "cut"; readonly members: readonly CutMember[] };
+
+interface SetMember {
+  readonly path: number;
+  /** The value as JSON. */
+  readonly text: string;
+}
+
+interface CutMember {
+  readonly path: number;
+  readonly bytesMax: number;
+}
+
+export interface CompiledRule {
+  readonly index: number;
+  readonly name: string;
+  readonly mode: RuleMode;
+  readonly lane: Lane | undefined;
+  readonly bot: boolean | undefined;
+  readonly event: TextPatterns | undefined;
+  readonly sdk: TextPatterns | undefined;
+  readonly sdkVersion: TextPatterns | undefined;
+  readonly properties: readonly PropertyTest[];
+  readonly actions: readonly CompiledAction[];
+}
+
+/** The rules that can apply to the events of one name, in the order of the file. */
+export interface Plan {
+  readonly rules: readonly CompiledRule[];
+  /** Whether the members of the event must be found before the rules can be applied. */
+  readonly needsMembers: boolean;
+}
+
+/** Maximum bytes of a name or value that patterns read. The rest is ignored. */
+export const matchedBytesMax = 4_096;
+
+/** Properties that Penstock reads. `keep_only` never removes them. */
+export const readProperties = [
+  "$set",
+  "$set_once",
+  "$unset",
+  "$groups",
+  "$group_set",
+  "$group_unset",
+  "$group_type",
+  "$group_key",
+  "alias",
+  "distinct_id",
+  "$distinct_id",
+  "$anon_distinct_id",
+  "$process_person_profile",
+  "$ignore_sent_at",
+  "$survey_id",
+  "$current_url",
+  "$screen_name",
+  "$exception_list",
+  "$ai_trace_id",
+  "$lib",
+  "$lib_version",
+] as const;
+
+/** The sent names of SDKs that have another name in `$lib`. */
+const namesInLib: ReadonlyMap<string, string> = new Map([
+  ["posthog-js", "web"],
+  ["posthog-js-lite", "js"],
+]);
+
+/** Work of one rule for one event, in copied bytes. */
+const bytesPerRule = 64;
+/** Work of finding the members of an event and of writing it again, per byte, in copied bytes. */
+const bytesPerChangedByte = 4;
+/** Work of one HMAC, in copied bytes. */
+const bytesPerHash = 4_096;
+
+export function compileRules(file: RulesFile, context: RulesContext): CompiledRules {
+  return new CompiledRules(file, context);
+}
+
+export class CompiledRules {
+  readonly version: number;
+  readonly rules: readonly CompiledRule[];
+  readonly names: MemberNames;
+  readonly hash: ValueHash;
+  readonly address: AddressRule | undefined;
+  readonly urls: UrlCutter | undefined;
+  /** The paths of the properties whose URLs are cut. */
+  readonly urlPaths: readonly number[];
+  /** Number of events that each rule changed or filtered, or would have in the mode `observe`. */
+  readonly counts: Float64Array;
+  readonly #paths = new Paths();
+  /** The paths of `readProperties`. */
+  readonly readPaths: ReadonlySet<number>;
+  readonly libPath: number;
+  readonly libVersionPath: number;
+  readonly userAgentPath: number;
+  readonly distinctIdPath: number;
+  readonly otherDistinctIdPath: number;
+  /** The paths of `$set`, `$set_once` and `$unset`, which the event itself can have too. */
+  readonly setPath: number;
+  readonly setOncePath: number;
+  readonly unsetPath: number;
+  readonly #plans: PlanCache;
+  readonly #hashes: number;
+  readonly #rewrites: boolean;
+
+  constructor(file: RulesFile, context: RulesContext) {
+    const { privacy } = file;
+    const paths = this.#paths;
+    this.version = context.version;
+    this.hash = new ValueHash(context.secret);
+    this.address = privacy.ip === "keep" ? undefined : new AddressRule(privacy.ip, context.saltOf);
+    const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
+    this.urls = cutsUrls ? new UrlCutter(privacy) : undefined;
+    this.setPath = paths.of("$set");
+    this.setOncePath = paths.of("$set_once");
+    this.unsetPath = paths.of("$unset");
+    this.libPath = paths.of("$lib");
+    this.libVersionPath = paths.of("$lib_version");
+    this.userAgentPath = paths.of("$raw_user_agent");
+    this.distinctIdPath = paths.of("distinct_id");
+    this.otherDistinctIdPath = paths.of("$distinct_id");
+    this.rules = file.rules.map((rule, index) => this.#compiled(rule, index));
+    const actions = this.rules.flatMap((rule) => rule.actions);
+    const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
+    this.readPaths = new Set(keepsOnly ? readProperties.map((name) => paths.of(name)) : []);
+    this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
+    this.names = new MemberNames(paths.names, {
+      ...{ innerLevels: paths.innerLevels, listsAll: keepsOnly },
+    });
+    this.counts = new Float64Array(this.rules.length);
+    this.#plans = new PlanCache(this.rules, cutsUrls);
+    this.#hashes = actions.reduce(
+      (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
+      0,
+    );
+    this.#rewrites =
+      cutsUrls || this.rules.some(readsMembers) || actions.some(({ kind }) => kind === "rename");
+  }
+
+  /** Whether the rules do anything with an event, beyond its address. */
+  get readsEvents(): boolean {
+    return this.rules.length > 0 || this.urls !== undefined;
+  }
+
+  /** The names of all paths. The path of the first name is 1. */
+  get pathNames(): readonly MemberName[] {
+    return this.#paths.names;
+  }
+
+  /** Returns the number of a path that a rule names. */
+  pathOf(path: PropertyPath): number {
+    return this.#paths.of(path);
+  }
+
+  /** The names of the objects at the levels from 1 on. */
+  get levelNames(): readonly string[] {
+    return [...this.#paths.innerLevels.keys()];
+  }
+
+  /** Estimates the work for events, in bytes that could be copied in the same time. */
+  workOf(bytes: number, events: number): number {
+    if (!this.readsEvents) return 0;
+    return (
+      events * (this.rules.length * bytesPerRule + this.#hashes * bytesPerHash) +
+      (this.#rewrites ? bytes * bytesPerChangedByte : 0)
+    );
+  }
+
+  /** Returns the plan for the item's event name; undefined if the item has no name. */
+  planOf(item: ItemView, isEngage: boolean): Plan | undefined {
+    const { body, table, row } = item;
+    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
+    const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
+    if (isString(type)) return this.#plans.ofToken(body, start, end, type);
+    const isNameless = type === TokenType.Absent || type === TokenType.Null;
+    return isEngage && isNameless ? this.#plans.ofName("$identify") : undefined;
+  }
+
+  planOfName(name: string): Plan {
+    return this.#plans.ofName(name);
+  }
+
+  #compiled(rule: Rule, index: number): CompiledRule {
+    const { name, mode, match } = rule;
+    return {
+      ...{ index, name, mode, lane: match.lane, bot: match.bot },
+      event: patternsOf(match.event),
+      sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
+      sdkVersion: patternsOf(match.sdkVersion),
+      properties: this.#testsOf(match),
+      actions: rule.actions.map((action) => this.#action(action)),
+    };
+  }
+
+  #testsOf({ properties }: Match): PropertyTest[] {
+    return [...(properties ?? [])].map(([path, match]) => ({ path: this.#paths.of(path), match }));
+  }
+
+  #action(action: Rule["actions"][number]): CompiledAction {
+    const pathOf = (path: PropertyPath): number => this.#paths.of(path);
+    switch (action.kind) {
+      case "sample":
+        return { kind: "sample", limit: action.share * 2 ** 32 };
+      case "remove":
+      case "hash":
+        return { kind: action.kind, paths: action.paths.map(pathOf) };
+      case "keepOnly":
+        return { kind: "keepOnly", paths: new Set(action.paths.map(pathOf)) };
+      case "set":
+        return {
+          kind: "set",
+          members: [...action.values].map(([path, value]) => ({
+            path: pathOf(path),
+            text: scalarText(value),
+          })),
+        };
+      case "cut":
+        return {
+          kind: "cut",
+          members: [...action.bytes].map(([path, bytesMax]) => ({ path: pathOf(path), bytesMax })),
+        };
+      case "rename":
+        return { kind: "rename", event: storableText(action.event) };
+      default:
+        return action;
+    }
+  }
+}
+
+function patternsOf(patterns: readonly string[] | undefined): TextPatterns | undefined {
+  return patterns === undefined ? undefined : new TextPatterns(patterns);
+}
+
+function namesOfSdk(name: string): string[] {
+  const inLib = namesInLib.get(name);
+  return inLib === undefined ? [name] : [name, inLib];
+}
+
+function scalarText(value: Scalar): string {
+  return JSON.stringify(typeof value === "string" ? storableText(value) : value);
+}
+
+/** Replaces characters that no record has. */
+function storableText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+const actionsWithoutMembers: ReadonlySet<CompiledAction["kind"]> = new Set([
+  "drop",
+  "sample",
+  "quarantine",
+  "rename",
+]);
+
+function readsMembers(rule: CompiledRule): boolean {
+  return (
+    rule.bot !== undefined ||
+    rule.sdk !== undefined ||
+    rule.sdkVersion !== undefined ||
+    rule.properties.length > 0 ||
+    rule.actions.some(({ kind }) => !actionsWithoutMembers.has(kind))
+  );
+}
+
+/** Numbers the paths of the rules, and the objects inside of `properties` that they name. */
+class Paths {
+  readonly #numbers = new Map<PropertyPath, number>();
+  readonly names: MemberName[] = [];
+  readonly innerLevels = new Map<string, number>([
+    ["$set", MemberLevel.Set],
+    ["$set_once", MemberLevel.SetOnce],
+  ]);
+
+  of(sent: PropertyPath): number {
+    const path = storableText(sent);
+    const known = this.#numbers.get(path);
+    if (known !== undefined) return known;
+    this.names.push(this.#nameOf(path));
+    this.#numbers.set(path, this.names.length);
+    return this.names.length;
+  }
+
+  #nameOf(path: PropertyPath): MemberName {
+    const dot = path.indexOf(".");
+    if (dot < 0) return { level: MemberLevel.Properties, name: path };
+    const object = path.slice(0, dot);
+    this.of(object);
+    const level = this.innerLevels.get(object) ?? 1 + this.innerLevels.size;
+    this.innerLevels.set(object, level);
+    return { level, name: path.slice(dot + 1) };
+  }
+}
+
+/** Number of plans that are found by the bytes of the name. A power of two. */
+const cachedPlans = 64;
+const cachedNameBytesMax = 64;
+
+interface CachedPlan {
+  readonly name: Buffer;
+  readonly plan: Plan;
+}
+
+/**
+ * Returns the rules for an event name. Names come from clients, so only a fixed number of plans is
+ * stored. Comparing the bytes of a cached name is faster than creating a string.
+ */
+class PlanCache {
+  /** The rules that name the event exactly. */
+  readonly #exact = new Map<string, CompiledRule[]>();
+  /** The rules for all events. */
+  readonly #always: CompiledRule[] = [];
+  readonly #globs: CompiledRule[] = [];
+  readonly #cached: (CachedPlan | undefined)[] = new Array(cachedPlans).fill(undefined);
+  readonly #cutsUrls: boolean;
+  readonly #readsMembersAtAll: boolean;
+  readonly #other: Plan;
+
+  constructor(rules: readonly CompiledRule[], cutsUrls: boolean) {
+    this.#cutsUrls = cutsUrls;
+    this.#readsMembersAtAll = rules.some(readsMembers);
+    for (const rule of rules) {
+      if (rule.event === undefined) this.#always.push(rule);
+      else if (rule.event.hasGlobs) this.#globs.push(rule);
+      else {
+        for (const name of rule.event.exact) {
+          const named = this.#exact.get(name);
+          if (named === undefined) this.#exact.set(name, [rule]);
+          else named.push(rule);
+        }
+      }
+    }
+    this.#other = this.#planOf(this.#always);
+  }
+
+  ofToken(body: Buffer, start: number, end: number, type: TokenType): Plan {
+    const [first, last] = [start + 1, end - 1];
+    if (type !== TokenType.PlainString || last - first > cachedNameBytesMax)
+      return this.ofName(stringBeginning(body, start, end, matchedBytesMax));
+    let hash = last - first;
+    for (let at = first; at < last; at++) hash = (Math.imul(hash, 31) + body[at]!) | 0;
+    const slot = (hash ^ (hash >>> 12)) & (cachedPlans - 1);
+    const cached = this.#cached[slot];
+    if (cached !== undefined && isSame(cached.name, body, first, last)) return cached.plan;
+    const name = Buffer.from(body.subarray(first, last));
+    const plan = this.ofName(name.toString());
+    this.#cached[slot] = { name, plan };
+    return plan;
+  }
+
+  ofName(name: string): Plan {
+    const named = this.#exact.get(name);
+    const matching = this.#globs.filter(({ event }) => event!.matches(name));
+    if (named === undefined && matching.length === 0) return this.#other;
+    const rules = [...this.#always, ...(named ?? []), ...matching];
+    return this.#planOf(rules.sort((one, other) => one.index - other.index));
+  }
+
+  #planOf(rules: readonly CompiledRule[]): Plan {
+    const renames = rules.some(({ actions }) => actions.some(({ kind }) => kind === "rename"));
+    const needsMembers =
+      this.#cutsUrls || rules.some(readsMembers) || (renames && this.#readsMembersAtAll);
+    return { rules, needsMembers };
+  }
+}
+
+function isSame(name: Buffer, body: Buffer, start: number, end: number): boolean {
+  if (name.length !== end - start) return false;
+  for (let at = 0; at < name.length; at++) if (name[at] !== body[start + at]) return false;
+  return true;
+}

@@ -1,0 +1,406 @@
+// The members of one event that the rules name, and the changes to them. Members are found for many
+// events in one call of the addon. Each change is visible to the rules after it. `edits` writes all
+// changes into the text of the event.
+
+import type { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
+import { Found, FoundPath, type MemberFunctions, MemberLevel } from "../records/found-members.ts";
+import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
+import { isEmptyArray } from "../records/property-check.ts";
+import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
+import type { CompiledRules } from "./compile.ts";
+import type { TextEdits } from "./text-edits.ts";
+
+const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
+
+/** Number of flags before the rows in the arguments of `findMembers`. */
+const flagWords = 2;
+const entriesAtFirst = 2_048;
+
+/** The person fields that an event can have outside of its properties. */
+interface TopField {
+  type: TokenType;
+  start: number;
+  end: number;
+  isRemoved: boolean;
+}
+
+/** An object in which members were found. */
+interface Container {
+  start: number;
+  /** Number of its members that are not removed. */
+  members: number;
+}
+
+export class EventMembers {
+  readonly #findMembers: MemberFunctions["findMembers"];
+  readonly #edits: TextEdits;
+  #rules!: CompiledRules;
+  /** The level of each path, and for the name of an object, the level of its members, else 0. */
+  #levelOf: readonly number[] = [];
+  #innerLevelOf: readonly number[] = [];
+  #levelNames: readonly string[] = [];
+  #place = new Uint32Array(flagWords + 64);
+  #found = new Uint32Array(entriesAtFirst * Found.Words);
+  #states = new Uint8Array(entriesAtFirst);
+  /** The entry with the same path before an entry, plus 1; 0 if there is none. */
+  #before = new Uint32Array(entriesAtFirst);
+  readonly #texts: string[] = [];
+  #entryCount = 0;
+  #item!: ItemView;
+  #first = 0;
+  #end = 0;
+  /** The last entry of each path, plus 1. Valid if its stamp is that of the event. */
+  #last = new Uint32Array(64);
+  #stamps = new Uint32Array(64);
+  #stamp = 0;
+  /** JSON texts of members that the event does not have, by path. */
+  readonly #added = new Map<number, string>();
+  readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
+    ...{ type: TokenType.Absent, start: 0, end: 0, isRemoved: false },
+  }));
+  #hasTop = false;
+
+  constructor({ findMembers }: MemberFunctions, edits: TextEdits) {
+    this.#findMembers = findMembers;
+    this.#edits = edits;
+  }
+
+  begin(rules: CompiledRules): void {
+    if (this.#rules === rules) return;
+    this.#rules = rules;
+    const names = rules.pathNames;
+    this.#levelNames = ["properties", ...rules.levelNames];
+    this.#levelOf = [0, ...names.map(({ level }) => level)];
+    this.#innerLevelOf = [
+      0,
+      ...names.map(({ level, name }) => (level === 0 ? 1 + rules.levelNames.indexOf(name) : 0)),
+    ];
+    if (this.#last.length <= names.length) {
+      this.#last = new Uint32Array(2 * names.length);
+      this.#stamps = new Uint32Array(2 * names.length);
+      this.#stamp = 0;
+    }
+  }
+
+  /** Finds the members of plain items. `rows` are the indexes of their rows, ascending. */
+  find(body: Buffer, table: Uint32Array, rows: readonly number[]): void {
+    const { names } = this.#rules;
+    if (this.#place.length < flagWords + rows.length)
+      this.#place = new Uint32Array(flagWords + 2 * rows.length);
+    const place = this.#place.subarray(0, flagWords + rows.length);
+    place[0] = names.listsAll ? 1 : 0;
+    place[1] = names.hasPersonPaths ? 1 : 0;
+    for (let at = 0; at < rows.length; at++) place[flagWords + at] = rows[at]!;
+    const count = this.#findMembers(body, table, place, names.text, names.slots, this.#found);
+    if (count * Found.Words > this.#found.length) {
+      this.#found = new Uint32Array(2 * count * Found.Words);
+      this.#states = new Uint8Array(2 * count);
+      this.#before = new Uint32Array(2 * count);
+      this.#findMembers(body, table, place, names.text, names.slots, this.#found);
+    }
+    this.#entryCount = count;
+    this.#end = 0;
+  }
+
+  /** Starts with an event without any members, for rules that read none. */
+  openNone(item: ItemView): void {
+    this.#item = item;
+    this.#stamp++;
+    this.#first = this.#end;
+    this.#added.clear();
+    this.#hasTop = false;
+  }
+
+  /** Starts with the item of a row. The rows must be opened in the order of `find`. */
+  open(item: ItemView, row: number): void {
+    this.openNone(item);
+    const found = this.#found;
+    let entry = this.#end;
+    for (; entry < this.#entryCount; entry++) {
+      const at = entry * Found.Words;
+      if (found[at + Found.Row] !== row) break;
+      const path = found[at + Found.Path]!;
+      this.#states[entry] = State.Sent;
+      if (path === FoundPath.Container || path === FoundPath.Unnamed) continue;
+      this.#before[entry] = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
+      this.#last[path] = entry + 1;
+      this.#stamps[path] = this.#stamp;
+    }
+    this.#end = entry;
+    this.#readTop(item);
+  }
+
+  /** Returns the member that a reader of the event sees, plus 1; 0 if there is none. */
+  entryOf(path: number): number {
+    let entry = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
+    while (entry !== 0 && this.#states[entry - 1] === State.Removed)
+      entry = this.#before[entry - 1]!;
+    return entry;
+  }
+
+  has(path: number): boolean {
+    if (this.entryOf(path) !== 0 || this.#added.has(path)) return true;
+    const top = this.#topOf(path);
+    return top !== undefined && top.type !== TokenType.Absent && !top.isRemoved;
+  }
+
+  /** Returns the JSON text of a member that was changed; undefined if it is as sent. */
+  changedText(path: number, entry: number): string | undefined {
+    if (entry === 0) return this.#added.get(path);
+    return this.#states[entry - 1] === State.Replaced ? this.#texts[entry - 1] : undefined;
+  }
+
+  typeOf(entry: number): TokenType {
+    return this.#found[(entry - 1) * Found.Words + Found.Type] as TokenType;
+  }
+
+  startOf(entry: number): number {
+    return this.#found[(entry - 1) * Found.Words + Found.ValueStart]!;
+  }
+
+  endOf(entry: number): number {
+    return this.#found[(entry - 1) * Found.Words + Found.ValueEnd]!;
+  }
+
+  /** Returns the next member with the same path that is not removed, plus 1; 0 at the end. */
+  entryBefore(entry: number): number {
+    let before = this.#before[entry - 1]!;
+    while (before !== 0 && this.#states[before - 1] === State.Removed)
+      before = this.#before[before - 1]!;
+    return before;
+  }
+
+  replace(entry: number, text: string): void {
+    this.#states[entry - 1] = State.Replaced;
+    this.#texts[entry - 1] = text;
+    this.#removeInside(this.#found[(entry - 1) * Found.Words + Found.Path]!);
+  }
+
+  add(path: number, text: string): void {
+    this.#added.set(path, text);
+    this.#removeInside(path);
+  }
+
+  isAdded(path: number): boolean {
+    return this.#added.has(path);
+  }
+
+  remove(path: number): void {
+    for (let entry = this.entryOf(path); entry !== 0; entry = this.entryBefore(entry))
+      this.#states[entry - 1] = State.Removed;
+    this.#added.delete(path);
+    const top = this.#topOf(path);
+    if (top !== undefined) top.isRemoved = true;
+    this.#removeInside(path);
+  }
+
+  /** Removes all properties except those for which `isKept`. Returns whether there were others. */
+  keepOnly(isKept: (path: number) => boolean, isObserved: boolean): boolean {
+    let removes = false;
+    for (let entry = this.#first; entry < this.#end; entry++) {
+      const path = this.#found[entry * Found.Words + Found.Path]!;
+      if (path === FoundPath.Container || this.#levelOf[path] !== MemberLevel.Properties) continue;
+      if (this.#states[entry] === State.Removed || isKept(path)) continue;
+      removes = true;
+      if (isObserved) continue;
+      this.#states[entry] = State.Removed;
+      this.#removeInside(path);
+    }
+    for (const path of this.#added.keys()) {
+      if (this.#levelOf[path] !== MemberLevel.Properties || isKept(path)) continue;
+      removes = true;
+      if (!isObserved) this.#added.delete(path);
+    }
+    return removes;
+  }
+
+  /** Adds the edits of all changes. `members` are further members of the event itself. */
+  edit(members: string[]): void {
+    const edits = this.#edits;
+    const { table, row } = this.#item;
+    if (this.#added.size > 0) this.#addObjects();
+    const containers = this.#editMembers();
+    if (this.#added.size > 0) {
+      for (let level = this.#levelNames.length - 1; level >= 0; level--)
+        this.#addTo(level, containers, members);
+    }
+    if (this.#hasTop) {
+      for (const top of this.#top)
+        if (top.isRemoved && top.type !== TokenType.Absent)
+          edits.replace(top.start, top.end, "null");
+    }
+    if (members.length === 0) return;
+    const start = table[row + Row.ItemStart]! + 1;
+    const comma = isBlank(this.#item.body, start) ? "" : ",";
+    edits.replace(start, start, members.join(",") + comma);
+  }
+
+  /** Returns the objects of each level, in the order of precedence. */
+  #editMembers(): Container[][] {
+    const edits = this.#edits;
+    const found = this.#found;
+    const removed = this.#levelNames.map(() => 0);
+    const containers: Container[][] = this.#levelNames.map(() => []);
+    for (let entry = this.#first; entry < this.#end; entry++) {
+      const at = entry * Found.Words;
+      const path = found[at + Found.Path]!;
+      if (path === FoundPath.Container) {
+        const level = found[at + Found.Type]!;
+        const members = found[at + Found.Ordinal]! - removed[level]!;
+        containers[level]!.unshift({ start: found[at + Found.Container]!, members });
+        removed[level] = 0;
+        continue;
+      }
+      const state = this.#states[entry];
+      if (state === State.Replaced) {
+        edits.replace(
+          found[at + Found.ValueStart]!,
+          found[at + Found.ValueEnd]!,
+          this.#texts[entry]!,
+        );
+      } else if (state === State.Removed) {
+        const level = this.#levelOf[path]!;
+        const isFirst = removed[level]! === found[at + Found.Ordinal]!;
+        removed[level]!++;
+        this.#cutMember(found[at + Found.Start]!, found[at + Found.ValueEnd]!, isFirst);
+      }
+    }
+    return containers;
+  }
+
+  /** Cuts a member with one comma. `isFirst`: no member is left before it. */
+  #cutMember(start: number, end: number, isFirst: boolean): void {
+    const { body } = this.#item;
+    if (isFirst) {
+      let after = end;
+      while (body[after]! <= Ascii.Space) after++;
+      this.#edits.replace(start, body[after] === Ascii.Comma ? after + 1 : end, "");
+    } else {
+      let before = start - 1;
+      while (body[before] !== Ascii.Comma) before--;
+      this.#edits.replace(before, end, "");
+    }
+  }
+
+  /** Writes the added members of a level, higher levels first. */
+  #addTo(level: number, containers: readonly Container[][], members: string[]): void {
+    const added = this.#addedTexts(level);
+    if (added.length === 0) return;
+    const container = this.#isRemovedWhole(level) ? undefined : containers[level]![0];
+    if (container !== undefined) {
+      const comma = container.members > 0 ? "," : "";
+      this.#edits.replace(container.start + 1, container.start + 1, added.join(",") + comma);
+      return;
+    }
+    const object = `{${added.join(",")}}`;
+    const { type, start, end } =
+      level === MemberLevel.Properties ? this.#propertiesField() : this.#top[level - 1]!;
+    if (type === TokenType.Absent) {
+      members.push(`"${this.#levelNames[level]}":${object}`);
+    } else if (level !== MemberLevel.Properties) {
+      this.#edits.replace(start, end, object);
+      this.#top[level - 1]!.isRemoved = false;
+    } else if (type === TokenType.Null || isEmptyArray(this.#item.body, start, end)) {
+      // The guards reject an event whose properties have another type.
+      this.#edits.replace(start, end, object);
+    }
+  }
+
+  /** Adds the objects inside of `properties` in which members were added. */
+  #addObjects(): void {
+    for (let level = MemberLevel.SetOnce + 1; level < this.#levelNames.length; level++) {
+      const added = this.#addedTexts(level);
+      const path = this.#rules.pathOf(this.#levelNames[level]!);
+      const entry = this.entryOf(path);
+      const isObject =
+        entry !== 0 &&
+        this.typeOf(entry) === TokenType.Object &&
+        this.changedText(path, entry) === undefined;
+      if (added.length === 0 || isObject) continue;
+      const object = `{${added.join(",")}}`;
+      if (entry === 0) this.add(path, object);
+      else this.replace(entry, object);
+    }
+  }
+
+  #addedTexts(level: number): string[] {
+    const texts: string[] = [];
+    for (const [path, text] of this.#added) {
+      if (this.#levelOf[path] !== level) continue;
+      const { name } = this.#rules.pathNames[path - 1]!;
+      texts.push(`${JSON.stringify(name)}:${text}`);
+    }
+    return texts;
+  }
+
+  #propertiesField(): Pick<TopField, "type" | "start" | "end"> {
+    const { table, row } = this.#item;
+    return {
+      type: typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties),
+      start: table[row + Row.PropertiesStart]!,
+      end: table[row + Row.PropertiesEnd]!,
+    };
+  }
+
+  /** Whether a rule has removed all objects of the level. */
+  #isRemovedWhole(level: number): boolean {
+    if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
+      return this.#top[level - 1]!.isRemoved;
+    return false;
+  }
+
+  /** Removes the members of an object that was removed or replaced. */
+  #removeInside(path: number): void {
+    const level = this.#innerLevelOf[path]!;
+    if (level === 0) return;
+    for (let entry = this.#first; entry < this.#end; entry++) {
+      const path = this.#found[entry * Found.Words + Found.Path]!;
+      if (path !== FoundPath.Container && this.#levelOf[path] === level)
+        this.#states[entry] = State.Removed;
+    }
+    for (const path of this.#added.keys())
+      if (this.#levelOf[path] === level) this.#added.delete(path);
+  }
+
+  #readTop(item: ItemView): void {
+    const { table, row } = item;
+    const fields = table[row + Row.FieldTypes]!;
+    const extra = extraOf(table, row);
+    this.#hasTop = true;
+    this.#readField(0, typeAt(fields, FieldShift.Set), row + Row.SetStart);
+    this.#readField(1, typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
+    this.#readField(2, typeAt(extraTypes(item), ExtraShift.Unset), extra + Extra.UnsetStart);
+  }
+
+  #readField(index: number, type: TokenType, span: number): void {
+    const { table } = this.#item;
+    const top = this.#top[index]!;
+    top.type = type;
+    top.start = table[span]!;
+    top.end = table[span + 1]!;
+    top.isRemoved = false;
+  }
+
+  #topOf(path: number): TopField | undefined {
+    const { setPath, setOncePath, unsetPath } = this.#rules;
+    if (path === setPath) return this.#top[0];
+    if (path === setOncePath) return this.#top[1];
+    return path === unsetPath ? this.#top[2] : undefined;
+  }
+}
+
+/** Returns whether an object is empty. `start` follows its opening brace. */
+function isBlank(body: Buffer, start: number): boolean {
+  let at = start;
+  while (body[at]! <= Ascii.Space) at++;
+  return body[at] === Ascii.CloseBrace;
+}
+
+/** Returns the value of a JSON text, or undefined for an object or array. */
+export function scalarOf(text: string): string | number | boolean | null | undefined {
+  const value = JSON.parse(text) as unknown;
+  return typeof value === "object" && value !== null
+    ? undefined
+    : (value as string | number | boolean | null);
+}

@@ -1,0 +1,249 @@
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isKnownBot } from "../../src/rules/bots.ts";
+import { compileRules } from "../../src/rules/compile.ts";
+import { sampleHash } from "../../src/rules/hashing.ts";
+import type {
+  Action,
+  Match,
+  PropertyMatch,
+  Rule,
+  RulesFile,
+  Scalar,
+} from "../../src/rules/rules-file.ts";
+import { take } from "../kit/items.ts";
+import { applyModel, type Json, type ModelEvent, membersOf, plain } from "./rules-model.ts";
+
+const secret = createHash("sha256").update("secret").digest();
+const agent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+
+const propertyNames = [
+  ...["email", "plan", "ü mail", "a\\b", '"', "", "__proto__", "constructor", "$lib", "total"],
+  ...["$current_url", "$referrer", "$raw_user_agent", "address", "$groups", "name"],
+];
+const paths = [
+  ...propertyNames.filter((name) => name !== "" && name !== "$groups"),
+  ...["$set.email", "$set.plan", "$set_once.email", "address.city", "address.__proto__"],
+];
+const scalar: fc.Arbitrary<Scalar> = fc.oneof(
+  fc.constantFrom<Scalar>("free", "pro", "", "ä€😀 long text", null, true, false, 0, 1, -2.5, 1e21),
+  fc.string({ maxLength: 12, unit: "binary" }).map((text) => text.replaceAll("\0", "")),
+);
+const text = fc.constantFrom(
+  ...["free", "a@b.c", "x".repeat(40), "é".repeat(20), 'q"\\\n\u0001', "web", "1.2.3", agent],
+);
+const url = fc.constantFrom(
+  ...["https://a.b/c?email=x&y=1#frag?token=2", "/p?em%61il=1", "/?", "#email", "?a=1&a=2&token"],
+);
+const value: fc.Arbitrary<Json> = fc.oneof(
+  scalar,
+  text,
+  url,
+  fc.constantFrom<Json>([], {}, [1, { email: "in an array" }], { city: "Ulm", email: "deep" }),
+);
+const members = fc
+  .uniqueArray(fc.tuple(fc.constantFrom(...propertyNames), value), {
+    selector: ([name]) => name,
+    maxLength: 8,
+  })
+  .map((entries) =>
+    entries.map(([name, one]): [string, Json] => (name === "$groups" ? [name, {}] : [name, one])),
+  );
+const personFields = fc.uniqueArray(fc.tuple(fc.constantFrom("email", "plan", "x"), value), {
+  selector: ([name]) => name,
+  maxLength: 3,
+});
+const eventNames = ["scroll", "ping", "ping pong", "order", "sign_up", "$pageview", "ü"];
+
+interface SentEvent {
+  readonly fields: readonly (readonly [string, Json])[];
+}
+
+const objectOf = (entries: readonly (readonly [string, Json])[]): Json =>
+  Object.fromEntries(entries) as Json;
+
+const event: fc.Arbitrary<SentEvent> = fc
+  .record({
+    name: fc.constantFrom(...eventNames),
+    id: fc.oneof(
+      fc.constantFrom<Json>("u1", "u2", 17, "ü"),
+      fc.string({ minLength: 1 }).filter((id) => id.trim() !== ""),
+    ),
+    properties: fc.option(members),
+    inner: fc.option(personFields),
+    innerOnce: fc.option(personFields),
+    set: fc.option(personFields),
+    setOnce: fc.option(personFields),
+    hasOwnId: fc.boolean(),
+  })
+  .map(({ name, id, properties, inner, innerOnce, set, setOnce, hasOwnId }) => {
+    const nested: [string, Json][] = [...(properties ?? [])];
+    if (inner !== null) nested.push(["$set", objectOf(inner)]);
+    if (innerOnce !== null) nested.unshift(["$set_once", objectOf(innerOnce)]);
+    if (!hasOwnId) nested.push(["distinct_id", id]);
+    const fields: [string, Json][] = [["event", name]];
+    if (hasOwnId) fields.push(["distinct_id", id]);
+    if (set !== null) fields.unshift(["$set", objectOf(set)]);
+    if (properties !== null || nested.length > 0) fields.push(["properties", objectOf(nested)]);
+    if (setOnce !== null) fields.push(["$set_once", objectOf(setOnce)]);
+    return { fields };
+  });
+
+const path = fc.constantFrom(...paths);
+const someOf = <One>(one: fc.Arbitrary<One>) => fc.array(one, { minLength: 1, maxLength: 4 });
+const propertyMatch: fc.Arbitrary<PropertyMatch> = fc.oneof(
+  fc.constantFrom<PropertyMatch>({ kind: "exists" }, { kind: "absent" }),
+  someOf(scalar).map((values): PropertyMatch => ({ kind: "equals", values })),
+);
+const match: fc.Arbitrary<Match> = fc.record(
+  {
+    event: someOf(fc.constantFrom(...eventNames, "ping*", "*", "*o*", "renamed")),
+    sdk: someOf(fc.constantFrom("posthog-js", "web", "w*", "free")),
+    sdkVersion: someOf(fc.constantFrom("1.*", "2")),
+    lane: fc.constantFrom("live" as const, "historical" as const),
+    bot: fc.boolean(),
+    properties: fc
+      .dictionary(path, propertyMatch, { maxKeys: 2 })
+      .map((tests) => new Map(Object.entries(tests))),
+  },
+  { requiredKeys: [] },
+);
+const change: fc.Arbitrary<Action> = fc.oneof(
+  someOf(fc.oneof(path, fc.constantFrom("$set", "$set_once", "address"))).map(
+    (all): Action => ({ kind: "remove", paths: all }),
+  ),
+  someOf(path).map((all): Action => ({ kind: "keepOnly", paths: all })),
+  someOf(path).map((all): Action => ({ kind: "hash", paths: all })),
+  fc
+    .array(fc.tuple(path, scalar), { minLength: 1, maxLength: 3 })
+    .map((values): Action => ({ kind: "set", values: new Map(values) })),
+  fc
+    .array(fc.tuple(path, fc.integer({ min: 1, max: 30 })), { minLength: 1, maxLength: 3 })
+    .map((bytes): Action => ({ kind: "cut", bytes: new Map(bytes) })),
+  fc.constantFrom<Action>({ kind: "rename", event: "renamed" }, { kind: "rename", event: "ping" }),
+);
+const ending = fc.oneof(
+  fc.constantFrom<Action>({ kind: "drop" }, { kind: "quarantine" }),
+  fc.constantFrom(0, 0.3, 0.5, 1).map((share): Action => ({ kind: "sample", share })),
+);
+const rule: fc.Arbitrary<Omit<Rule, "name">> = fc.record({
+  mode: fc.constantFrom("enforce", "enforce", "enforce", "observe"),
+  match,
+  actions: fc.oneof({ weight: 4, arbitrary: someOf(change) }, fc.tuple(ending)),
+});
+const file: fc.Arbitrary<RulesFile> = fc.record({
+  privacy: fc.record({
+    ip: fc.constant("keep" as const),
+    cutQuery: fc.constantFrom<string[]>([], [], ["email", "token"], ["*"]),
+    cutFragment: fc.boolean(),
+    cookieless: fc.constant(false),
+  }),
+  rules: fc
+    .array(rule, { maxLength: 6 })
+    .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one }))),
+  schemas: fc.constant([]),
+});
+
+/** Writes JSON, with escapes in names and white space where the seed asks for them. */
+function spelled(value: Json, spelling: number): string {
+  const space = (spelling & 1) === 0 ? "" : " ";
+  if (Array.isArray(value)) return `[${value.map((one) => spelled(one, 0)).join(`,${space}`)}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const entries = Object.entries(value as { [name: string]: Json }).map(([name, one]) => {
+    const escapes = (spelling & 2) !== 0;
+    const written = escapes
+      ? `"${[...name].map((c) => (c.length > 1 ? c : `\\u${hex(c)}`)).join("")}"`
+      : JSON.stringify(name);
+    const repeated = (spelling & 4) !== 0 && name === "email" ? `${written}:"first@x.y",` : "";
+    return `${repeated}${written}${space}:${space}${spelled(one, spelling)}`;
+  });
+  return `{${space}${entries.join(`${space},${space}`)}${space}}`;
+}
+
+function hex(character: string): string {
+  return character.charCodeAt(0).toString(16).padStart(4, "0");
+}
+
+/** Returns a text that is the same for equal values, whatever the order of members. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "none";
+  const entries = Object.entries(value).map(
+    ([name, one]) => `${JSON.stringify(name)}:${canonical(one)}`,
+  );
+  return `{${entries.sort().join()}}`;
+}
+
+function modelOf({ fields }: SentEvent): ModelEvent {
+  const sent = JSON.parse(JSON.stringify(objectOf(fields))) as { [name: string]: Json };
+  return {
+    name: sent["event"] as string,
+    distinctId: sent["distinct_id"],
+    properties: membersOf(sent["properties"]),
+    set: membersOf(sent["$set"]),
+    setOnce: membersOf(sent["$set_once"]),
+  };
+}
+
+function merged(event: ModelEvent, name: "$set" | "$set_once"): unknown {
+  const top = name === "$set" ? event.set : event.setOnce;
+  const inner = event.properties?.get(name);
+  return plain(new Map([...(inner instanceof Map ? inner : []), ...(top ?? [])]));
+}
+
+const sampleOf = (id: string): number => {
+  const bytes = Buffer.from(id);
+  return sampleHash(bytes, 0, bytes.length) / 2 ** 32;
+};
+
+test("the intake applies rules like a model over parsed events", () => {
+  fc.assert(
+    fc.property(
+      file,
+      fc.array(fc.tuple(event, fc.nat({ max: 7 })), { minLength: 1, maxLength: 5 }),
+      fc.record({ historical: fc.boolean(), isBot: fc.boolean() }),
+      (rulesFile, events, { historical, isBot }) => {
+        const rules = compileRules(rulesFile, { version: 7, secret });
+        const body = `{"batch":[${events
+          .map(([{ fields }, spelling]) => spelled(objectOf(fields), spelling))
+          .join()}]}`;
+        const expected = events.flatMap(([one]) => {
+          const model = modelOf(one);
+          const before = canonical(plainEvent(model));
+          const lane = historical ? ("historical" as const) : ("live" as const);
+          const request = { lane, isBot, secret, isKnownBot, sampleOf };
+          const outcome = applyModel(rulesFile, model, request);
+          const after = canonical(plainEvent(model));
+          return outcome === "stored" ? [{ after, isChanged: before !== after }] : [];
+        });
+        const taken = take(body, { historical, isBot, rules });
+        expect(taken.errors).toEqual([]);
+        const stored = taken.records.map((record) => ({
+          after: canonical({
+            name: record["event"],
+            properties: record["properties"],
+            set: record["$set"] ?? {},
+            setOnce: record["$set_once"] ?? {},
+          }),
+          rules: record["rules"],
+        }));
+        const kept = expected.filter(() => true);
+        expect(stored.map(({ after }) => after)).toEqual(kept.map(({ after }) => after));
+        for (const [index, { isChanged }] of kept.entries())
+          if (isChanged) expect(stored[index]!.rules).toBe(7);
+        expect(taken.filtered + taken.dropped + taken.records.length).toBe(events.length);
+      },
+    ),
+    { numRuns: 1_500 },
+  );
+}, 120_000);
+
+function plainEvent(event: ModelEvent): unknown {
+  return {
+    name: event.name,
+    properties: plain(event.properties ?? new Map()),
+    set: merged(event, "$set"),
+    setOnce: merged(event, "$set_once"),
+  };
+}

@@ -1,0 +1,245 @@
+// An independent model of the rules: plain JavaScript over the parsed event. It shares only the
+// types of a rules file with the code, and two hashes that a test checks on their own.
+
+import { createHmac } from "node:crypto";
+import type {
+  Action,
+  Match,
+  PropertyPath,
+  Rule,
+  RulesFile,
+  Scalar,
+} from "../../src/rules/rules-file.ts";
+
+export type Json = Scalar | readonly Json[] | { readonly [name: string]: Json };
+type Members = Map<string, Json>;
+
+/** An event with members as maps, because `__proto__` is a name like any other. */
+export interface ModelEvent {
+  name: string;
+  readonly distinctId: Json | undefined;
+  properties: Members | undefined;
+  set: Members | undefined;
+  setOnce: Members | undefined;
+}
+
+export interface ModelRequest {
+  readonly lane: "live" | "historical";
+  readonly isBot: boolean;
+  readonly secret: Uint8Array;
+  /** Returns whether a text is the User-Agent of a bot. */
+  readonly isKnownBot: (agent: string) => boolean;
+  /** Returns a number from 0 to 1 for the text of a distinct id. */
+  readonly sampleOf: (id: string) => number;
+}
+
+export type ModelOutcome = "stored" | "dropped" | "quarantined";
+
+const read = new Set([
+  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset", "$group_type"],
+  ...["$group_key", "alias", "distinct_id", "$distinct_id", "$anon_distinct_id", "$lib"],
+  ...["$process_person_profile", "$ignore_sent_at", "$survey_id", "$current_url", "$screen_name"],
+  ...["$exception_list", "$ai_trace_id", "$lib_version"],
+]);
+
+/** Returns the members of an object, with the objects among them as maps too. */
+export function membersOf(value: Json | undefined): Members | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const members = Object.entries(value as { readonly [name: string]: Json });
+  return new Map(
+    members.map(([name, one]) => [name, (membersOf(one) as unknown as Json | undefined) ?? one]),
+  );
+}
+
+/** Applies the rules, changes the event, and returns the outcome. */
+export function applyModel(
+  { rules, privacy }: RulesFile,
+  event: ModelEvent,
+  request: ModelRequest,
+): ModelOutcome {
+  if (privacy.cutFragment || privacy.cutQuery.length > 0) cutUrls(event, privacy);
+  for (const rule of rules) {
+    if (!matches(rule.match, event, request)) continue;
+    const outcome = applyRule(rule, event, request);
+    if (outcome !== "stored") return outcome;
+  }
+  return "stored";
+}
+
+function applyRule(
+  { mode, actions }: Rule,
+  event: ModelEvent,
+  request: ModelRequest,
+): ModelOutcome {
+  if (mode === "observe") return "stored";
+  for (const action of actions) {
+    if (action.kind === "drop") return "dropped";
+    if (action.kind === "quarantine") return "quarantined";
+    if (action.kind === "sample") {
+      const id = idOf(event);
+      if (id !== "" && request.sampleOf(id) >= action.share) return "dropped";
+    } else change(action, event, request);
+  }
+  return "stored";
+}
+
+function idOf({ distinctId, properties }: ModelEvent): string {
+  const ids = [distinctId, properties?.get("distinct_id"), properties?.get("$distinct_id")];
+  const id = ids.find((value) => value !== undefined && value !== null);
+  return id === undefined ? "" : typeof id === "string" ? id : JSON.stringify(id);
+}
+
+function matches(match: Match, event: ModelEvent, request: ModelRequest): boolean {
+  const { event: names, sdk, sdkVersion, lane, properties, bot } = match;
+  const lib = valueAt(event, "$lib");
+  const version = valueAt(event, "$lib_version");
+  const sdks = sdk?.flatMap((name) => (name === "posthog-js" ? [name, "web"] : [name]));
+  if (names !== undefined && !names.some((name) => isLike(name, event.name))) return false;
+  if (sdks !== undefined && !sdks.some((name) => isLike(name, lib))) return false;
+  if (sdkVersion !== undefined && !sdkVersion.some((one) => isLike(one, version))) return false;
+  if (lane !== undefined && lane !== request.lane) return false;
+  for (const [path, wanted] of properties ?? []) {
+    const value = valueAt(event, path);
+    if (wanted.kind === "exists" && value === undefined) return false;
+    if (wanted.kind === "absent" && value !== undefined) return false;
+    if (wanted.kind === "equals" && !wanted.values.some((one) => one === value)) return false;
+  }
+  const agent = valueAt(event, "$raw_user_agent");
+  const isBot =
+    typeof agent === "string" && agent !== "" ? request.isKnownBot(agent) : request.isBot;
+  return bot === undefined || bot === isBot;
+}
+
+function isLike(pattern: string, text: Json | undefined): boolean {
+  if (typeof text !== "string") return false;
+  const parts = pattern.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join("[^]*")}$`).test(text);
+}
+
+/** The objects that may have the member of a path. The value in the last one counts. */
+function objectsOf(event: ModelEvent, path: PropertyPath): [Members[], string] {
+  const { properties, set, setOnce } = event;
+  const dot = path.indexOf(".");
+  if (dot < 0) return [properties === undefined ? [] : [properties], path];
+  const [object, name] = [path.slice(0, dot), path.slice(dot + 1)];
+  const inner = properties?.get(object);
+  const top = object === "$set" ? set : object === "$set_once" ? setOnce : undefined;
+  return [[inner, top].filter((one) => one instanceof Map) as Members[], name];
+}
+
+function valueAt(event: ModelEvent, path: PropertyPath): Json | undefined {
+  const [objects, name] = objectsOf(event, path);
+  const top = path === "$set" ? event.set : path === "$set_once" ? event.setOnce : undefined;
+  const values = objects.filter((one) => one.has(name)).map((one) => one.get(name)!);
+  return values.at(-1) ?? (top as unknown as Json | undefined);
+}
+
+function change(
+  action: Exclude<Action, { kind: "drop" | "quarantine" | "sample" }>,
+  event: ModelEvent,
+  { secret }: ModelRequest,
+): void {
+  switch (action.kind) {
+    case "remove":
+      for (const path of action.paths) {
+        const [objects, name] = objectsOf(event, path);
+        for (const object of objects) object.delete(name);
+        if (path === "$set") event.set = undefined;
+        if (path === "$set_once") event.setOnce = undefined;
+      }
+      return;
+    case "keepOnly":
+      for (const name of event.properties?.keys() ?? [])
+        if (!action.paths.includes(name) && !read.has(name)) event.properties!.delete(name);
+      return;
+    case "hash":
+      for (const path of action.paths)
+        replaceEach(event, path, (value) =>
+          value === null || typeof value === "boolean"
+            ? value
+            : createHmac("sha256", secret)
+                .update(typeof value === "string" ? value : textOf(value))
+                .digest("hex"),
+        );
+      return;
+    case "cut":
+      for (const [path, bytes] of action.bytes)
+        replaceEach(event, path, (value) =>
+          typeof value === "string" ? firstBytes(value, bytes) : value,
+        );
+      return;
+    case "set":
+      for (const [path, value] of action.values) setAt(event, path, value);
+      return;
+    case "rename":
+      event.name = action.event;
+  }
+}
+
+function replaceEach(event: ModelEvent, path: PropertyPath, by: (value: Json) => Json): void {
+  const [objects, name] = objectsOf(event, path);
+  for (const object of objects) if (object.has(name)) object.set(name, by(object.get(name)!));
+}
+
+function setAt(event: ModelEvent, path: PropertyPath, value: Scalar): void {
+  const [objects, name] = objectsOf(event, path);
+  const having = objects.filter((object) => object.has(name));
+  if (having.length > 0) for (const object of having) object.set(name, value);
+  else if (objects.length > 0) objects.at(-1)!.set(name, value);
+  else {
+    const added = new Map([[name, value as Json]]);
+    const dot = path.indexOf(".");
+    const object = path.slice(0, Math.max(0, dot));
+    if (dot < 0) event.properties = added;
+    else if (object === "$set") event.set = added;
+    else if (object === "$set_once") event.setOnce = added;
+    else {
+      event.properties ??= new Map();
+      event.properties.set(object, added as unknown as Json);
+    }
+  }
+}
+
+function firstBytes(text: string, bytes: number): string {
+  let first = "";
+  for (const character of text) {
+    if (Buffer.byteLength(first + character) > bytes) break;
+    first += character;
+  }
+  return first;
+}
+
+export function textOf(value: Json | Members): string {
+  return JSON.stringify(plain(value));
+}
+
+/** Returns the value with maps as objects. */
+export function plain(value: unknown): unknown {
+  if (value instanceof Map)
+    return Object.fromEntries([...value].map(([name, one]) => [name, plain(one)]));
+  return value;
+}
+
+const urlNames = [
+  ...["$current_url", "$referrer", "$initial_current_url", "$initial_referrer"],
+  ...["$session_entry_url", "$session_entry_referrer"],
+];
+
+function cutUrls(event: ModelEvent, { cutQuery, cutFragment }: RulesFile["privacy"]): void {
+  const cutParameters = (text: string): string => {
+    const [path = "", ...rest] = text.split("?");
+    if (rest.length === 0 || cutQuery.length === 0) return text;
+    if (cutQuery.includes("*")) return path;
+    const all = rest.join("?").split("&");
+    const left = all.filter((one) => !cutQuery.includes(decodeURIComponent(one.split("=")[0]!)));
+    return left.length === 0 ? path : `${path}?${left.join("&")}`;
+  };
+  const cut = (value: Json): Json => {
+    if (typeof value !== "string") return value;
+    const [start = "", ...fragment] = value.split("#");
+    const end = fragment.length === 0 || cutFragment ? "" : `#${fragment.join("#")}`;
+    return cutParameters(start) + cutParameters(end);
+  };
+  for (const name of urlNames)
+    for (const path of [name, `$set.${name}`, `$set_once.${name}`]) replaceEach(event, path, cut);
+}
