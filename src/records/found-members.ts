@@ -54,8 +54,8 @@ export const MemberLevel = {
 export interface MemberFunctions {
   /**
    * Lists members of plain items. Returns the number of entries. If there is no space for all, only
-   * the first entries are written. `place` has the two flags of `MemberNames`, and then the indexes
-   * of the rows, ascending. Throws for wrong arguments.
+   * the first entries are written. `place` has the number of rows, the two flags of `MemberNames`,
+   * and then the indexes of the rows, ascending. Throws for wrong arguments.
    */
   readonly findMembers: (
     body: Buffer,

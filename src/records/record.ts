@@ -23,11 +23,10 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
-const beforeRules = ascii(',"rules":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
-/** Maximum digits of a version of rules. */
-const rulesDigitsMax = 16;
+/** Maximum bytes of the member `rules`, whose version has at most 16 digits. */
+const rulesBytesMax = ',"rules":'.length + 16;
 
 /** Minimum bytes of a stored item without a name: {"distinct_id":1} and a comma. */
 const storedItemBytesMin = 18;
@@ -72,6 +71,9 @@ interface RecordWriterOptions {
 export class JsonRecordWriter implements RecordWriter {
   readonly #uuids: RecordWriterOptions["uuids"];
   readonly #templates = new RecordTemplates();
+  // Most changed events of a project follow each other.
+  #rulesVersion = 0;
+  #rulesMember: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
@@ -103,8 +105,13 @@ export class JsonRecordWriter implements RecordWriter {
       : emptyProperties.length;
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
-    if (verdict.rules !== 0) bytes += beforeRules.length + rulesDigitsMax;
+    if (verdict.rules !== 0) bytes += rulesBytesMax;
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
+  }
+
+  #setRules(version: number): void {
+    this.#rulesVersion = version;
+    this.#rulesMember = ascii(`,"rules":${version}`);
   }
 
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
@@ -145,8 +152,8 @@ export class JsonRecordWriter implements RecordWriter {
       target[at++] = Ascii.CloseBrace;
     }
     if (verdict.rules !== 0) {
-      at += beforeRules.copy(target, at);
-      at += target.write(String(verdict.rules), at, "latin1");
+      if (verdict.rules !== this.#rulesVersion) this.#setRules(verdict.rules);
+      at += this.#rulesMember.copy(target, at);
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

@@ -101,22 +101,19 @@ export class RuleApplier {
   /** Writes the changed text of the last event to the target. Returns the end of the text. */
   write(target: Buffer, at: number): number {
     const { body, table, row } = this.#item;
-    const span = { start: table[row + Row.ItemStart]!, end: table[row + Row.ItemEnd]! };
-    return this.#edits.write(body, span, target, at);
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    return this.#edits.write(body, start, end, target, at);
   }
 
   #edit(): Outcome {
     const { table, row } = this.#item;
     const edits = this.#edits;
     edits.clear();
-    const members: string[] = [];
-    if (this.#name !== undefined) {
-      const text = JSON.stringify(this.#name);
-      if (typeAt(table[row + Row.FieldTypes]!, FieldShift.Event) === TokenType.Absent)
-        members.push(`"event":${text}`);
-      else edits.replace(table[row + Row.EventStart]!, table[row + Row.EventEnd]!, text);
-    }
-    this.#members.edit(members);
+    const name = this.#name === undefined ? undefined : JSON.stringify(this.#name);
+    const isNameless = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event) === TokenType.Absent;
+    if (name !== undefined && !isNameless)
+      edits.replace(table[row + Row.EventStart]!, table[row + Row.EventEnd]!, name);
+    this.#members.edit(isNameless ? name : undefined);
     return edits.isEmpty ? Outcome.Same : Outcome.Changed;
   }
 
@@ -249,7 +246,8 @@ export class RuleApplier {
         break;
       case "hash":
         for (const path of action.paths)
-          if (this.#replaceEach(path, isObserved, this.#hashed)) changes = true;
+          if (this.#members.has(path) && this.#replaceEach(path, isObserved, this.#hashed))
+            changes = true;
         break;
       case "set":
         for (const { path, text } of action.members)
@@ -257,6 +255,7 @@ export class RuleApplier {
         break;
       case "cut":
         for (const { path, bytesMax } of action.members) {
+          if (!this.#members.has(path)) continue;
           const shortened = (text: string | undefined, entry: number): string | undefined =>
             this.#shortened(text, entry, bytesMax);
           if (this.#replaceEach(path, isObserved, shortened)) changes = true;
@@ -370,14 +369,14 @@ export class RuleApplier {
   #cutUrls(): void {
     const { urls, urlPaths } = this.#rules;
     for (const path of urlPaths) {
+      if (this.#members.entryOf(path) === 0) continue;
       const cut = (_: string | undefined, entry: number): string | undefined => {
         if (!isString(this.#members.typeOf(entry))) return undefined;
         const url = JSON.parse(this.#sentText(entry)) as string;
         const rest = urls!.cut(url);
         return rest === url ? undefined : JSON.stringify(rest);
       };
-      if (this.#members.entryOf(path) !== 0 && this.#replaceEach(path, false, cut))
-        this.#hasChanges = true;
+      if (this.#replaceEach(path, false, cut)) this.#hasChanges = true;
     }
   }
 

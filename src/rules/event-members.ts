@@ -13,8 +13,8 @@ import type { TextEdits } from "./text-edits.ts";
 
 const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
 
-/** Number of flags before the rows in the arguments of `findMembers`. */
-const flagWords = 2;
+/** Number of words before the rows in the arguments of `findMembers`. */
+const wordsBeforeRows = 3;
 const entriesAtFirst = 2_048;
 
 /** The person fields that an event can have outside of its properties. */
@@ -25,13 +25,6 @@ interface TopField {
   isRemoved: boolean;
 }
 
-/** An object in which members were found. */
-interface Container {
-  start: number;
-  /** Number of its members that are not removed. */
-  members: number;
-}
-
 export class EventMembers {
   readonly #findMembers: MemberFunctions["findMembers"];
   readonly #edits: TextEdits;
@@ -40,7 +33,7 @@ export class EventMembers {
   #levelOf: readonly number[] = [];
   #innerLevelOf: readonly number[] = [];
   #levelNames: readonly string[] = [];
-  #place = new Uint32Array(flagWords + 64);
+  #place = new Uint32Array(wordsBeforeRows + 64);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
   /** The entry with the same path before an entry, plus 1; 0 if there is none. */
@@ -60,6 +53,10 @@ export class EventMembers {
     ...{ type: TokenType.Absent, start: 0, end: 0, isRemoved: false },
   }));
   #hasTop = false;
+  /** By level: number of removed members, and the last object and its members that are left. */
+  #removedIn = new Uint32Array(3);
+  #containerStarts = new Uint32Array(3);
+  #containerMembers = new Uint32Array(3);
 
   constructor({ findMembers }: MemberFunctions, edits: TextEdits) {
     this.#findMembers = findMembers;
@@ -71,6 +68,10 @@ export class EventMembers {
     this.#rules = rules;
     const names = rules.pathNames;
     this.#levelNames = ["properties", ...rules.levelNames];
+    const levels = this.#levelNames.length;
+    this.#removedIn = new Uint32Array(levels);
+    this.#containerStarts = new Uint32Array(levels);
+    this.#containerMembers = new Uint32Array(levels);
     this.#levelOf = [0, ...names.map(({ level }) => level)];
     this.#innerLevelOf = [
       0,
@@ -86,12 +87,13 @@ export class EventMembers {
   /** Finds the members of plain items. `rows` are the indexes of their rows, ascending. */
   find(body: Buffer, table: Uint32Array, rows: readonly number[]): void {
     const { names } = this.#rules;
-    if (this.#place.length < flagWords + rows.length)
-      this.#place = new Uint32Array(flagWords + 2 * rows.length);
-    const place = this.#place.subarray(0, flagWords + rows.length);
-    place[0] = names.listsAll ? 1 : 0;
-    place[1] = names.hasPersonPaths ? 1 : 0;
-    for (let at = 0; at < rows.length; at++) place[flagWords + at] = rows[at]!;
+    if (this.#place.length < wordsBeforeRows + rows.length)
+      this.#place = new Uint32Array(wordsBeforeRows + 2 * rows.length);
+    const place = this.#place;
+    place[0] = rows.length;
+    place[1] = names.listsAll ? 1 : 0;
+    place[2] = names.hasPersonPaths ? 1 : 0;
+    for (let at = 0; at < rows.length; at++) place[wordsBeforeRows + at] = rows[at]!;
     const count = this.#findMembers(body, table, place, names.text, names.slots, this.#found);
     if (count * Found.Words > this.#found.length) {
       this.#found = new Uint32Array(2 * count * Found.Words);
@@ -108,7 +110,7 @@ export class EventMembers {
     this.#item = item;
     this.#stamp++;
     this.#first = this.#end;
-    this.#added.clear();
+    if (this.#added.size > 0) this.#added.clear();
     this.#hasTop = false;
   }
 
@@ -215,45 +217,46 @@ export class EventMembers {
     return removes;
   }
 
-  /** Adds the edits of all changes. `members` are further members of the event itself. */
-  edit(members: string[]): void {
+  /** Adds the edits of all changes. `nameText` is a new name for an event without one. */
+  edit(nameText: string | undefined): void {
     const edits = this.#edits;
-    const { table, row } = this.#item;
-    if (this.#added.size > 0) this.#addObjects();
-    const containers = this.#editMembers();
-    if (this.#added.size > 0) {
-      for (let level = this.#levelNames.length - 1; level >= 0; level--)
-        this.#addTo(level, containers, members);
-    }
+    const hasAdded = this.#added.size > 0;
+    if (hasAdded) this.#addObjects();
+    this.#editMembers();
+    let members = nameText === undefined ? "" : `"event":${nameText}`;
+    if (hasAdded)
+      for (let level = this.#levelNames.length - 1; level >= 0; level--) {
+        const member = this.#addTo(level);
+        if (member !== "") members = members === "" ? member : `${members},${member}`;
+      }
     if (this.#hasTop) {
       for (const top of this.#top)
         if (top.isRemoved && top.type !== TokenType.Absent)
           edits.replace(top.start, top.end, "null");
     }
-    if (members.length === 0) return;
-    const start = table[row + Row.ItemStart]! + 1;
-    const comma = isBlank(this.#item.body, start) ? "" : ",";
-    edits.replace(start, start, members.join(",") + comma);
+    if (members === "") return;
+    const start = this.#item.table[this.#item.row + Row.ItemStart]! + 1;
+    edits.replace(start, start, isBlank(this.#item.body, start) ? members : `${members},`);
   }
 
-  /** Returns the objects of each level, in the order of precedence. */
-  #editMembers(): Container[][] {
+  /** Adds the edits of found members, and reads the objects of each level. */
+  #editMembers(): void {
     const edits = this.#edits;
     const found = this.#found;
-    const removed = this.#levelNames.map(() => 0);
-    const containers: Container[][] = this.#levelNames.map(() => []);
+    const removed = this.#removedIn;
+    removed.fill(0);
+    this.#containerStarts.fill(0);
     for (let entry = this.#first; entry < this.#end; entry++) {
       const at = entry * Found.Words;
       const path = found[at + Found.Path]!;
-      if (path === FoundPath.Container) {
-        const level = found[at + Found.Type]!;
-        const members = found[at + Found.Ordinal]! - removed[level]!;
-        containers[level]!.unshift({ start: found[at + Found.Container]!, members });
-        removed[level] = 0;
-        continue;
-      }
       const state = this.#states[entry];
-      if (state === State.Replaced) {
+      if (path === FoundPath.Container) {
+        // The object of the event follows the object of the properties, and has precedence.
+        const level = found[at + Found.Type]!;
+        this.#containerStarts[level] = found[at + Found.Container]!;
+        this.#containerMembers[level] = found[at + Found.Ordinal]! - removed[level]!;
+        removed[level] = 0;
+      } else if (state === State.Replaced) {
         edits.replace(
           found[at + Found.ValueStart]!,
           found[at + Found.ValueEnd]!,
@@ -266,7 +269,6 @@ export class EventMembers {
         this.#cutMember(found[at + Found.Start]!, found[at + Found.ValueEnd]!, isFirst);
       }
     }
-    return containers;
   }
 
   /** Cuts a member with one comma. `isFirst`: no member is left before it. */
@@ -283,28 +285,29 @@ export class EventMembers {
     }
   }
 
-  /** Writes the added members of a level, higher levels first. */
-  #addTo(level: number, containers: readonly Container[][], members: string[]): void {
+  /** Writes the added members of a level, or returns a member of the event with them, or "". */
+  #addTo(level: number): string {
     const added = this.#addedTexts(level);
-    if (added.length === 0) return;
-    const container = this.#isRemovedWhole(level) ? undefined : containers[level]![0];
-    if (container !== undefined) {
-      const comma = container.members > 0 ? "," : "";
-      this.#edits.replace(container.start + 1, container.start + 1, added.join(",") + comma);
-      return;
+    if (added.length === 0) return "";
+    const start = this.#isRemovedWhole(level) ? 0 : this.#containerStarts[level]!;
+    if (start !== 0) {
+      const comma = this.#containerMembers[level]! > 0 ? "," : "";
+      this.#edits.replace(start + 1, start + 1, added.join(",") + comma);
+      return "";
     }
     const object = `{${added.join(",")}}`;
-    const { type, start, end } =
+    const field =
       level === MemberLevel.Properties ? this.#propertiesField() : this.#top[level - 1]!;
-    if (type === TokenType.Absent) {
-      members.push(`"${this.#levelNames[level]}":${object}`);
-    } else if (level !== MemberLevel.Properties) {
-      this.#edits.replace(start, end, object);
-      this.#top[level - 1]!.isRemoved = false;
-    } else if (type === TokenType.Null || isEmptyArray(this.#item.body, start, end)) {
-      // The guards reject an event whose properties have another type.
-      this.#edits.replace(start, end, object);
-    }
+    if (field.type === TokenType.Absent) return `"${this.#levelNames[level]}":${object}`;
+    if (level !== MemberLevel.Properties) this.#top[level - 1]!.isRemoved = false;
+    // The guards reject an event whose properties have another type.
+    else if (
+      field.type !== TokenType.Null &&
+      !isEmptyArray(this.#item.body, field.start, field.end)
+    )
+      return "";
+    this.#edits.replace(field.start, field.end, object);
+    return "";
   }
 
   /** Adds the objects inside of `properties` in which members were added. */

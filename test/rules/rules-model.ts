@@ -131,7 +131,7 @@ function valueAt(event: ModelEvent, path: PropertyPath): Json | undefined {
   const [objects, name] = objectsOf(event, path);
   const top = path === "$set" ? event.set : path === "$set_once" ? event.setOnce : undefined;
   const values = objects.filter((one) => one.has(name)).map((one) => one.get(name)!);
-  return values.at(-1) ?? (top as unknown as Json | undefined);
+  return values.length > 0 ? values.at(-1) : (top as unknown as Json | undefined);
 }
 
 function change(

@@ -18,6 +18,7 @@ import {
 } from "../../records/verdict.ts";
 import { dropDetail, mayHaveHint, type Typos, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
+import type { QuarantinedItem } from "./quarantine-port.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
 import { type RequestRules, RuledItems, Ruling } from "./ruled-items.ts";
 import type { FilterCode } from "./tally.ts";
@@ -37,7 +38,10 @@ export type Job = RequestFacts &
     | "template"
     | "frames"
   > &
-  Partial<Pick<Work, "rules" | "addressRules">>;
+  Partial<Pick<Work, "rules" | "addressRules">> & {
+    /** Takes an item that is not stored. */
+    readonly quarantine?: (item: QuarantinedItem) => void;
+  };
 
 interface ItemTakerOptions {
   /** Scans items in plain form, while another scanner still has the table of the body. */
@@ -176,10 +180,19 @@ export class ItemTaker {
     }
     if (ruling !== Ruling.Changed) {
       this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
+      if (ruling === Ruling.Quarantined) this.#quarantine(job);
       return undefined;
     }
     verdict.rules = rules!.rules.version;
     return isPlain(item) ? item : (this.#plainForm.of(item, verdict, job.tally) ?? item);
+  }
+
+  /** Puts the current item of the body into quarantine, as the client sent it. */
+  #quarantine(job: Job): void {
+    const { body, table, row } = this.#cursor;
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    const [rule, rulesVersion] = [this.#ruled.rule?.name, job.rules?.rules.version];
+    job.quarantine?.({ ...{ body, start, end, reason: "rule", detail: "" }, rule, rulesVersion });
   }
 
   /** Judges the item, unless it has an error. Returns the item. */

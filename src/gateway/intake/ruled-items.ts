@@ -66,31 +66,35 @@ export class RuledItems {
     this.#first = first;
     applier.begin(rules, request);
     const rows: number[] = [];
+    this.#slice.clear();
     for (let row = first; row < end; row++) {
       view.row = Header.Words + row * Row.Words;
       const at = row - first;
-      this.#plans[at] = undefined;
       this.#rulings[at] = Ruling.None;
       if (request.rewritesItems || !isPlain(view)) continue;
       const plan = rules.planOf(view, request.isEngage);
-      this.#rulings[at] = rulingBefore(view, plan);
-      if (this.#rulings[at] !== Ruling.None) continue;
+      const ruling = rulingBefore(view, plan);
+      this.#rulings[at] = ruling;
+      if (ruling !== Ruling.None) continue;
       this.#plans[at] = plan;
       if (plan!.needsMembers) rows.push(row);
+      else this.#apply(view, row);
     }
     if (rows.length > 0) applier.find(view.body, view.table, rows);
-    this.#slice.clear();
-    for (let row = first; row < end; row++) {
-      const at = row - first;
-      const plan = this.#plans[at];
-      if (plan === undefined) continue;
+    for (const row of rows) {
       view.row = Header.Words + row * Row.Words;
-      const outcome = applier.apply(view, plan, row);
-      this.#rulings[at] = outcome;
-      this.#rulesOf[at] = applier.rule;
-      if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
+      this.#apply(view, row);
     }
     this.#slice.scan();
+  }
+
+  #apply(view: Cursor, row: number): void {
+    const applier = this.#applier;
+    const at = row - this.#first;
+    const outcome = applier.apply(view, this.#plans[at]!, row);
+    this.#rulings[at] = outcome;
+    this.#rulesOf[at] = applier.rule;
+    if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -174,8 +178,8 @@ class ChangedItems {
   scan(): void {
     if (this.#count === 0) return;
     const end = this.#end + this.#text.write(closing, this.#end, "latin1");
-    this.#cursor.body = this.#text.subarray(0, end);
-    const status = this.#scanner.scan(this.#cursor.body);
+    this.#cursor.body = this.#text;
+    const status = this.#scanner.scanPart(this.#text, 0, end);
     if (status === ScanStatus.OutOfMemory)
       throw new OutOfMemoryError("cannot scan a changed event: no memory");
     if (status !== ScanStatus.Ok) throw new Error(`cannot scan a changed event: status ${status}`);

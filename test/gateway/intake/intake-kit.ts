@@ -14,11 +14,12 @@ import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";
 import type { BackgroundScanner } from "../../../src/records/table.ts";
 import { UuidSource } from "../../../src/records/uuid.ts";
+import type { CompiledRules } from "../../../src/rules/compile.ts";
 import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 export interface Sent {
-  /** `stored N`, or the problem's code; undefined before the answer. */
+  /** `stored N` or `stored N, filtered M`, or the problem's code; undefined before the answer. */
   readonly answer: string | undefined;
   readonly library: string;
   readonly work: Promise<void>;
@@ -47,6 +48,7 @@ interface IntakeKitOptions {
   readonly publisher?: Publisher;
   readonly meter?: ProjectMeter;
   readonly clientWarnings?: ClientWarningTaker;
+  readonly rules?: CompiledRules;
 }
 
 const frameBytesMax = 524_288;
@@ -62,6 +64,8 @@ const openMeter: ProjectMeter = {
 
 export class IntakeKit {
   readonly placed: string[] = [];
+  /** The stored lines. */
+  readonly lines: string[] = [];
   readonly messageIds: string[] = [];
   heldBytes = 0;
   readonly eventsOfTurns: number[] = [];
@@ -86,7 +90,7 @@ export class IntakeKit {
     const projects = new Map<string, MeteredProject>(
       (options.projects ?? ["a", "b", "c", "d"]).map((id) => [
         `key_${id}`,
-        { id, name: id, keys: [`key_${id}`], enabled: true, meter },
+        { id, name: id, keys: [`key_${id}`], enabled: true, meter, rules: options.rules },
       ]),
     );
     const records = new JsonRecordWriter({
@@ -135,8 +139,8 @@ export class IntakeKit {
       },
       deadlineMs: options.deadlineMs ?? this.monotonicMs() + 30_000,
       hint: options.hint,
-      answerStored: ({ accepted }) => {
-        sent.answer = `stored ${accepted}`;
+      answerStored: ({ accepted, filtered }) => {
+        sent.answer = `stored ${accepted}${filtered === 0 ? "" : `, filtered ${filtered}`}`;
       },
       answerProblem: ({ code }: Problem) => {
         sent.answer = code;
@@ -171,6 +175,7 @@ export class IntakeKit {
     const take = (sink: FrameSink, waiter: FrameWaiter): void => {
       const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
       this.placed.push(...lines.map(eventNameOf));
+      this.lines.push(...lines);
       const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
       const settle = (how: unknown): void => {
         const { events, length } = sink;

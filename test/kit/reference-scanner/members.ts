@@ -32,11 +32,12 @@ function namesIn(text: Uint8Array, slots: Uint32Array): Map<string, NameWords> {
 export const findMembersInTree: MemberFunctions["findMembers"] = (
   body,
   table,
-  [listsAll, hasPersonPaths, ...rows],
+  [rowCount, listsAll, hasPersonPaths, ...others],
   text,
   slots,
   found,
 ) => {
+  const rows = others.slice(0, rowCount);
   const names = namesIn(text, slots);
   const entries: number[][] = [];
   const walk = (row: number, object: JsonNode, shift: number, level: number): void => {

@@ -1,0 +1,139 @@
+// Measures the CPU time of an event from its scan to its line, with different rules, in one process
+// that alternates between them. Without HTTP and NATS, because their noise exceeds the difference.
+
+import { randomFillSync } from "node:crypto";
+import { Typos } from "../../src/gateway/intake/hints.ts";
+import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
+import { Tally } from "../../src/gateway/intake/tally.ts";
+import { createNativeScanner } from "../../src/records/native.ts";
+import { JsonRecordWriter } from "../../src/records/record.ts";
+import { Header, ScanStatus } from "../../src/records/table.ts";
+import { UuidSource } from "../../src/records/uuid.ts";
+import { type CompiledRules, compileRules } from "../../src/rules/compile.ts";
+import { type Action, type Match, noPrivacy, type Rule } from "../../src/rules/rules-file.ts";
+import { FakeFrame } from "../../test/gateway/intake/fake-frame.ts";
+import { batchBody, singleBody } from "../harness/bodies.ts";
+
+const secondsEach = Number(process.argv[2]);
+const rounds = Number(process.argv[3]);
+const receivedAtMs = Date.UTC(2026, 0, 2, 3, 4, 6);
+const address = "203.0.113.77";
+
+function rule(name: string, match: Match, ...actions: Action[]): Rule {
+  return { name, mode: "enforce", match, actions };
+}
+
+function compiled(rules: readonly Rule[], ip: "keep" | "truncate" = "keep"): CompiledRules {
+  const file = { privacy: { ...noPrivacy, ip }, rules, schemas: [] };
+  return compileRules(file, { version: 1, secret: Buffer.alloc(32, 7) });
+}
+
+/** The rules of each variant. Every variant stores all events, so that all do the same work. */
+const variants: Readonly<Record<string, CompiledRules | undefined>> = {
+  none: undefined,
+  "names, IP, sample": compiled(
+    [
+      rule("heartbeats", { event: ["heartbeat", "ping*"] }, { kind: "drop" }),
+      rule("scrolls", { event: ["scroll"] }, { kind: "sample", share: 0.1 }),
+      rule("clicks", { event: ["button clicked"] }, { kind: "sample", share: 1 }),
+    ],
+    "truncate",
+  ),
+  "properties, absent": compiled([
+    rule("no-emails", {}, { kind: "remove", paths: ["email", "$set.email"] }),
+    rule("phones", {}, { kind: "hash", paths: ["phone"] }),
+    rule("titles", {}, { kind: "cut", bytes: new Map([["title", 200]]) }),
+  ]),
+  "properties, one removed": compiled([
+    rule("no-width", {}, { kind: "remove", paths: ["$screen_width", "$set.email"] }),
+    rule("titles", {}, { kind: "cut", bytes: new Map([["title", 200]]) }),
+  ]),
+  "properties, one removed and one set": compiled([
+    rule("no-width", {}, { kind: "remove", paths: ["$screen_width", "$set.email"] }),
+    rule("source", {}, { kind: "set", values: new Map([["source", "web"]]) }),
+  ]),
+  "properties, one hashed": compiled([
+    rule("sessions", {}, { kind: "hash", paths: ["$session_id"] }),
+  ]),
+};
+
+const scanner = createNativeScanner(512);
+const records = new JsonRecordWriter({
+  uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+});
+const items = new ItemTaker({
+  ...{ slowScanner: createNativeScanner(1), createScanner: createNativeScanner },
+  ...{ records, typos: new Typos() },
+  onBug: (bug) => {
+    throw bug;
+  },
+});
+const sink = new FakeFrame(1_048_576);
+
+/** Processes a body that has just arrived. Returns the number of stored events. */
+function take(body: Buffer, rules: CompiledRules | undefined): number {
+  if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("cannot scan the body");
+  sink.length = 0;
+  const tally = new Tally();
+  const job: Job = {
+    ...{ body, scanner, tally, repaired: undefined, additions: undefined },
+    ...{ needsTimestamp: false, isEngage: false, receivedAtMs, skewMs: 0 },
+    ...{ unreadableSentAt: undefined, recordBytesMax: 1_048_576 },
+    template: records.begin({
+      ...{ projectId: "bench", lane: "live", receivedAtMs, sentAtMs: Number.NaN },
+      clientAddress: rules?.address?.storedFor(address, receivedAtMs) ?? address,
+    }),
+    frames: { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} },
+    addressRules: rules?.address === undefined ? 0 : rules.version,
+    rules: rules?.readsEvents
+      ? { rules, lane: "live", isEngage: false, isBot: false, rewritesItems: false }
+      : undefined,
+  };
+  items.takeRows(job, 0, scanner.table[Header.RowCount]!);
+  return tally.accepted;
+}
+
+/** Returns the nanoseconds of CPU time per event. */
+function measure(body: Buffer, events: number, rules: CompiledRules | undefined): number {
+  const endMs = performance.now() + secondsEach * 1_000;
+  let count = 0;
+  const began = process.threadCpuUsage();
+  do {
+    for (let run = 0; run < 64; run++) count += take(body, rules);
+  } while (performance.now() < endMs);
+  const { user, system } = process.threadCpuUsage(began);
+  if (count % events !== 0) throw new Error("the rules did not store every event");
+  return ((user + system) * 1_000) / count;
+}
+
+const answer: Record<string, Record<string, number[]>> = {};
+for (const [shape, body, events] of [
+  ["single events", singleBody(0), 1],
+  ["batches of 100", batchBody(100), 100],
+] as const) {
+  const results: Record<string, number[]> = {};
+  for (const rules of Object.values(variants)) measure(body, events, rules);
+  for (let round = 0; round < rounds; round++)
+    for (const [name, rules] of Object.entries(variants)) {
+      results[name] ??= [];
+      results[name].push(measure(body, events, rules));
+    }
+  answer[shape] = results;
+}
+if (process.send === undefined) {
+  for (const [shape, results] of Object.entries(answer)) {
+    const medianOf = (all: readonly number[]): number =>
+      [...all].sort((a, b) => a - b)[all.length >> 1]!;
+    const base = medianOf(results["none"]!);
+    for (const [name, all] of Object.entries(results))
+      console.log(
+        shape,
+        "|",
+        name,
+        "|",
+        medianOf(all).toFixed(0),
+        "ns",
+        (medianOf(all) - base).toFixed(0),
+      );
+  }
+} else process.send(answer);

@@ -1,0 +1,245 @@
+import { createHmac } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
+import { sampleHash } from "../../src/rules/hashing.ts";
+import { take } from "../kit/items.ts";
+import { compiled, ruleOf, secret } from "./compiled-rules.ts";
+
+const noEmails = compiled([ruleOf({}, { kind: "remove", paths: ["email", "$set.email"] })]);
+
+describe("a rule for a name holds in every spelling of the event", () => {
+  test.each([
+    ["escaped name", String.raw`"properties":{"em\u0061il":"a@b","x":1}`],
+    ["repeated name", `"properties":{"email":"a@b","email":"c@d","x":1}`],
+    ["repeated name, once escaped", String.raw`"properties":{"email":"a@b","x":1,"\u0065mail":1}`],
+    ["white space", `"properties" : { "email" : "a@b" , "x" : 1 }`],
+    ["line breaks", `"properties":{\n"email"\n:\n"a@b"\n,\n"x":1}`],
+    ["only member", `"properties":{"email":"a@b"}`],
+    ["last member", `"properties":{"x":1,"email":"a@b"}`],
+    ["all members", `"properties":{"email":"a@b","$set":{"email":"a@b"}}`],
+    ["object", `"properties":{"email":{"is":"a@b"}}`],
+    ["array", `"properties":{"email":["a@b"]}`],
+    ["text with quotes and brackets", String.raw`"properties":{"a":"\"email\":{","email":"a@b"}`],
+    ["escaped properties", String.raw`"prop\u0065rties":{"email":"a@b"}`],
+    ["repeated properties", `"properties":{"x":1},"properties":{"email":"a@b"}`],
+    ["$set of the event", `"$set":{"email":"a@b"}`],
+    ["$set of both", `"$set":{"email":"a@b"},"properties":{"$set":{"email":"c@d","y":2}}`],
+    ["escaped $set", String.raw`"properties":{"$s\u0065t":{"email":"a@b"}}`],
+    ["escaped name in $set", String.raw`"$set":{"em\u0061il":"a@b"}`],
+    ["$set twice", `"properties":{"$set":{"email":"a@b"},"$set":{"email":"c@d"}}`],
+    ["a member batch", `"batch":[{"email":1}],"properties":{"email":"a@b"}`],
+    ["U+0000 next to it", String.raw`"properties":{"y":"\u0000","email":"a@b"}`],
+  ])("%s", (_, members) => {
+    const text = `{"event":"e","distinct_id":"u",${members}}`;
+    for (const body of [`{"batch":[${text}]}`, `[${text}]`]) {
+      const [record] = take(body, { rules: noEmails }).records;
+      const { properties, $set } = record as Record<string, Record<string, unknown>>;
+      expect(properties).not.toHaveProperty("email");
+      expect(properties!["$set"] ?? {}).not.toHaveProperty("email");
+      expect($set ?? {}).not.toHaveProperty("email");
+      expect(record!["rules"]).toBe(5);
+      expect(JSON.stringify(record)).not.toContain("a@b");
+    }
+  });
+
+  test("a single event and an event of /engage", () => {
+    const event = { $distinct_id: "u", $set: { email: "a@b", plan: "x" } };
+    const [record] = take(event, { isEngage: true, rules: noEmails }).records;
+    expect(record).toMatchObject({ event: "$identify", $set: { plan: "x" }, rules: 5 });
+  });
+
+  test("a body with malformed UTF-8 after its repair", () => {
+    const rules = compiled([ruleOf({}, { kind: "remove", paths: ["e\ufffd"] })]);
+    const [record] = take(`{"event":"e","distinct_id":"u","properties":{"e\ufffd":1,"x":2}}`, {
+      rules,
+    }).records;
+    expect(record!["properties"]).toEqual({ x: 2 });
+  });
+});
+
+describe("names that are special in JavaScript", () => {
+  test.each(["__proto__", "constructor", "toString", "hasOwnProperty"])("%s", (name) => {
+    const body = `{"event":"e","distinct_id":"u","properties":{"${name}":"v","x":1}}`;
+    const removed = compiled([ruleOf({}, { kind: "remove", paths: [name] })]);
+    expect(take(body, { rules: removed }).lines[0]).toContain(`"properties":{"x":1}`);
+    const matching = compiled([
+      ruleOf(
+        { properties: new Map([[name, { kind: "equals", values: ["v"] }]]) },
+        { kind: "drop" },
+      ),
+    ]);
+    expect(take(body, { rules: matching }).filtered).toBe(1);
+    const other = `{"event":"e","distinct_id":"u","properties":{"x":1}}`;
+    expect(take(other, { rules: matching }).filtered).toBe(0);
+    const set = compiled([ruleOf({}, { kind: "set", values: new Map([[name, "new"]]) })]);
+    expect(take(other, { rules: set }).lines[0]).toContain(`"properties":{"${name}":"new","x":1}`);
+  });
+});
+
+describe("properties that are not an object", () => {
+  const set = compiled([ruleOf({}, { kind: "set", values: new Map([["source", "web"]]) })]);
+
+  test.each([
+    ["absent", ""],
+    ["null", `,"properties":null`],
+    ["an empty array", `,"properties":[ ]`],
+    ["an empty object", `,"properties":{ }`],
+  ])("%s", (_, members) => {
+    const body = `{"event":"e","distinct_id":"u"${members}}`;
+    expect(take(body, { rules: set }).records[0]!["properties"]).toEqual({ source: "web" });
+    expect(take(body, { rules: noEmails }).records[0]!["properties"]).toEqual({});
+  });
+
+  test("any other type is an error of the guards", () => {
+    const body = `{"event":"e","distinct_id":"u","properties":"email"}`;
+    expect(take(body, { rules: set }).errors).toEqual(["invalid_properties"]);
+    expect(take(body, { rules: noEmails }).errors).toEqual(["invalid_properties"]);
+  });
+});
+
+describe("actions", () => {
+  const event = (properties: unknown) => ({ event: "e", distinct_id: "u", properties });
+  const hmac = (text: string) => createHmac("sha256", secret).update(text).digest("hex");
+
+  test("hash replaces texts, numbers, objects and arrays by the HMAC of their text", () => {
+    const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a", "b", "c", "d", "e"] })]);
+    const sent = event({ a: "tel", b: 42, c: { d: 1 }, d: null, e: "" });
+    expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
+      ...{ a: hmac("tel"), b: hmac("42"), c: hmac('{"d":1}'), d: null, e: hmac("") },
+    });
+  });
+
+  test("a number and the text of its digits have the same hash", () => {
+    const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a"] })]);
+    const [one, other] = take({ batch: [event({ a: 42 }), event({ a: "42" })] }, { rules }).records;
+    expect(one!["properties"]).toEqual(other!["properties"]);
+  });
+
+  test("cut ends at a character", () => {
+    const rules = compiled([ruleOf({}, { kind: "cut", bytes: new Map([["a", 4]]) })]);
+    const cut = (text: string) =>
+      (take(event({ a: text }), { rules }).records[0]!["properties"] as { a: string }).a;
+    expect([
+      cut("abcd"),
+      cut("abcde"),
+      cut("ab\u20ac"),
+      cut("abc\u00e9"),
+      cut("\n\n\n\n\n"),
+    ]).toEqual(["abcd", "abcd", "ab", "abc", "\n\n\n\n"]);
+  });
+
+  test("keep_only keeps the properties that Penstock reads", () => {
+    const rules = compiled([ruleOf({}, { kind: "keepOnly", paths: ["plan"] })]);
+    const sent = event({ x: 1, plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" }, y: 2 });
+    expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
+      ...{ plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" } },
+    });
+  });
+
+  test("a renamed event is matched by its new name, and gets its new kind", () => {
+    const rules = compiled([
+      ruleOf({ event: ["view"] }, { kind: "rename", event: "$pageview" }),
+      ruleOf({ event: ["view"] }, { kind: "drop" }),
+      ruleOf({ event: ["$pageview"] }, { kind: "set", values: new Map([["seen", true]]) }),
+    ]);
+    const [record] = take({ ...event({ $current_url: "/" }), event: "view" }, { rules }).records;
+    expect(record).toMatchObject({ event: "$pageview", kind: "pageview" });
+    expect(record!["properties"]).toEqual({ $current_url: "/", seen: true });
+  });
+
+  test("removing $set removes it from the event and from its properties", () => {
+    const rules = compiled([ruleOf({}, { kind: "remove", paths: ["$set"] })]);
+    const sent = { ...event({ $set: { a: 1 }, b: 2 }), $set: { c: 3 } };
+    const [record] = take(sent, { rules }).records;
+    expect(record).not.toHaveProperty("$set");
+    expect(record!["properties"]).toEqual({ b: 2 });
+  });
+
+  test("an event without its distinct id is dropped by the guards", () => {
+    const rules = compiled([ruleOf({}, { kind: "remove", paths: ["distinct_id"] })]);
+    const sent = { event: "e", properties: { distinct_id: "u" } };
+    expect(take(sent, { rules })).toMatchObject({ dropped: 1, filtered: 0 });
+  });
+});
+
+describe("samples", () => {
+  const rules = compiled([ruleOf({}, { kind: "sample", share: 0.25 })]);
+  const stored = (id: unknown, inProperties = false): boolean => {
+    const event = inProperties
+      ? { event: "e", properties: { distinct_id: id } }
+      : { event: "e", distinct_id: id };
+    return take(event, { rules }).records.length === 1;
+  };
+
+  test("have the share of the distinct ids", () => {
+    const ids = Array.from({ length: 20_000 }, (_, index) => `user-${index}`);
+    const share =
+      ids.filter((id) => sampleHash(Buffer.from(id), 0, id.length) < 0.25 * 2 ** 32).length /
+      ids.length;
+    expect(share).toBeGreaterThan(0.23);
+    expect(share).toBeLessThan(0.27);
+  });
+
+  test("have the same ids, wherever the id is and however it is spelled", () => {
+    for (let id = 0; id < 50; id++) {
+      const isStored = stored(String(id));
+      expect(stored(id)).toBe(isStored);
+      expect(stored(String(id), true)).toBe(isStored);
+      expect(stored(id, true)).toBe(isStored);
+      const spelled = `{"event":"e","distinct_id":"\\u00${String(id).charCodeAt(0).toString(16)}${String(id).slice(1)}"}`;
+      expect(take(spelled, { rules }).records.length === 1).toBe(isStored);
+    }
+  });
+});
+
+describe("conditions", () => {
+  test("posthog-js matches events whose $lib is web", () => {
+    const rules = compiled([ruleOf({ sdk: ["posthog-js"] }, { kind: "drop" })]);
+    const event = (lib: string) => ({ event: "e", distinct_id: "u", properties: { $lib: lib } });
+    expect(take(event("web"), { rules }).filtered).toBe(1);
+    expect(take(event("posthog-node"), { rules }).filtered).toBe(0);
+  });
+
+  test("the User-Agent in the event has precedence over that of the request", () => {
+    const rules = compiled([ruleOf({ bot: true }, { kind: "drop" })]);
+    const event = (properties: unknown) => ({ event: "e", distinct_id: "u", properties });
+    const browser = {
+      $raw_user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    };
+    const crawler = { $raw_user_agent: "Googlebot/2.1 (+http://www.google.com/bot.html)" };
+    expect(take(event({}), { rules, isBot: true }).filtered).toBe(1);
+    expect(take(event(browser), { rules, isBot: true }).filtered).toBe(0);
+    expect(take(event(crawler), { rules, isBot: false }).filtered).toBe(1);
+  });
+});
+
+describe("large events", () => {
+  const padding = "x".repeat(slowItemBytesMax);
+  const event = { event: "big", distinct_id: "u", properties: { padding, email: "a@b" } };
+
+  test("an event that property rules must read has a maximum size", () => {
+    expect(take(event, { rules: noEmails }).errors).toEqual(["event_too_large"]);
+  });
+
+  test("rules on names apply to events of any size", () => {
+    const drop = compiled([ruleOf({ event: ["big"] }, { kind: "drop" })]);
+    expect(take(event, { rules: drop }).filtered).toBe(1);
+    const other = compiled([ruleOf({ event: ["b"] }, { kind: "remove", paths: ["email"] })]);
+    expect(take(event, { rules: other }).records).toHaveLength(1);
+  });
+});
+
+test("an observed rule only counts what it would do", () => {
+  const rules = compiled([
+    { ...ruleOf({}, { kind: "remove", paths: ["email"] }), mode: "observe" },
+    { ...ruleOf({ event: ["e"] }, { kind: "drop" }), mode: "observe" },
+    ruleOf({}, { kind: "remove", paths: ["plan"] }),
+  ]);
+  const events = [{ email: 1 }, { plan: 1 }, { email: 1, plan: 2 }].map((properties) => ({
+    ...{ event: "e", distinct_id: "u", properties },
+  }));
+  const { records } = take({ batch: events }, { rules });
+  expect(records.map(({ properties }) => properties)).toEqual([{ email: 1 }, {}, { email: 1 }]);
+  expect([...rules.counts]).toEqual([2, 3, 2]);
+  expect(records.map((record) => record["rules"])).toEqual([undefined, 5, 5]);
+});
