@@ -56,14 +56,14 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
 }
 
 async function readRegistry(
-  { config, log, signal, status, closers, registryPollMs: pollMs }: GatewayBase,
+  { config, log, signal, status, clock, closers, registryPollMs: pollMs }: GatewayBase,
   link: NatsLink,
 ): Promise<Registry> {
   const { connection } = link;
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   const registry = await openRegistry({
     connection,
-    ...{ prefix, replicas, hubDomain, log, signal, pollMs },
+    ...{ prefix, replicas, hubDomain, log, signal, pollMs, wallMs: () => clock.wallMs() },
     refusal: (error) => link.refusal(error),
     // Stored events show whether the registry has lost projects. A leaf node cannot check this,
     // because its registry is on the hub.

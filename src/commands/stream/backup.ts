@@ -43,7 +43,7 @@ interface SnapshotAnswer {
   readonly state: StreamState;
 }
 
-/** Writes the streams, the project registry and the record of erasures into a new folder each. */
+/** Writes the streams, the projects, their rules and the record of erasures into a folder each. */
 export async function backup(
   command: ConfiguredCommand,
   folder: string,
@@ -79,7 +79,9 @@ async function bucketsOf(
   anyStream: string,
 ): Promise<string[]> {
   const manager = await managerFor(connection);
-  const names = [bucketName(config.subjectPrefix), erasuresBucketOf(anyStream)].map(bucketStream);
+  const { subjectPrefix: prefix } = config;
+  const buckets = [bucketName(prefix), bucketName(prefix, "rules"), erasuresBucketOf(anyStream)];
+  const names = buckets.map(bucketStream);
   const found = await Promise.all(names.map((name) => streamInfoOf(manager, name)));
   return names.filter((_, index) => found[index] !== undefined);
 }
