@@ -121,7 +121,7 @@ class Finder {
       case '"':
         if (end - start <= 2) return kEmptyString;
         return std::memchr(text_ + start, '\\', end - start) == nullptr ? kPlainString
-                                                                       : kEscapedString;
+                                                                        : kEscapedString;
       case '{': return kObject;
       case '[': return kArray;
       case 't': return kTrue;
@@ -143,7 +143,8 @@ class Finder {
       if (end - at >= sizeof(uint64_t)) {
         uint64_t bytes;
         std::memcpy(&bytes, text_ + at, sizeof bytes);
-        const uint64_t found = zero_bytes(bytes ^ repeated('"')) | zero_bytes(bytes ^ repeated('\\'));
+        const uint64_t found =
+            zero_bytes(bytes ^ repeated('"')) | zero_bytes(bytes ^ repeated('\\'));
         if (found == 0) {
           at += sizeof bytes;
           continue;
