@@ -147,10 +147,8 @@ export class CompiledRules {
   readonly userAgentPath: number;
   readonly distinctIdPath: number;
   readonly otherDistinctIdPath: number;
-  /** The paths of `$set`, `$set_once` and `$unset`, which the event itself can have too. */
-  readonly setPath: number;
-  readonly setOncePath: number;
-  readonly unsetPath: number;
+  /** The paths up to this one are `$set`, `$set_once` and `$unset`: the event can have them too. */
+  readonly lastTopPath: number;
   readonly #plans: PlanCache;
   readonly #hashes: number;
   readonly #rewrites: boolean;
@@ -163,9 +161,9 @@ export class CompiledRules {
     this.address = privacy.ip === "keep" ? undefined : new AddressRule(privacy.ip, context.saltOf);
     const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
     this.urls = cutsUrls ? new UrlCutter(privacy) : undefined;
-    this.setPath = paths.of("$set");
-    this.setOncePath = paths.of("$set_once");
-    this.unsetPath = paths.of("$unset");
+    paths.of("$set");
+    paths.of("$set_once");
+    this.lastTopPath = paths.of("$unset");
     this.libPath = paths.of("$lib");
     this.libVersionPath = paths.of("$lib_version");
     this.userAgentPath = paths.of("$raw_user_agent");

@@ -135,7 +135,6 @@ export class EventMembers implements SchemaMembers {
       this.#stamps[path] = this.#stamp;
     }
     this.#end = entry;
-    this.#readTop(item);
   }
 
   /** Returns the member that a reader of the event sees, plus 1; 0 if there is none. */
@@ -345,7 +344,7 @@ export class EventMembers implements SchemaMembers {
     }
     const object = `{${added}}`;
     const field =
-      level === MemberLevel.Properties ? this.#propertiesField() : this.#top[level - 1]!;
+      level === MemberLevel.Properties ? this.#propertiesField() : this.#topFields()[level - 1]!;
     if (field.type === TokenType.Absent) return `"${this.#levelNames[level]}":${object}`;
     if (level !== MemberLevel.Properties) this.#top[level - 1]!.isRemoved = false;
     // The guards reject an event whose properties have another type.
@@ -398,7 +397,7 @@ export class EventMembers implements SchemaMembers {
   /** Whether a rule has removed all objects of the level. */
   #isRemovedWhole(level: number): boolean {
     if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
-      return this.#top[level - 1]!.isRemoved;
+      return this.#topFields()[level - 1]!.isRemoved;
     return false;
   }
 
@@ -415,14 +414,17 @@ export class EventMembers implements SchemaMembers {
       if (this.#levelOf[path] === level) this.#added.delete(path);
   }
 
-  #readTop(item: ItemView): void {
-    const { table, row } = item;
+  /** The fields `$set`, `$set_once` and `$unset` of the event itself, read at the first use. */
+  #topFields(): readonly TopField[] {
+    if (this.#hasTop) return this.#top;
+    const { table, row } = this.#item;
     const fields = table[row + Row.FieldTypes]!;
     const extra = extraOf(table, row);
     this.#hasTop = true;
     this.#readField(0, typeAt(fields, FieldShift.Set), row + Row.SetStart);
     this.#readField(1, typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
-    this.#readField(2, typeAt(extraTypes(item), ExtraShift.Unset), extra + Extra.UnsetStart);
+    this.#readField(2, typeAt(extraTypes(this.#item), ExtraShift.Unset), extra + Extra.UnsetStart);
+    return this.#top;
   }
 
   #readField(index: number, type: TokenType, span: number): void {
@@ -434,11 +436,10 @@ export class EventMembers implements SchemaMembers {
     top.isRemoved = false;
   }
 
+  /** Returns the field of the event itself for the paths of whole person fields. */
   #topOf(path: number): TopField | undefined {
-    const { setPath, setOncePath, unsetPath } = this.#rules;
-    if (path === setPath) return this.#top[0];
-    if (path === setOncePath) return this.#top[1];
-    return path === unsetPath ? this.#top[2] : undefined;
+    if (path > this.#rules.lastTopPath) return undefined;
+    return this.#topFields()[path - 1];
   }
 }
 
