@@ -33,7 +33,7 @@ function read(file: string): string {
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
 // The folders of src from which a folder may import, besides itself. The longest matching name
-// applies. platform is the base, and records imports only platform. The data path of the gateway
+// applies. platform is the base, records imports only platform, and rules only both. The data path of the gateway
 // (http, intake, publish) and its store side (streams, projects) do not import each other or the
 // readers. admin, live and commands may import all folders except app. app connects all folders,
 // and only main.ts imports app.
@@ -50,7 +50,7 @@ const contracts = [
   "gateway/streams/project-shares.ts",
   "records/frame-sink.ts",
 ];
-const ofHttp = [base, ...contracts, "gateway/body", "gateway/http", "gateway/upstream"];
+const ofHttp = [base, ...contracts, "gateway/body", "gateway/http", "gateway/upstream", "rules"];
 const ofReaders = [base, "records", "readers/stream"].concat(
   ["metrics", "nats", "postgres"].map((folder) => `platform/${folder}`),
 );
@@ -67,7 +67,7 @@ const mayImport: Record<string, string[]> = {
   "gateway/http": ofHttp,
   "gateway/body": ofHttp,
   "gateway/upstream": ofHttp,
-  "gateway/intake": [base, ...contracts, "records"],
+  "gateway/intake": [base, ...contracts, "records", "rules"],
   "gateway/publish": [base, ...contracts, "platform/nats"],
   "gateway/streams": [base, ...contracts, "platform/nats"],
   "gateway/projects": [base, ...contracts, "platform/nats", "rules"],

@@ -37,7 +37,7 @@ export const metricTable = {
   ),
   penstock_requests_inflight: gauge("sum", "Requests begun and not yet answered."),
   penstock_events_total: counter(
-    "Events by lane, outcome (stored, duplicate, removed, dropped, error, refused, unknown) and reason.",
+    "Events by lane, outcome (stored, duplicate, removed, filtered, dropped, error, refused, unknown) and reason.",
   ),
   penstock_warnings_total: counter("Warnings on stored events, by code."),
   penstock_slow_path_items_total: counter(
