@@ -22,7 +22,7 @@ export interface TrialExample {
   readonly properties: Readonly<Record<PropertyPath, unknown>>;
 }
 
-export interface RuleResult {
+interface RuleResult {
   readonly name: string;
   readonly mode: RuleMode;
   readonly events: Record<Effect, number>;

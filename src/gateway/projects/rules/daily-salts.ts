@@ -38,7 +38,7 @@ const tickMs = 30_000;
 const retryMs = 1_000;
 const warningEveryMs = 60_000;
 
-export function saltsBucketName(prefix: string): string {
+function saltsBucketName(prefix: string): string {
   return `${prefix}_salts`;
 }
 
@@ -158,28 +158,47 @@ export class DailySalts {
   /** Overwrites old salts in the store's files. Gateways do this at the same time, which is safe. */
   async eraseOld(): Promise<void> {
     const { prefix, wallMs } = this.#options;
-    const name = saltsBucketName(prefix);
-    const [stream, subjects] = [bucketStream(name), bucketSubjects(name)];
-    const manager = await this.#manager();
-    const { state } = await manager.streams.info(stream, { subjects_filter: `${subjects}>` });
-    for (const subject of Object.keys(state.subjects ?? {})) {
-      const day = Number(subject.slice(subject.lastIndexOf(".") + 1));
-      if (wallMs() - day * dayMs < erasedAfterMs) continue;
-      try {
-        const message = await manager.streams.getMessage(stream, { last_by_subj: subject });
-        if (message !== null) await manager.streams.deleteMessage(stream, message.seq, true);
-      } catch (error) {
-        const isGone =
-          isApiError(error, apiCodes.noMessageFound) ||
-          isApiError(error, apiCodes.streamMessageDeleteFailed);
-        if (!isGone) throw error;
-      }
-    }
+    const nowMs = wallMs();
+    await eraseSalts(await this.#manager(), prefix, {
+      ...{ filter: ">", isOld: (day) => nowMs - day * dayMs >= erasedAfterMs },
+    });
   }
 
   #manager(): Promise<JetStreamManager> {
     const { connection, hubDomain: domain } = this.#options;
     const at = { timeoutMs: registryTimeoutMs, ...(domain === undefined ? {} : { domain }) };
     return managerOf(connection, at);
+  }
+}
+
+/** Overwrites all salts of a project. */
+export async function removeSalts(
+  connection: NatsConnection,
+  { prefix, id }: BucketPlace & { readonly id: string },
+): Promise<void> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  await eraseSalts(manager, prefix, { filter: `${id}.*`, isOld: () => true });
+}
+
+async function eraseSalts(
+  manager: JetStreamManager,
+  prefix: string,
+  { filter, isOld }: { readonly filter: string; readonly isOld: (day: number) => boolean },
+): Promise<void> {
+  const name = saltsBucketName(prefix);
+  const [stream, subjects] = [bucketStream(name), bucketSubjects(name)];
+  if ((await streamInfoOf(manager, stream)) === undefined) return;
+  const { state } = await manager.streams.info(stream, { subjects_filter: subjects + filter });
+  for (const subject of Object.keys(state.subjects ?? {})) {
+    if (!isOld(Number(subject.slice(subject.lastIndexOf(".") + 1)))) continue;
+    try {
+      const message = await manager.streams.getMessage(stream, { last_by_subj: subject });
+      if (message !== null) await manager.streams.deleteMessage(stream, message.seq, true);
+    } catch (error) {
+      const isGone =
+        isApiError(error, apiCodes.noMessageFound) ||
+        isApiError(error, apiCodes.streamMessageDeleteFailed);
+      if (!isGone) throw error;
+    }
   }
 }

@@ -2,7 +2,11 @@ import { Buffer } from "node:buffer";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { DailySalts, dayMs } from "../../../../src/gateway/projects/rules/daily-salts.ts";
+import {
+  DailySalts,
+  dayMs,
+  removeSalts,
+} from "../../../../src/gateway/projects/rules/daily-salts.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -79,6 +83,16 @@ test("a salt is overwritten in the files of the store within 72 hours", async ()
   clock.nowMs = day * dayMs + 71 * 3_600_000;
   await salts.eraseOld();
   await expect.poll(() => isInStore(salt), { timeout: 10_000, interval: 50 }).toBe(false);
+});
+
+test("removeSalts overwrites the salts of one project", async () => {
+  const place = newPlace();
+  const salts = saltsAt(place, { nowMs: noonMs });
+  for (const id of ["shop", "shop-2"]) await salts.provide(id);
+  const [gone, other] = [salts.saltOf("shop", day)!, salts.saltOf("shop-2", day)!];
+  await removeSalts(rig.connection, { ...place, id: "shop" });
+  await expect.poll(() => isInStore(gone), { timeout: 10_000, interval: 50 }).toBe(false);
+  expect(isInStore(other)).toBe(true);
 });
 
 test("without the store there is no salt, which is reported, and it is there later", async () => {
