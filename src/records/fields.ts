@@ -6,7 +6,7 @@ import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax, schemaErrorsMax } from "./verdict.ts";
 
-/** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
+/** `object` and `names` (an array of strings) are JSON. `time` is UTC. */
 export type FieldType =
   | "id"
   | "uuid"
@@ -17,7 +17,6 @@ export type FieldType =
   | "object"
   | "names";
 
-/** Parts of a record whose offsets the addon returns: fields, and members of the properties. */
 export const Part = {
   Uuid: 0,
   ProjectId: 1,
@@ -33,7 +32,6 @@ export const Part = {
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** The groups of the properties. The addon returns only their type. */
   Groups: 14,
   Schema: 15,
   Count: 16,
@@ -42,15 +40,11 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** The part of the record; undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
   readonly isOptional?: boolean;
-  /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if there is no column. */
   readonly column?: string;
-  /** A description in one sentence of Markdown. */
   readonly description: string;
 }
 

@@ -19,10 +19,8 @@ export const receivedAt = new Date(receivedAtMs).toISOString();
 export type StoredRecord = Record<string, unknown>;
 
 interface Taken {
-  /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** For each line, the upper bound of its bytes that was computed before the line was written. */
   readonly measured: readonly number[];
   readonly warnings: readonly string[];
   readonly details: readonly string[];
@@ -57,7 +55,6 @@ const items = new ItemTaker({
   },
 });
 
-/** Processes a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {
     historical = false,
@@ -93,6 +90,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
+    quarantine: () => {},
     frames: {
       sinkFor(lineBytes) {
         if (sink.length > room)

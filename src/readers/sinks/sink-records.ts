@@ -1,6 +1,5 @@
-// An event as the sinks use it. A batch has tens of thousands of events, so each object is small.
-// Values that the lines of a request share exist once. Views of the frame's bytes are created when
-// needed.
+// An event as the sinks use it. A batch has tens of thousands of events, so the objects are small
+// and share values. Views of the frame's bytes are created when needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -11,28 +10,22 @@ import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** The values that the lines of one request share. */
 interface Origin {
   readonly receivedAtMs: number;
-  /** The event's timestamp as the client sent it; NaN if the record has none. */
   readonly timestampSentMs: number;
-  /** Time when the client sent the request; NaN if the record has none. */
   readonly sentAtMs: number;
-  /** The client's address; "" if the record has none. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
   readonly historical: boolean;
 }
 
-/** An event. Its bytes belong to the frame and must not be changed. */
+/** The bytes of an event belong to the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
   readonly line: number;
-  /** Time when the stream stored the frame. */
   readonly storedAtMs: number;
-  /** UUID of 36 characters, in lower case. */
   readonly uuid: string;
   readonly projectId: string;
   readonly event: string;
@@ -40,18 +33,16 @@ export interface SinkRecord {
   /** Time of the event, in the years 0 to 9999. */
   readonly timestampMs: number;
   readonly origin: Origin;
-  /** Properties as JSON, as the client sent them. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
   readonly unset: Uint8Array | undefined;
-  /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /** The person's uuid; "" if the event has no person. Set after the batch was built. */
+  /** "" if the event has no person. Set after the batch was built. */
   personUuid: string;
 }
 
-/** Why lines are rejected. `value` means that the target refuses the event. */
+/** `value` means that the target refuses the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -91,7 +82,6 @@ export class SinkRecords {
   readonly #records = new RecordReader();
   #origin: Origin | undefined = undefined;
 
-  /** Visits every line that is not blank. Yields whenever RecordReader yields. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -133,7 +123,6 @@ interface FrameBytes {
   readonly body: Buffer;
 }
 
-/** Returns why the gateway cannot have written the record; undefined if it may have written it. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -237,7 +226,6 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/** Values by type of the field. An absent text is "". An absent time is NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -274,7 +262,7 @@ function column<Name extends ColumnField>(
   return { name: name ?? field, type, isOptional, of } as EventColumn;
 }
 
-/** The columns of an event in databases and files, in order. They are a public interface. */
+/** The columns of an event in databases and files. They are a public interface. */
 export const eventColumns: readonly EventColumn[] = [
   column("project_id", ({ projectId }) => projectId),
   column("uuid", ({ uuid }) => uuid),
@@ -310,7 +298,7 @@ export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean })
   return withPerson ? [...eventColumns, personColumn] : eventColumns;
 }
 
-/** Returns the events without duplicates: the first event of each key. */
+/** Returns the first event of each key. */
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();
   return events.filter((event) => {
