@@ -11,6 +11,7 @@ import {
   UnknownProjectError,
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
+import { removeSalts } from "../gateway/projects/rules/daily-salts.ts";
 import { removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { StoreError } from "../platform/base/store-error.ts";
@@ -100,6 +101,7 @@ class Removal {
       await delay(gatewaysReadMs + usageWriteMsMax);
       await this.#removeUsage(manager);
       const entries = await removeRules(this.#connection, this.#place);
+      await removeSalts(this.#connection, this.#place);
       if (entries > 0) say(command, "its rules and the secret of their hashes: erased");
     });
     say(command, `project ${id} removed`);

@@ -23,6 +23,8 @@ export interface SchemaMembers {
   /** Returns the path of a member; 0 if it has none. */
   pathAt(entry: number): number;
   nameAt(entry: number): string;
+  /** Whether the name of a member begins with `$`. */
+  hasDollarAt(entry: number): boolean;
 }
 
 /** Maximum characters of a property's path, and of a rule, in an error. */
@@ -117,7 +119,8 @@ export class CompiledSchema {
   ): ErrorList | undefined {
     let errors = before;
     for (let entry = members.firstEntry; entry <= members.lastEntry; entry++) {
-      if (!members.isProperty(entry) || this.#named.has(members.pathAt(entry))) continue;
+      if (!members.isProperty(entry) || members.hasDollarAt(entry)) continue;
+      if (this.#named.has(members.pathAt(entry))) continue;
       if (other !== false && other.mayPass(members, entry)) continue;
       const name = members.nameAt(entry);
       if (isSdkProperty(name) || isRepeated(members, entry, name)) continue;

@@ -165,7 +165,7 @@ test("a schema judges random properties like Ajv, and names only failing propert
     }),
     { numRuns: 400 },
   );
-  expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(300);
+  expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(200);
 });
 
 const order: Schema = {

@@ -21,6 +21,7 @@ import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, inTime, shownList } from "./finding.ts";
+import { checkRules } from "./rules.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;
@@ -76,7 +77,11 @@ async function findingsOf(
     ];
   const disabled = projects.filter(({ enabled }) => !enabled).length;
   const count = counted(projects.length, "project");
-  return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+  const place = { prefix: question.prefix, replicas: 1, hubDomain: mirror?.hubDomain };
+  return [
+    check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`),
+    ...(await checkRules(connection, place, projects)),
+  ];
 }
 
 const incomplete = check.fail(

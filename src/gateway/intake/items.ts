@@ -199,7 +199,7 @@ export class ItemTaker {
     const { schema, errors } = this.#ruled;
     if (schema === undefined) return item;
     const isValid = errors.length === 0;
-    job.tally.checked(schema.mode, isValid ? "valid" : "invalid");
+    job.tally.checked(schema.mode, isValid);
     if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
     if (isValid || schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";

@@ -138,7 +138,8 @@ NAPI_MODULE_INIT() {
       napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) !=
           napi_ok ||
       !penstock::set_layout(env, exports) || !penstock::set_lines(env, exports) ||
-      !penstock::set_members(env, exports) || !penstock::set_texts(env, exports) || !penstock::set_inflater(env, exports)) {
+      !penstock::set_members(env, exports) || !penstock::set_texts(env, exports) ||
+      !penstock::set_inflater(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

@@ -138,6 +138,15 @@ export class KnownProjects {
     this.#noteConsistent();
   }
 
+  /** Replaces the object of a project after its rules were loaded. */
+  renew(projectId: string): void {
+    const known = this.#known.get(projectId);
+    if (known === undefined) return;
+    const project = this.#metered(known.stated);
+    this.#known.set(projectId, { ...known, project });
+    this.keys.put(project, known.project);
+  }
+
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);
