@@ -92,9 +92,9 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * A queue of historical events may have only one frame in flight, because this preserves their
-   * order. A live queue also sends one frame at a time: in a test, more frames in flight gave fewer
-   * events per second and twice as many fsyncs.
+   * A queue of historical events has one frame in flight, which preserves their order. A live queue
+   * usually has one too: in a test, more frames gave fewer events per second and twice as many
+   * fsyncs.
    */
   mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked === 0) return true;
