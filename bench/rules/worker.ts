@@ -10,7 +10,13 @@ import { JsonRecordWriter } from "../../src/records/record.ts";
 import { Header, ScanStatus } from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
 import { type CompiledRules, compileRules } from "../../src/rules/compile.ts";
-import { type Action, type Match, noPrivacy, type Rule, type SchemaMode } from "../../src/rules/rules-file.ts";
+import {
+  type Action,
+  type Match,
+  noPrivacy,
+  type Rule,
+  type SchemaMode,
+} from "../../src/rules/rules-file.ts";
 import { FakeFrame } from "../../test/gateway/intake/fake-frame.ts";
 import { batchBody, singleBody } from "../harness/bodies.ts";
 
