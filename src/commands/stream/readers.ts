@@ -94,7 +94,7 @@ export async function effectsPositions(
     }
   } catch (error) {
     throw new CommandError(
-      `cannot check what the effects have read in ${shownPlace(place)}: ${(error as Error).message}: set PENSTOCK_EFFECTS_URL, or use ${unless}`,
+      `cannot check what the effects have read in ${shownPlace(place)}: ${(error as Error).message}. Set PENSTOCK_EFFECTS_URL, or use ${unless}`,
     );
   }
 }

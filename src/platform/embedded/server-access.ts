@@ -52,7 +52,7 @@ export async function accessOf({
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
     throw new EmbeddedError(
-      `cannot start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
+      `cannot start nats-server: port ${port} is taken. Set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
     );
   }
   if (last?.port !== undefined) {

@@ -97,7 +97,7 @@ describe("at its start the gateway", () => {
 
   test("fails with the setting's name if a stream is too large for the server", async () => {
     const settings = streamSettings({ streamBytesMax: 1_024 * mebibyte });
-    await expect(ensure(settings)).rejects.toThrow("lower PENSTOCK_STREAM_BYTES_MAX");
+    await expect(ensure(settings)).rejects.toThrow("Lower PENSTOCK_STREAM_BYTES_MAX");
   });
 
   test("fails with the setting's name if there are more replicas than servers", async () => {
