@@ -189,7 +189,7 @@ async function ensureOne(
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
     throw new StreamError(
-      `cannot use stream ${wanted.name}: it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
+      `cannot use stream ${wanted.name}, because it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
     );
   }
   const raised = raisedLimits(wanted, config);

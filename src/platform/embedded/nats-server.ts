@@ -262,7 +262,9 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
     const ports = { nats: portIn("nats"), monitoring: portIn("http") };
     if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
-      throw new EmbeddedError(`cannot start nats-server: it exited: ${died || lastWords(dataDir)}`);
+      throw new EmbeddedError(
+        `cannot start nats-server, because the process exited: ${died || lastWords(dataDir)}`,
+      );
     stop.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();

@@ -89,7 +89,7 @@ describe("at its start the gateway", () => {
       max_bytes: mebibyte,
     });
     await expect(ensure(settings)).rejects.toThrow(
-      `cannot use stream ${name}: it cannot guarantee that acknowledged events stay stored: ` +
+      `cannot use stream ${name}, because it cannot guarantee that acknowledged events stay stored: ` +
         "storage is memory, not file; discard is old, not new; it has a limit of 10 messages; " +
         "its maximum message size is 1000 bytes, and a full frame has 524800",
     );
